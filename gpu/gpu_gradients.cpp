@@ -30,7 +30,9 @@ class GpuGradients::Impl {
  private:
   // What buckets need that go through host memory: the call that carries one blocks, so another thread makes it.
   struct Staging {
-    explicit Staging(std::unique_ptr<gpu::Staged> its_path) : path(std::move(its_path)) {}
+    Staging(std::unique_ptr<gpu::Staged> its_path, const AnelloGpuTable& table) : path(std::move(its_path)) {
+      (void)executor.submit([&table] { return table.ignore_captures(), Clock::duration(); });
+    }
     ~Staging() { path->give_up(); }  // otherwise the executor waits for a call that waits for the other ranks
 
     std::unique_ptr<gpu::Staged> path;
@@ -109,7 +111,7 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
     return gpus.can_directly(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
   });
   if (direct) return;
-  staging_.emplace(gpus.another_staged());
+  staging_.emplace(gpus.another_staged(), *device_.table);
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 

@@ -162,9 +162,9 @@ std::unique_ptr<gpu::Staged> GpuGroup::Impl::another_staged() {
   return std::make_unique<gpu::Staged>(group_.split(0, group_.rank()), device_, options_.staged);
 }
 
-gpu::Collectives& GpuGroup::Impl::directly() {
+gpu::Collectives& GpuGroup::Impl::directly(GpuStream stream) {
   if (alone_) return *alone_;
-  return nccl_ ? static_cast<gpu::Collectives&>(*nccl_) : staged();
+  return nccl_ ? static_cast<gpu::Collectives&>(*nccl_) : staged(stream);
 }
 
 // For the default stream of a thread, NCCL's own threads would launch on a stream of theirs.
@@ -174,7 +174,8 @@ void GpuGroup::Impl::check_stream(std::string_view call, GpuStream stream) {
     group::refuse(call, "cudaStreamPerThread is another stream in each thread; give a stream that you made, or null");
 }
 
-gpu::Collectives& GpuGroup::Impl::staged() {
+gpu::Collectives& GpuGroup::Impl::staged(GpuStream stream) {
+  gpu::Staged::check_stream(device_, stream);
   if (!staged_) staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged);
   return *staged_;
 }

@@ -62,7 +62,7 @@ class GpuGroup::Impl {
       synchronize(stream);
       on_host(group_);
     } else {
-      on_gpu(directly ? this->directly() : staged());
+      on_gpu(directly ? this->directly(stream) : staged(stream));
     }
   }
   // Whether this reduction needs no host memory. The same on all ranks.
@@ -77,8 +77,8 @@ class GpuGroup::Impl {
       : group_(std::move(group)), options_(parent.options_), device_(parent.device_), kernels_(parent.kernels_) {}
   bool take_single_rank();
   std::string start_nccl(const gpu::Nccl::Tables& tables);
-  gpu::Collectives& directly();
-  gpu::Collectives& staged();
+  gpu::Collectives& directly(GpuStream stream);
+  gpu::Collectives& staged(GpuStream stream);
   bool in_host_memory(std::string_view verb, Tensors tensors) const;
   gpu::NcclCommunicator& registering();
 

@@ -41,6 +41,7 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   using Clock = std::chrono::steady_clock;
 
   void check_places(const Device& device) const;
+  bool wait_until_run(group::Until until);
   void run();
   void queue_calls();
   void queue(GpuGroup& gpus, const std::vector<std::size_t>& which);
@@ -103,6 +104,8 @@ bool NamedCalls::Operation::when_done(std::function<void()> callback) {
     const std::lock_guard lock(state_->mutex);
     if (state_->closed) return false;
     state_->watched.push_back([self = shared_from_this(), callback = std::move(callback)] {
+      self->wait_until_run(std::nullopt);
+      self->state_->ignore_captures();
       self->wait(std::nullopt);
       callback();
     });
@@ -111,15 +114,16 @@ bool NamedCalls::Operation::when_done(std::function<void()> callback) {
   return true;
 }
 
+bool NamedCalls::Operation::wait_until_run(group::Until until) {
+  std::unique_lock lock(state_->mutex);
+  const auto has_run = [this] { return has_run_ || state_->closed; };
+  if (until) return state_->changed.wait_until(lock, *until, has_run);
+  state_->changed.wait(lock, has_run);
+  return true;
+}
+
 bool NamedCalls::Operation::wait(group::Until until) {
-  {
-    std::unique_lock lock(state_->mutex);
-    const auto has_run = [this] { return has_run_ || state_->closed; };
-    if (!until)
-      state_->changed.wait(lock, has_run);
-    else if (!state_->changed.wait_until(lock, *until, has_run))
-      return false;
-  }
+  if (!wait_until_run(until)) return false;
   for (int look = 0; !has_ended(); look++) {
     if (group::has_passed(until)) return false;
     pause_between_looks(look);

@@ -29,6 +29,7 @@ void NamedCalls::State::choose(const Device& its) {
 GpuGroup& NamedCalls::State::ready_group() {
   if (no_gpus) throw Error(*no_gpus);
   if (gpus) return *gpus;
+  ignore_captures();
   std::optional<int> number;
   {
     const std::lock_guard lock(mutex);
@@ -41,11 +42,19 @@ GpuGroup& NamedCalls::State::ready_group() {
     throw;
   }
   const Device& its = GpuGroupAccess::impl(*gpus).device();
-  its.table->ignore_captures();
+  {
+    const std::lock_guard lock(mutex);
+    device = its;
+  }
+  ignore_captures();
   stream = make_stream(its, Priority::urgent);
-  const std::lock_guard lock(mutex);
-  device = its;
   return *gpus;
+}
+
+// In the calling thread, which is not the program's: that may capture a stream meanwhile.
+void NamedCalls::State::ignore_captures() {
+  const std::lock_guard lock(mutex);
+  if (device) device->table->ignore_captures();
 }
 
 std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {

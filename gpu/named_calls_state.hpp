@@ -25,6 +25,7 @@ struct NamedCalls::State {
   GpuGroup& ready_group();
   std::byte* neutral_memory(std::size_t bytes);
   std::optional<Error> world_failure();
+  void ignore_captures();
   void watch();
   void close();
   void close_gpus();

@@ -58,6 +58,10 @@ Staged::Staged(Group group, const Device& device, const Limits& limits)
   for (Slot& slot : slots_) slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device)};
 }
 
+void Staged::check_stream(const Device& device, GpuStream stream) {
+  refuse_capture(device, stream, "a call that goes through host memory");
+}
+
 void Staged::give_up() {
   GroupAccess::end(group_, false);
 }
@@ -87,7 +91,7 @@ bool Staged::drain() noexcept {
 // On failure, waits for outstanding copies before it rethrows: the caller may free its tensors.
 template <class Body>
 void Staged::carry_out(GpuStream stream, Body body) {
-  refuse_capture(device_, stream, "a call that goes through host memory");
+  check_stream(device_, stream);
   try {
     or_abort(group_, [&] {
       const DeviceGuard guard(device_);

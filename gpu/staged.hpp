@@ -45,6 +45,8 @@ class Staged : public Collectives {
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
                 const Options& options) override;
 
+  // Throws Error{unsupported} if the stream is captured: before anything is made for a call, which would spoil that.
+  static void check_stream(const Device& device, GpuStream stream);
   // Ends the group on this rank: a call under way throws soon, and later ones at once. Any thread.
   void give_up();
 

@@ -272,7 +272,7 @@ const AnelloGpuTable& table() {
             const std::lock_guard lock(mutex);
             return *capturing = stream_of(stream).capturing ? 1 : 0, 0;
           },
-      .ignore_captures = [] { return 0; },
+      .ignore_captures = ignore_captures,
       .event_create =
           [](void** event) {
             const int status = create<EventOf>("event_create", event);

@@ -26,8 +26,9 @@ void forget_contexts();
 
 // Queues a function on the stream, which runs it in its turn.
 void queue(GpuStream stream, std::function<void()> kernel);
-// From capture() on, work queued on the stream goes into a graph, as with CUDA's global mode; replay() ends that and
-// queues the graph. Events of a graph and other events must not meet.
+// From capture() on, work queued on the stream goes into a graph, as with CUDA's global mode: threads that do not
+// ignore captures neither make or free memory nor ask about events on that device, or they spoil it. replay() ends that
+// and queues the graph, unless it is spoilt. Events of a graph and other events must not meet.
 void capture(GpuStream stream);
 void replay(GpuStream stream);
 void finish(GpuStream stream);  // blocks until everything queued on the stream has run

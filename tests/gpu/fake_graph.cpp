@@ -14,6 +14,8 @@ struct FakeGraph {
   std::shared_ptr<const Work> work;  // also of what is being run
 };
 std::atomic<int> graphs{0}, captured_graphs{0}, launched_graphs{0};
+std::array<FakeStream*, kDevices> captured{};  // by capture(), one of each device at a time
+thread_local bool ignores_captures = false;
 
 Work end_of_capture(FakeStream& stream) {
   stream.capturing = stream.invalid = false;
@@ -23,10 +25,16 @@ Work end_of_capture(FakeStream& stream) {
 }  // namespace
 
 int refused_by_capture() {
-  if (!own_capture) return 0;
   const std::lock_guard lock(mutex);
-  own_capture->invalid = true;
+  FakeStream* const spoilt = own_capture ? own_capture : ignores_captures ? nullptr : captured[std::size_t(current)];
+  if (!spoilt) return 0;
+  spoilt->invalid = true;
   return kUnsupported;
+}
+
+int ignore_captures() {
+  ignores_captures = true;
+  return 0;
 }
 
 // The default stream cannot be captured.
@@ -88,15 +96,22 @@ int graphs_launched() {
 }
 
 void capture(GpuStream stream) {
+  FakeStream& of = stream_of(stream);
   const std::lock_guard lock(mutex);
-  stream_of(stream).capturing = true;
+  of.capturing = true;
+  of.invalid = false;
+  captured[std::size_t(of.device)] = &of;
 }
 
 void replay(GpuStream stream) {
+  FakeStream& of = stream_of(stream);
   Work graph;
   {
     const std::lock_guard lock(mutex);
-    graph = end_of_capture(stream_of(stream));
+    captured[std::size_t(of.device)] = nullptr;
+    const bool invalid = of.invalid;
+    graph = end_of_capture(of);
+    if (invalid) return;
   }
   for (auto& kernel : graph) queue(stream, std::move(kernel));
 }

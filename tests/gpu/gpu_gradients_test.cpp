@@ -217,6 +217,32 @@ TEST_P(GpuGradientsBy, AreNamedOnAllRanksIfTheyAreNotAnnounced) {
   }
 }
 
+// The program captures a graph on another stream while a bucket is carried.
+TEST(GpuGradients, StagedLeaveCapturesAlone) {
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world, "staged");
+    const gpu::Stream stream = gpu::make_stream(fake::device()), captured = gpu::make_stream(fake::device());
+    std::vector<float> a(100, 3);
+    GpuGradients gradients(gpus, {{"a", a}}, stream.get());
+    std::promise<void> made;
+    fake::queue(stream.get(), [gate = made.get_future().share()] { gate.wait(); });
+    gradients.begin();
+    gradients.ready(0);
+    bool ran = false;
+    fake::capture(captured.get());
+    fake::queue(captured.get(), [&] { ran = true; });
+    std::this_thread::sleep_for(milliseconds(50));
+    made.set_value();
+    std::this_thread::sleep_for(milliseconds(50));
+    fake::replay(captured.get());
+    fake::finish(captured.get());
+    EXPECT_TRUE(ran) << "the capture is spoilt";
+    gradients.finish();
+    gpus.synchronize(stream.get());
+    EXPECT_EQ(a, std::vector<float>(100, 3));
+  });
+}
+
 // Destroys the gradients in the middle of a step.
 TEST(GpuGradients, MayBeGivenUp) {
   run_world(2, [&](World& world) {

@@ -77,6 +77,32 @@ TEST_P(NamedCallsBy, AreFollowedByTheirCallbacks) {
   });
 }
 
+// The program captures a graph while a callback is waited for.
+TEST_P(NamedCallsBy, LeaveCapturesAlone) {
+  run_agendas(1, GetParam(), [](World& world, Scheduler& scheduler) {
+    const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+    const gpu::Stream captured = gpu::make_stream(fake::device(world.rank()));
+    std::promise<void> go_on, called;
+    fake::queue(stream.get(), [go_on = go_on.get_future().share()] { go_on.wait(); });
+    const OnGpu tensor(world, {1});
+    const auto operation =
+        scheduler.submit({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = tensor.place(stream.get())});
+    scheduler.when_done(operation, [&](const Error* error) {
+      EXPECT_FALSE(error) << error->what();
+      called.set_value();
+    });
+    bool ran = false;
+    fake::capture(captured.get());
+    fake::queue(captured.get(), [&] { ran = true; });
+    std::this_thread::sleep_for(milliseconds(50));
+    go_on.set_value();
+    called.get_future().wait();
+    fake::replay(captured.get());
+    fake::finish(captured.get());
+    EXPECT_TRUE(ran) << "the capture is spoilt";
+  });
+}
+
 TEST_P(NamedCallsBy, HaveOneCallbackAtATime) {
   run_agendas(1, GetParam(), [](World& world, Scheduler& scheduler) {
     const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
