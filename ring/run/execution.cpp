@@ -73,11 +73,13 @@ bool Execution::use_replies(std::size_t link_bytes) {
   return replies_;
 }
 
-const plan::Step* Execution::reply_of(const plan::Step& reduction) const {
+const plan::Step* Execution::reply_of(const plan::Step& reduction, std::uint32_t& next) const {
   if (!replies_ || reduction.act != plan::Act::reduce) return nullptr;
-  const auto is_reply = [&](const plan::Step& step) { return is_not_sent(step) && step.range == reduction.range; };
-  const auto step = std::ranges::find_if(plan_->steps, is_reply);
-  return step == plan_->steps.end() ? nullptr : &*step;
+  while (next < plan_->steps.size()) {
+    const plan::Step& step = plan_->steps[next++];
+    if (is_not_sent(step) && step.range == reduction.range) return &step;
+  }
+  return nullptr;
 }
 
 // How many elements of the step its dependencies let through, from its beginning.

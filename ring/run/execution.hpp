@@ -86,8 +86,9 @@ class Execution {
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
   const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
 
-  // The send that this reduction has done too; null if it has done none.
-  const plan::Step* reply_of(const plan::Step& reduction) const;
+  // The send that this reduction has done too; null if it has done none. Looks from step `next` on, and moves that
+  // behind the send: asked about one reduction after another, it looks at each step once.
+  const plan::Step* reply_of(const plan::Step& reduction, std::uint32_t& next) const;
 
   // How far a stream is: the current step, and complete elements of it. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {

@@ -8,6 +8,7 @@ void StepTrace::start(const Execution& execution, std::span<const int> members, 
   members_ = members;
   wire_shift_ = wire_shift;
   shift_ = shift;
+  next_reply_ = 0;
   positions_.clear();
   for (const plan::Stream& stream : execution.plan().streams) positions_.push_back({.step = stream.first});
   spans_.clear();
@@ -30,7 +31,7 @@ void StepTrace::look(std::uint32_t stream) {
       const plan::Step& what = execution_->plan().steps[k];
       if (execution_->is_not_sent(what)) continue;
       ended(what, before.begun, now);
-      if (const plan::Step* const reply = execution_->reply_of(what)) ended(*reply, now, now);
+      if (const plan::Step* const reply = execution_->reply_of(what, next_reply_)) ended(*reply, now, now);
     }
     const trace::Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
     before = {step, elems, begun};

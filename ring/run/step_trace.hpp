@@ -41,6 +41,7 @@ class StepTrace {
   std::span<const int> members_;
   std::uint32_t wire_shift_ = 0, shift_ = 0;
   trace::Ticks last_ = 0;
+  std::uint32_t next_reply_ = 0;     // step: replies before it have been noted
   std::vector<Position> positions_;  // by stream
   std::vector<trace::Span> spans_;
 };

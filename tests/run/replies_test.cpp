@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,13 @@ struct Rank {
   }
 };
 
+void finish(Rank& left, Rank& right) {
+  for (int still = 0; still < 3 && !(left.execution.done() && right.execution.done());)
+    for (Rank* const rank : {&left, &right})
+      if (!rank->execution.done()) still = rank->driver.pass() ? 0 : still + 1;
+  ASSERT_TRUE(left.execution.done() && right.execution.done()) << "stuck";
+}
+
 struct Case {
   std::uint64_t count;
   std::uint32_t slab;
@@ -68,12 +76,6 @@ class Exchange : public testing::TestWithParam<Case> {
     rank.links[std::size_t(1 - number)] = &link;
     rank.driver.start(rank.execution, {}, rank.links);
     EXPECT_EQ(rank.replies(), GetParam().replies);
-  }
-  static void finish(Rank& left, Rank& right) {
-    for (int still = 0; still < 3 && !(left.execution.done() && right.execution.done());)
-      for (Rank* const rank : {&left, &right})
-        if (!rank->execution.done()) still = rank->driver.pass() ? 0 : still + 1;
-    ASSERT_TRUE(left.execution.done() && right.execution.done()) << "stuck";
   }
 };
 
@@ -184,6 +186,42 @@ TEST_P(Exchange, OfAListWithAnother) {
   finish(left, right);
   EXPECT_EQ(list.values(), both);
   EXPECT_EQ(b, both);
+}
+
+// Processor time, of a call in that many slabs; and how many sends were noted.
+std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
+  constexpr std::uint32_t kSlab = 8, kShift = 2;
+  const std::array<int, 2> members{0, 1};
+  Links links(65536);
+  std::array<Words, 2> values{numbers(slabs * kSlab, 0), numbers(slabs * kSlab, 7000)};
+  std::array<Rank, 2> ranks;
+  std::array<StepTrace, 2> traces;
+  for (int r = 0; r < 2; r++) {
+    Rank& rank = ranks[std::size_t(r)];
+    rank.plan = algorithms::plan_allreduce(Algorithm::two_shot, {.rank = r, .world = 2, .count = slabs * kSlab}, kSlab);
+    rank.execution.start(rank.plan, kLopsided, whole(values[std::size_t(r)]), whole(values[std::size_t(r)]));
+    rank.links[std::size_t(1 - r)] = r == 0 ? &links.maker : &links.taker;
+    traces[std::size_t(r)].start(rank.execution, members, kShift, kShift);
+    rank.driver.start(rank.execution, {}, rank.links, &traces[std::size_t(r)]);
+    EXPECT_TRUE(rank.replies());
+  }
+  timespec before{}, after{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  finish(ranks[0], ranks[1]);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  return {double(after.tv_sec - before.tv_sec) + 1e-9 * double(after.tv_nsec - before.tv_nsec),
+          std::ranges::count(traces[0].spans(), trace::Span::What::send, &trace::Span::what)};
+}
+
+// Each slab has a contribution and a result that are sent. A call of four times as many slabs takes about four times as
+// long.
+TEST(TracedExchange, LooksAtEachStepOnce) {
+  constexpr std::uint64_t kSlabs = 8000;
+  const auto [few_seconds, few] = time_of_traced(kSlabs);
+  const auto [many_seconds, many] = time_of_traced(4 * kSlabs);
+  EXPECT_EQ(few, 2 * kSlabs);
+  EXPECT_EQ(many, 8 * kSlabs);
+  EXPECT_LT(many_seconds, 9 * few_seconds);
 }
 
 // A link must hold half a slab and a signature; one element has no halves.
