@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "ring/base/text.hpp"
@@ -15,6 +16,13 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+std::size_t page_bytes() {
+  return std::size_t(sysconf(_SC_PAGESIZE));
+}
+std::size_t in_whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
 // A first-level cache that finds its ways by a hash of the address, as AMD's does, confuses addresses that differ by
 // large powers of two: two ranks that add up 4 MiB then take 60 to 900 us, as the addresses happen to be. So a large
 // mapping begins kColourBytes, for each colour, behind a multiple of kAlignment. Returns that place, or null if any
@@ -22,17 +30,26 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 void* reserve(std::size_t bytes, unsigned colour) {
   constexpr std::size_t kMinBytes = 64 << 10, kAlignment = 4 << 20, kColourBytes = 68 << 10;
   if (bytes < kMinBytes) return nullptr;
-  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
-  const std::size_t step = (kColourBytes + page - 1) / page * page;
-  const std::size_t all = bytes + page + kAlignment + MemoryFile::kColours * step;
+  const std::size_t step = in_whole_pages(kColourBytes);
+  const std::size_t all = bytes + page_bytes() + kAlignment + MemoryFile::kColours * step;
   void* const memory = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(memory);
   const std::size_t before = kAlignment - reinterpret_cast<std::uintptr_t>(begin) % kAlignment + colour * step;
-  const std::size_t end = before + (bytes + page - 1) / page * page;
+  const std::size_t end = before + in_whole_pages(bytes);
   munmap(begin, before);
   if (end < all) munmap(begin + end, all - end);
   return begin + before;
+}
+
+// Some systems refuse memory that could be executed (vm.memfd_noexec). Those before Linux 6.3 cannot seal it against
+// that.
+Descriptor make_file() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING, kNeverExecuted = 0x8;  // MFD_NOEXEC_SEAL
+  Descriptor file(memfd_create("anello", kFlags | kNeverExecuted));
+  if (!file && errno == EINVAL) file = Descriptor(memfd_create("anello", kFlags));
+  if (!file) throw system_error("making shared memory", ErrorCode::network);
+  return file;
 }
 
 // A file beyond the limit would end the process by a signal. Python ignores that signal, other programs do not.
@@ -48,8 +65,7 @@ void check_size_limit(std::size_t bytes) {
 
 MemoryFile MemoryFile::create(std::size_t bytes) {
   check_size_limit(bytes);
-  Descriptor file(memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) throw system_error("making shared memory", ErrorCode::network);
+  Descriptor file = make_file();
   if (ftruncate(file.get(), off_t(bytes)) != 0) throw system_error("sizing shared memory", ErrorCode::network);
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) throw system_error("sealing shared memory", ErrorCode::network);
   MemoryFile created(file.get(), bytes, MAP_POPULATE, 0);
@@ -71,6 +87,10 @@ MemoryFile::MemoryFile(int file, std::size_t bytes, int flags, unsigned colour) 
   void* memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags | (place ? MAP_FIXED : 0), file, 0);
   if (memory == MAP_FAILED) throw system_error("mapping shared memory", ErrorCode::network);
   memory_ = {static_cast<std::byte*>(memory), bytes};
+}
+
+std::size_t MemoryFile::mapped_bytes() const {
+  return in_whole_pages(memory_.size());
 }
 
 // Older systems than Linux 5.14 do without.

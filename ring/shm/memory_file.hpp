@@ -29,6 +29,7 @@ class MemoryFile {
   ~MemoryFile();
 
   std::span<std::byte> memory() const { return memory_; }
+  std::size_t mapped_bytes() const;               // of the whole pages in which the memory lies
   void populate() const;                          // page faults happen here, and not where the memory is used
   int descriptor() const { return file_.get(); }  // to be sent to a peer; valid after create() only
   void close_descriptor() { file_.close(); }      // the memory stays mapped

@@ -20,14 +20,15 @@
 namespace anello::shm {
 namespace {
 
-// Peers may keep the file mapped for long, so its pages are freed with it. A child made by fork() has the same pages as
+// Peers may keep the file mapped for long, so its pages are freed with it: whole ones, since of a page that is punched
+// in part the kernel only sets that part to zero. A child made by fork() has the same pages as
 // its parent, and leaves them.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
   ~Pages() {
     if (!process_.in_child())
-      fallocate(file_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file_.memory().size()));
+      fallocate(file_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file_.mapped_bytes()));
   }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;

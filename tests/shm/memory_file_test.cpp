@@ -1,5 +1,6 @@
 #include "ring/shm/memory_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -30,6 +31,14 @@ TEST(MemoryFile, IsTheSameMemoryForBoth) {
 TEST(MemoryFile, CannotBeMadeSmaller) {
   const MemoryFile segment = MemoryFile::create(10'000);
   EXPECT_NE(ftruncate(segment.descriptor(), 1), 0);
+}
+
+// As some systems demand.
+TEST(MemoryFile, CannotBeExecuted) {
+  constexpr int kNeverExecuted = 0x8, kSealExec = 0x20;  // of Linux 6.3
+  const bool can_seal = bool(Descriptor(memfd_create("test", kNeverExecuted)));
+  const MemoryFile made = MemoryFile::create(10'000);
+  EXPECT_EQ((fcntl(made.descriptor(), F_GET_SEALS) & kSealExec) != 0, can_seal);
 }
 
 TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
