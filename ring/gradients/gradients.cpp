@@ -173,6 +173,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
+  totalling_.wait();  // without a bucket nothing has waited for it
   const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);
@@ -203,7 +204,7 @@ void Gradients::Impl::wait_for(std::size_t bucket, StepStats& step) {
 }
 
 void Gradients::Impl::finish_alone() {
-  const double factor = options_.combine == Combine::weighted ? 1 : factor_;
+  const double factor = options_.combine == Combine::weighted ? double(factor_ != 0) : factor_;
   const std::vector<Tensor>& gradients = schedule_.gradients();
   for (std::size_t k = 0; k < gradients.size(); k++) {
     if (factor != 1) gradients::multiply(gradients[k], factor);

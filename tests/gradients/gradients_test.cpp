@@ -96,7 +96,24 @@ TEST_P(GradientsOf, AreWeightedBySamples) {
     gradients.begin(0);
     for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
     gradients.finish();
-    if (world.size() > 1) model.expect([](std::size_t, std::size_t) { return 0; });
+    model.expect([](std::size_t, std::size_t) { return 0; });
+  });
+}
+
+// The sum of the weights travels all the same, and nothing uses it any more when the step ends.
+TEST_P(GradientsOf, WithoutElementsAreWeightedToo) {
+  std::atomic<int> begun = 0;
+  with_ranks(GetParam(), [&](World& world) {
+    std::vector<float> none;
+    Gradients gradients(world, {{"none", none}}, {.combine = Combine::weighted});
+    for (int step = 1; step <= 3; step++) {
+      if (world.rank() == world.size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      begun++;
+      gradients.begin(world.rank() + 1);
+      gradients.ready(0);
+      gradients.finish();
+      EXPECT_GE(begun, step * world.size()) << "it has not waited for all ranks";
+    }
   });
 }
 
