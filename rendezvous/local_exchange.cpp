@@ -44,6 +44,7 @@ bool readable(int fd, steady_clock::time_point deadline) {
     Interruption::check();
     const milliseconds left = time_left(deadline);
     const int ready = poll(&entry, 1, int(Interruption::slice(left).count()));
+    if (ready < 0 && errno != EINTR) throw system_error("waiting for the job's secret", ErrorCode::network);
     if (ready > 0 || left.count() == 0) return ready > 0;
   }
 }

@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <anello/error.hpp>
+#include <future>
 #include <thread>
 
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/job_ports.hpp"
 #include "ring/base/text.hpp"
 #include "ring/shm/fd_message.hpp"
@@ -64,6 +67,23 @@ TEST_F(LocalExchange, GivesTheSecretToProcessesOfThisUser) {
   EXPECT_THAT(ask(), HasSubstr("network: connecting"));
   const auto listener = listen();
   for (int i = 0; i < 3; i++) EXPECT_EQ(ask(), "a secret at 127.0.0.1:4711");
+}
+
+// poll() refuses more descriptors than the process may have.
+TEST_F(LocalExchange, AnErrorThatLastsEndsTheWait) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Interruption looks([] { return false; });  // poll() is called again and again
+  std::promise<void> asked;
+  const LocalListener listener(job_, invitation_, [&] {
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    asked.get_future().wait();
+    return false;
+  });
+  EXPECT_THAT(ask(), HasSubstr("network: waiting for the job's secret: Invalid argument"));
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  asked.set_value();
 }
 
 TEST_F(LocalExchange, IsClosedWhenAllHaveIt) {
