@@ -363,21 +363,22 @@ std::shared_ptr<const Agreed> Agenda::learn(const std::string& key, const Item& 
 }
 
 std::string Agenda::waits_for(const std::string& key) const {
+  const bool is_join = key == kJoin;
   const auto entry = entries_.find(key);
-  if (entry == entries_.end())
-    return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
   std::string late, instead;
-  bool has_others = false;
-  for (std::size_t child = 0; child < children_; child++) {
-    if (entry->second[child + 1] || joined_[child + 1]) continue;
+  bool has_others = is_join;
+  for (std::size_t child = 0; child < children_ && (is_join || entry != entries_.end()); child++) {
+    if (joined_[child + 1] || (!is_join && entry->second[child + 1])) continue;
     const int rank = world_rank(neighbours_[child]);
     late += text(late.empty() ? "" : ", ", "rank ", rank,
                  children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
-    const std::string other = reported_by(child + 1, key);
+    const std::string other = is_join ? "" : reported_by(child + 1, key);
     if (other.empty()) continue;
     instead += text("; rank ", rank, " called ", other, " instead");
     has_others |= name_in(other) != name_in(key);
   }
+  if (late.empty())
+    return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
   return text(key, " waits for ", late, instead, has_others ? "; a rank that has no more data must call join()" : "");
 }
 

@@ -74,8 +74,9 @@ class Agenda {
   // This rank has submitted something that is not decided, so it must listen.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
   // For messages: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x' instead", "allreduce 'x' waits for the
-  // answer of rank 0".
+  // answer of rank 0". kJoin: for whose join this rank's waits.
   std::string waits_for(const std::string& key) const;
+  static constexpr std::string_view kJoin = "join";  // not a key of another operation: those have a name or a number
 
  private:
   // The reports of an operation that some rank of this subtree has submitted: this rank's own, then its children's.

@@ -13,12 +13,6 @@ using group::has_passed;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-namespace {
-
-constexpr std::string_view kJoin = "join";  // not a key of another operation: those have a name or a number
-
-}  // namespace
-
 std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
@@ -122,7 +116,7 @@ void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Descri
                        const Handle& operation) {
   try {
     callbacks_.reserve(callbacks_.size() + undecided_.size() + 1);  // so that settle() cannot fail
-    std::string key(kJoin);
+    std::string key(Agenda::kJoin);
     if (operation->verb() == Verb::join)
       agenda_.join();
     else
@@ -189,7 +183,7 @@ void Scheduler::carry_out_decisions() {
 void Scheduler::carry_out(const Decision& decision) {
   if (failure_) return;  // so has everything that was not decided
   const bool is_join = !decision.agreed && !decision.refusal;
-  const auto found = undecided_.find(is_join ? kJoin : std::string_view(decision.key));
+  const auto found = undecided_.find(is_join ? Agenda::kJoin : std::string_view(decision.key));
   Handle operation;
   if (decision.mine && found != undecided_.end()) {
     operation = std::move(found->second);
@@ -348,8 +342,7 @@ void Scheduler::free_name(NamedOperation& operation) {
 
 std::string Scheduler::describe(const NamedOperation& operation) {
   const Lock lock(mutex_);
-  if (!operation.decided)
-    return operation.verb() == Verb::join ? "join waits for other ranks" : agenda_.waits_for(operation.key());
+  if (!operation.decided) return agenda_.waits_for(operation.key());
   return operation.key();
 }
 
