@@ -17,7 +17,8 @@ std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int> members(group.members().begin(), group.members().end());
-  std::shared_ptr<Scheduler> made(new Scheduler(group.group(all), group.group(all), members));
+  Group messages = group.group(all), data = group.group(all);  // in the same order, by whichever compiler
+  std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data), members));
   GroupAccess::when_leaving(made->messages_, [weak = std::weak_ptr(made)] {
     if (const auto scheduler = weak.lock()) scheduler->close();
   });
