@@ -142,7 +142,7 @@ bool is_about_a_stall(Type type) {
   return type == Type::stalled || type == Type::answer;
 }
 bool is_about_a_call(Type type) {
-  return type == Type::waiting || type == Type::stalled || type == Type::called;
+  return type == Type::waiting || type == Type::stalled || type == Type::called || type == Type::refused;
 }
 std::size_t max_calls(Type type) {
   if (type == Type::goodbye) return ControlMessage::kMaxCalls;
@@ -216,7 +216,7 @@ ControlMessage decode_body(std::string_view body, int world) {
   Reader reader(kWhat, body);
   ControlMessage message;
   message.type = Type(reader.u8());
-  if (message.type < Type::proposal || message.type > Type::called) reject(text("unknown type ", int(message.type)));
+  if (message.type < Type::proposal || message.type > Type::refused) reject(text("unknown type ", int(message.type)));
   if (has_verdict(message.type)) message.verdict = decode_verdict(reader, world);
   if (message.type == Type::slow) message.straggler = decode_straggler(reader, world);
   if (message.type == Type::goodbye) {

@@ -60,7 +60,7 @@ struct ControlMessage {
   static constexpr std::size_t kMaxReasonBytes = 256;   // of a refusal
   static constexpr std::size_t kMaxRuns = 256;          // of ranks that a message names (rank_runs.hpp)
   // Values are part of the wire protocol: append only.
-  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow, called };
+  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow, called, refused };
 
   int origin = 0;            // the rank that sent it first
   std::uint32_t number = 0;  // counts the origin's messages
@@ -76,7 +76,8 @@ struct ControlMessage {
   std::vector<int> members;            // stalled: of the group, in order; sent if they are kMaxRuns runs at most
   StallAnswer answer;                  // stalled, answer: what the origin says about it
   std::vector<int> contradicted;       // called: ranks that sent the origin other counts than it expects
-  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled, called: the operation
+  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled, called: the operation.
+                                       // refused: its group and number
 };
 
 std::string encode(const ControlMessage& message);

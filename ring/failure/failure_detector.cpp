@@ -48,6 +48,8 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
     case ControlMessage::Type::answer:
       stalls_.receive_answer(message);
       return take_completed_stalls(now);
+    case ControlMessage::Type::refused:
+      return stalls_.receive_refused(message.calls.front(), now);
     case ControlMessage::Type::slow:
       return report_straggler(origin, message.straggler, now);
   }
@@ -157,6 +159,7 @@ void FailureDetector::needs_messages(std::uint64_t group, std::uint64_t complete
 }
 void FailureDetector::waiting(const Signature& mine, Time now) {
   mismatches_.waiting(mine, now);
+  stalls_.waiting(mine, now);
 }
 void FailureDetector::differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now) {
   mismatches_.differs(mine, peer, theirs, verdict, now);
@@ -171,6 +174,7 @@ void FailureDetector::moving(const Signature& mine) {
 void FailureDetector::refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now) {
   view_.refuse(group, refusal);
   stalls_.refused(group, now);
+  stalls_.say_refused(group);
 }
 void FailureDetector::stalled(const Signature& mine, Time period, Time now) {
   stalls_.stalled(mine, period, now);

@@ -36,6 +36,38 @@ void StallReports::refused(std::uint64_t group, Time now) {
   if (const auto call = operations_.said(group, key.sequence)) pending_.push_back({key, *call, now + kTimeToCallAgain});
 }
 
+void StallReports::say_refused(std::uint64_t group) {
+  const LocalView::Group* its = view_.group(group);
+  if (!its || !its->refusal || its->members.size() != 2) return;
+  Call call;
+  call.group = group;
+  call.sequence = its->refusal->sequence;
+  const auto [newest, is_new] = refused_here_.try_emplace(group, call.sequence);
+  if (!is_new && std::exchange(newest->second, call.sequence) == call.sequence) return;
+  flood_.send({.type = ControlMessage::Type::refused, .calls = {call}});
+}
+
+// Kept by ranks that do not have the group too, because they may make it yet.
+void StallReports::receive_refused(const Call& theirs, Time now) {
+  if (refused_elsewhere_.size() >= kMaxRemembered) refused_elsewhere_.erase(refused_elsewhere_.begin());
+  refused_elsewhere_[theirs.group] = theirs.sequence;
+  ask_why(theirs.group, now);
+}
+
+void StallReports::waiting(const Signature& mine, Time now) {
+  ask_why(mine.group, now);
+}
+
+void StallReports::ask_why(std::uint64_t group, Time now) {
+  const auto waits = operations_.waits().find(group);
+  const auto theirs = refused_elsewhere_.find(group);
+  if (waits == operations_.waits().end() || theirs == refused_elsewhere_.end() ||
+      theirs->second != waits->second.sequence)
+    return;
+  pending_.push_back({{group, theirs->second}, waits->second, now + kTimeToCallAgain});
+  refused_elsewhere_.erase(theirs);
+}
+
 void StallReports::moving(const Signature& mine) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.operation == mine; });
   for (auto each = stalls_.lower_bound({mine.group, mine.sequence});
@@ -49,6 +81,8 @@ void StallReports::moving(const Signature& mine) {
 
 void StallReports::leave(std::uint64_t group) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.key.group == group; });
+  refused_here_.erase(group);
+  refused_elsewhere_.erase(group);
 }
 
 // The next one if this rank's operation has moved since the ranks were asked, or if they were asked long ago and the
@@ -67,7 +101,8 @@ StallKey StallReports::newest_attempt(StallKey key, Time now) const {
 // Another rank may have asked meanwhile.
 void StallReports::send(const Pending& pending, Time now) {
   const StallAnswer mine = as_asker(pending);
-  if (pending.is_refusal() && mine.state != State::refused) return;  // the program has called it meanwhile
+  const bool is_wanted = mine.state == State::refused || pending.operation.kind == Kind::transfer;
+  if (pending.is_refusal() && !is_wanted) return;  // the program has called it meanwhile
   const StallKey key = newest_attempt(pending.key, now);
   Stall& stall = stalls_[key];
   stall.is_overdue_here = key.overdue;
@@ -177,7 +212,9 @@ void StallReports::finish(const StallKey& key, Stall& stall) {
       if (!findings.answers.contains(member) && !has_left(member, key.group)) findings.silent.push_back(member);
     std::ranges::sort(findings.silent);
     findings.is_complete = !stall.members.empty() && findings.silent.empty();
-    if (!key.overdue) completed_.reports.push_back(describe(view_, findings));
+    const auto is_refused = [](const auto& each) { return each.second.state == State::refused; };
+    const bool is_called_again = key.period.count() == 0 && std::ranges::none_of(findings.answers, is_refused);
+    if (!key.overdue && !is_called_again) completed_.reports.push_back(describe(view_, findings));
   }
   if (key.overdue && stall.is_overdue_here && !completed_.overdue)
     completed_.overdue = {ErrorCode::timed_out, findings.culprit(),

@@ -9,7 +9,8 @@
 // overdue on this rank, the report becomes a verdict against the lowest rank that has not called it.
 //
 // A rank whose program made a wrong call, which was refused, asks as soon as another rank waits in that operation: so
-// the reason is reported within a second. It asks only then, and nothing if its program has called again by then.
+// the reason is reported within a second. It asks only then, and nothing if its program has called again by then. That
+// a rank waits in a transfer is not said to all: so a refused call of two ranks is, and then the rank that waits asks.
 #pragma once
 #include <chrono>
 #include <map>
@@ -38,6 +39,10 @@ class StallReports {
   }
   // A call of this rank's program was refused, or another rank said which operation of the group it called.
   void refused(std::uint64_t group, Time now);
+  // The newest of those calls, if it was of two ranks: all are sent that it was refused, not why.
+  void say_refused(std::uint64_t group);
+  void receive_refused(const Call& theirs, Time now);
+  void waiting(const Signature& mine, Time now);  // nothing moves in this rank's operation
   // It moves again: what has not been asked yet is not asked any more, and what this rank asked is not reported.
   void moving(const Signature& mine);
   void leave(std::uint64_t group);
@@ -75,6 +80,7 @@ class StallReports {
   };
 
   void ask(const StallKey& key, const Signature& mine, Time now);
+  void ask_why(std::uint64_t group, Time now);
   StallKey newest_attempt(StallKey key, Time now) const;
   void send(const Pending& pending, Time now);
   void begin(Stall& stall, const ControlMessage& question, Time now) const;
@@ -93,6 +99,8 @@ class StallReports {
   Flood& flood_;
   std::map<StallKey, Stall> stalls_;  // also those that are done, so that each is reported once
   std::vector<Pending> pending_;      // not asked yet
+  std::map<std::uint64_t, std::uint64_t> refused_here_,
+      refused_elsewhere_;  // by group: the newest refusal here, and of another rank
   Completed completed_;
 };
 

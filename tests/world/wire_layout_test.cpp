@@ -66,7 +66,8 @@ ControlMessage message(Type type) {
   message.answer = {
       .state = StallAnswer::State::other_order, .last = call(), .waits_in_group = "other", .reason = "wrong"};
   message.contradicted = {1, 2};
-  if (type == Type::goodbye || type == Type::waiting || type == Type::stalled || type == Type::called)
+  if (type == Type::goodbye || type == Type::waiting || type == Type::stalled || type == Type::called ||
+      type == Type::refused)
     message.calls = {call()};
   return message;
 }
@@ -126,8 +127,8 @@ std::string layout_of_items() {
 }
 
 std::string layout() {
-  constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting",
-                                         "stalled",  "answer",   "slow",    "called"};
+  constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting", "stalled",
+                                         "answer",   "slow",     "called",  "refused"};
   std::string all = text("version ", net::kProtocolVersion, "\n");
   for (std::size_t k = 0; k < std::size(kNames); k++)
     all += text(kNames[k], ": ", hex(encode(message(Type(k + 1)))), "\n");
