@@ -80,16 +80,16 @@ void anello_world_free(anello_world* world) {
   delete world;
 }
 int anello_local_rank(const anello_world* world) {
-  return world->world.local_rank();
+  return of(world, "world", [](auto& its) { return its.world.local_rank(); });
 }
 int anello_local_size(const anello_world* world) {
-  return world->world.local_size();
+  return of(world, "world", [](auto& its) { return its.world.local_size(); });
 }
 int anello_node_rank(const anello_world* world) {
-  return world->world.node_rank();
+  return of(world, "world", [](auto& its) { return its.world.node_rank(); });
 }
 int anello_node_count(const anello_world* world) {
-  return world->world.node_count();
+  return of(world, "world", [](auto& its) { return its.world.node_count(); });
 }
 anello_status anello_host(const anello_world* world, int rank, const char** host) {
   return guarded([&] { required(host, "out parameter") = required(world, "world").world.host(rank).c_str(); });
@@ -99,7 +99,7 @@ anello_status anello_layout(const anello_world* world, const char** layout) {
 }
 
 anello_group* anello_world_group(anello_world* world) {
-  return &world->all_ranks;
+  return of(world, "world", [](auto& its) { return &its.all_ranks; });
 }
 anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created) {
   return guarded([&] {
@@ -119,17 +119,19 @@ void anello_group_free(anello_group* group) {
   delete group;
 }
 int anello_rank(const anello_group* group) {
-  return group->group.rank();
+  return of(group, "group", [](auto& its) { return its.group.rank(); });
 }
 int anello_size(const anello_group* group) {
-  return group->group.size();
+  return of(group, "group", [](auto& its) { return its.group.size(); });
 }
 int anello_world_rank(const anello_group* group, int rank) {
-  const auto members = group->group.members();
-  return rank >= 0 && std::size_t(rank) < members.size() ? members[std::size_t(rank)] : -1;
+  return of(group, "group", [rank](auto& its) {
+    const auto members = its.group.members();
+    return rank >= 0 && std::size_t(rank) < members.size() ? members[std::size_t(rank)] : -1;
+  });
 }
 int anello_rank_of(const anello_group* group, int world_rank) {
-  return group->group.rank_of(world_rank).value_or(-1);
+  return of(group, "group", [world_rank](auto& its) { return its.group.rank_of(world_rank).value_or(-1); });
 }
 
 anello_status anello_average(anello_group* group, double value, double* mean) {
@@ -203,16 +205,12 @@ anello_status anello_probe(anello_group* group, int from, int* arrived) {
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work) {
   return ANELLO_CARRY_OUT(barrier, Given(options).plain());
 }
-
 anello_status anello_work_wait(anello_work* work) {
   return guarded([&] { required(work, "work").work.wait(); });
 }
 anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms) {
   bool done = false;
-  const anello_status status = guarded([&] {
-    const auto limit = std::chrono::milliseconds(std::min<std::uint64_t>(limit_ms, INT32_MAX));
-    done = required(work, "work").work.wait_for(limit);
-  });
+  const anello_status status = guarded([&] { done = required(work, "work").work.wait_for(limit_of(limit_ms)); });
   if (status != ANELLO_OK || done) return status;
   return failed(ANELLO_TIMED_OUT, text("the work is not done after ", limit_ms, " ms"));
 }
@@ -225,7 +223,7 @@ anello_status anello_wait_all(anello_work* const* works, size_t count) {
   });
 }
 int anello_work_done(const anello_work* work) {
-  return work->work.done();
+  return of(work, "work", [](auto& its) { return int(its.work.done()); });
 }
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context) {
   return guarded([&] { required(work, "work").work.when_done(call_of(callback, context)); });

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <anello/anello.hpp>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ring/base/text.hpp"
@@ -72,6 +74,24 @@ template <class T>
 T& required(T* pointer, const char* what) {
   if (!pointer) refuse(text("the ", what, " is NULL"));
   return *pointer;
+}
+
+// What a call without a status returns: get(handle), or for a NULL handle -1 or NULL.
+template <class Handle, class Get>
+auto of(Handle* handle, const char* what, Get get) {
+  using Result = decltype(get(*handle));
+  if (handle) return get(*handle);
+  failed(ANELLO_INVALID_ARGUMENT, text("the ", what, " is NULL"));
+  if constexpr (std::is_pointer_v<Result>)
+    return Result(nullptr);
+  else
+    return Result(-1);
+}
+
+// Until when a call waits at most; more could overflow.
+inline std::chrono::milliseconds limit_of(std::uint64_t limit_ms) {
+  constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 365;
+  return std::chrono::milliseconds(std::min(limit_ms, kMax));
 }
 
 // The caller's struct, which may be shorter or longer than ours: an older or newer version. Members that it lacks keep

@@ -58,16 +58,16 @@ void anello_gpu_free(anello_gpu_group* gpus) {
   delete gpus;
 }
 int anello_gpu_device(const anello_gpu_group* gpus) {
-  return gpus->gpus.device();
+  return of(gpus, "GPU group", [](auto& its) { return its.gpus.device(); });
 }
 const char* anello_gpu_backend(const anello_gpu_group* gpus) {
-  return gpus->gpus.backend().data();
+  return of(gpus, "GPU group", [](auto& its) { return its.gpus.backend().data(); });
 }
 const char* anello_gpu_reason(const anello_gpu_group* gpus) {
-  return gpus->gpus.reason().c_str();
+  return of(gpus, "GPU group", [](auto& its) { return its.gpus.reason().c_str(); });
 }
 anello_group* anello_gpu_ranks(anello_gpu_group* gpus) {
-  return &gpus->ranks;
+  return of(gpus, "GPU group", [](auto& its) { return &its.ranks; });
 }
 
 anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
@@ -172,7 +172,7 @@ anello_status anello_gpu_register(anello_gpu_group* gpus, void* data, size_t byt
   });
 }
 void* anello_gpu_memory_data(const anello_gpu_memory* memory) {
-  return memory->memory.data();
+  return of(memory, "memory", [](auto& its) { return its.memory.data(); });
 }
 void anello_gpu_memory_free(anello_gpu_memory* memory) {
   delete memory;
@@ -194,7 +194,7 @@ anello_status anello_gpu_gradients_ready(anello_gpu_gradients* gradients, size_t
   return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
 }
 anello_status anello_gpu_gradients_finish(anello_gpu_gradients* gradients, anello_step_stats* stats) {
-  return guarded([&] { give_back(required(gradients, "gradients").gradients.finish(), stats); });
+  return guarded([&] { finish(required(gradients, "gradients").gradients, stats); });
 }
 void anello_gpu_gradients_free(anello_gpu_gradients* gradients) {
   delete gradients;

@@ -34,25 +34,40 @@ std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) 
   return all;
 }
 
-// `make` gives the request except for its name and options.
+// The others would wait for what cannot even be submitted.
 template <class Make>
-anello_status submit(anello_agenda* agenda, const char* name, const anello_named_options* options,
+auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name, Make make) {
+  try {
+    return make();
+  } catch (const std::exception& e) {
+    scheduler.refuse(view(name), verb, e.what());
+    throw;
+  }
+}
+
+// `make` gives the request except for its verb, name and options.
+template <class Make>
+anello_status submit(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
                      anello_named** operation, Make make) {
   return guarded([&] {
-    const anello_named_options given = known(options, anello_named_options ANELLO_NAMED_OPTIONS_INIT);
     auto& scheduler = required(agenda, "agenda").scheduler;
-    auto& out = required(operation, "out parameter");
-    Request request = make();
+    anello_named_options given = ANELLO_NAMED_OPTIONS_INIT;
+    auto handle = std::make_unique<anello_named>();
+    handle->scheduler = scheduler;
+    Request request = or_refuse(*scheduler, verb, name, [&] {
+      required(operation, "out parameter");
+      given = known(options, given);
+      return make();
+    });
+    request.verb = verb;
     request.name = view(name);
     request.prescale = given.prescale;
     request.postscale = given.postscale;
     if (given.wire != 0) request.wire = one_of<anello::DType>(given.wire);
     if (given.on_gpu != 0)
       request.on_gpu = anello::agenda::OnGpu{given.device, static_cast<CUstream_st*>(given.stream)};
-    auto handle = std::make_unique<anello_named>();
-    handle->scheduler = scheduler;
     handle->operation = scheduler->submit(std::move(request), given.waits != 0);
-    out = handle.release();
+    *operation = handle.release();
   });
 }
 
@@ -92,28 +107,27 @@ void anello_agenda_free(anello_agenda* agenda) {
 anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, const anello_array* inputs,
                                      const anello_array* outputs, size_t count, anello_op op,
                                      const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, name, options, operation, [&] {
-    return Request{.verb = Verb::allreduce,
-                   .inputs = arrays_of(inputs, count),
+  return submit(agenda, Verb::allreduce, name, options, operation, [&] {
+    return Request{.inputs = arrays_of(inputs, count),
                    .outputs = arrays_of(outputs, outputs ? count : 0),
                    .op = one_of<anello::Op>(op)};
   });
 }
 anello_status anello_named_allgather(anello_agenda* agenda, const char* name, const anello_array* inputs, size_t count,
                                      const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, name, options, operation,
-                [&] { return Request{.verb = Verb::allgather, .inputs = arrays_of(inputs, count)}; });
+  return submit(agenda, Verb::allgather, name, options, operation,
+                [&] { return Request{.inputs = arrays_of(inputs, count)}; });
 }
 anello_status anello_named_broadcast(anello_agenda* agenda, const char* name, const anello_array* tensors, size_t count,
                                      int root, const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, name, options, operation,
-                [&] { return Request{.verb = Verb::broadcast, .inputs = arrays_of(tensors, count), .root = root}; });
+  return submit(agenda, Verb::broadcast, name, options, operation,
+                [&] { return Request{.inputs = arrays_of(tensors, count), .root = root}; });
 }
 anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, const anello_array* input,
                                     const uint64_t* splits, const anello_named_options* options,
                                     anello_named** operation) {
-  return submit(agenda, name, options, operation, [&] {
-    Request request{.verb = Verb::alltoall, .inputs = arrays_of(input, 1)};
+  return submit(agenda, Verb::alltoall, name, options, operation, [&] {
+    Request request{.inputs = arrays_of(input, 1)};
     if (splits) request.splits.assign(splits, splits + agenda->scheduler->size());
     return request;
   });
@@ -121,25 +135,21 @@ anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, con
 anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* name, const anello_array* inputs,
                                           size_t count, anello_op op, const anello_named_options* options,
                                           anello_named** operation) {
-  return submit(agenda, name, options, operation, [&] {
-    return Request{.verb = Verb::reduce_scatter, .inputs = arrays_of(inputs, count), .op = one_of<anello::Op>(op)};
-  });
+  return submit(agenda, Verb::reduce_scatter, name, options, operation,
+                [&] { return Request{.inputs = arrays_of(inputs, count), .op = one_of<anello::Op>(op)}; });
 }
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
                                    anello_named** operation) {
-  return submit(agenda, name, options, operation, [] { return Request{.verb = Verb::barrier}; });
+  return submit(agenda, Verb::barrier, name, options, operation, [] { return Request{}; });
 }
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, nullptr, options, operation, [] { return Request{.verb = Verb::join}; });
+  return submit(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
 }
-
 anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
   bool done = false;
   const anello_status status = guarded([&] {
-    constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 365;  // more could overflow
     anello::group::Until until;
-    if (limit_ms != UINT64_MAX)
-      until = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::min(limit_ms, kMax));
+    if (limit_ms != UINT64_MAX) until = std::chrono::steady_clock::now() + limit_of(limit_ms);
     const anello_named& its = required(operation, "operation");
     done = its.scheduler->wait(*its.operation, until);
     if (!done) return;
@@ -149,7 +159,7 @@ anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
   return failed(ANELLO_TIMED_OUT, text("the operation is not done after ", limit_ms, " ms"));
 }
 int anello_named_done(anello_named* operation) {
-  return operation->scheduler->done(*operation->operation);
+  return of(operation, "operation", [](auto& its) { return int(its.scheduler->done(*its.operation)); });
 }
 anello_status anello_named_when_done(anello_named* operation, anello_callback callback, void* context) {
   return guarded([&] {

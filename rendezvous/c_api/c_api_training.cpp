@@ -19,7 +19,7 @@ anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradien
   return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
 }
 anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats) {
-  return guarded([&] { give_back(required(gradients, "gradients").gradients.finish(), stats); });
+  return guarded([&] { finish(required(gradients, "gradients").gradients, stats); });
 }
 void anello_gradients_free(anello_gradients* gradients) {
   delete gradients;

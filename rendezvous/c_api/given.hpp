@@ -76,10 +76,12 @@ inline anello::GradientOptions given(const anello_gradient_options* options) {
   return its;
 }
 
-// `stats` may be null.
-inline void give_back(const anello::StepStats& step, anello_step_stats* stats) {
-  if (!stats) return;
+// `stats` may be null; it is refused before the step is finished.
+template <class Gradients>
+void finish(Gradients& gradients, anello_step_stats* stats) {
   anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);
+  const anello::StepStats step = gradients.finish();
+  if (!stats) return;
   all.norm = step.norm.value_or(0);
   all.exposed_ns = std::uint64_t(step.exposed.count());
   all.communicated_ns = std::uint64_t(step.communicated.count());

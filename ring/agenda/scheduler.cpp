@@ -94,6 +94,7 @@ Scheduler::Handle Scheduler::submit(Request request, bool waits) {
 
 // The others would wait for this rank.
 void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why) {
+  if (in_child()) return;
   Access lock(*this);
   if (verb == Verb::join || world_has_failed(lock)) return;
   or_end_world(lock, [&] {
@@ -342,6 +343,7 @@ void Scheduler::free_name(NamedOperation& operation) {
 }
 
 std::string Scheduler::describe(const NamedOperation& operation) {
+  queue().check_process();
   const Lock lock(mutex_);
   if (!operation.decided) return agenda_.waits_for(operation.key());
   return operation.key();

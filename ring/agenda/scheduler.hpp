@@ -41,6 +41,9 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported} or std::bad_alloc if there
   // is no memory for its outputs, and the verdict if the world has failed.
   Handle submit(Request request, bool waits = false);
+  // The program's call of an operation was refused before submit(). It counts as submitted: the operation fails on the
+  // other ranks, which learn the reason. Not for join(). Does not block. No effect if submit() would throw.
+  void refuse(std::string_view name, Verb verb, const std::string& why);
   // Blocks until the operation is done, or until that time; moves messages and data meanwhile. True: it is done, and
   // its name is free. Throws Error{invalid_argument} in a child that fork() made.
   bool wait(NamedOperation& operation, group::Until until = {});
@@ -76,7 +79,6 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
   std::shared_ptr<DeviceOperation> make_on_device(const Request& request);
   void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation);
-  void refuse(std::string_view name, Verb verb, const std::string& why);
   void say_more();
   bool has_work() const;
   template <class Work>

@@ -5,7 +5,8 @@
  *     anello_last_error() returns one line that names the culprit and the remedy, and anello_last_error_rank() the rank
  *     at fault, or -1 if none is known. Both refer to the last failed call of the calling thread.
  *  2. Handles are opaque. What a call returns through an out parameter belongs to the caller, who frees it once. A NULL
- *     handle may be freed, and does nothing. If a call fails, it does not change its out parameters.
+ *     handle may be freed, and does nothing. Of a NULL handle, calls that return no status return -1 or NULL. If a call
+ *     fails, it does not change its out parameters.
  *  3. A tensor is a view: memory, a number of elements, a type. Its memory is borrowed until the call returns, or, if
  *     the call returns a work, until that work is done. Everything else that is passed is borrowed until the call
  *     returns.
@@ -184,7 +185,7 @@ anello_status anello_finish(anello_world* world);
  */
 anello_status anello_abort(anello_world* world, const char* reason);
 /* The error that ended the world, as a status and the thread's last error; ANELLO_OK while the world is in order. Just
- * after a failure it may block for up to two seconds, until the ranks agree on the reason. */
+ * after a failure it may block for up to four seconds, until the ranks agree on the reason. */
 anello_status anello_failure(const anello_world* world);
 /* Leaves the world if anello_finish was not called, and does not wait for other ranks. Groups and works of this world
  * may be freed later. A world that is not freed is left by exit(0) or a return from main, and aborted if the status is

@@ -251,7 +251,7 @@ class Group {
   // Error{aborted} with this rank and `reason`. Does not block.
   void abort(std::string_view reason);
   // The error that ended the world; empty while the world is in order. Any thread. While the world is in order it
-  // returns at once; just after a failure it may block for up to two seconds, until the ranks agree on the reason.
+  // returns at once; just after a failure it may block for up to four seconds, until the ranks agree on the reason.
   [[nodiscard]] std::optional<Error> failure() const;
 
  protected:

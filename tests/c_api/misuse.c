@@ -1,0 +1,107 @@
+/* NULL handles, and structs that are not initialised: one rank, or several, of which rank 1 calls wrongly. Ends with 1 and
+ * a line for each expectation that failed. */
+#define _POSIX_C_SOURCE 199309L /* nanosleep */
+#include <anello/gpu.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "expect.h"
+
+#define IS_NULL(what) EXPECT(strcmp(anello_last_error(), "the " what " is NULL") == 0)
+
+static void null_handles(void) {
+  EXPECT(anello_local_rank(NULL) == -1 && anello_local_size(NULL) == -1);
+  EXPECT(anello_node_rank(NULL) == -1 && anello_node_count(NULL) == -1);
+  EXPECT(anello_world_group(NULL) == NULL);
+  IS_NULL("world");
+  EXPECT(anello_rank(NULL) == -1 && anello_size(NULL) == -1);
+  EXPECT(anello_world_rank(NULL, 0) == -1 && anello_rank_of(NULL, 0) == -1);
+  IS_NULL("group");
+  EXPECT(anello_work_done(NULL) == -1);
+  IS_NULL("work");
+  EXPECT(anello_named_done(NULL) == -1);
+  IS_NULL("operation");
+  EXPECT(anello_gpu_device(NULL) == -1 && anello_gpu_backend(NULL) == NULL && anello_gpu_reason(NULL) == NULL);
+  EXPECT(anello_gpu_ranks(NULL) == NULL);
+  IS_NULL("GPU group");
+  EXPECT(anello_gpu_memory_data(NULL) == NULL);
+  IS_NULL("memory");
+}
+
+/* A result that cannot be given back is refused while the step can still be finished. */
+static void statistics_of_no_size(anello_group* group) {
+  float value = 1;
+  anello_step_stats step = ANELLO_STEP_STATS_INIT;
+  anello_gradients* all = NULL;
+  anello_gradient gradient = {"value", {NULL, 1, ANELLO_F32}, NULL, 0};
+  gradient.tensor.data = &value;
+  OK(anello_gradients_create(group, &gradient, 1, NULL, &all));
+  OK(anello_gradients_begin(all, 2));
+  OK(anello_gradients_ready(all, 0));
+  step.struct_size = 0;
+  EXPECT(anello_gradients_finish(all, &step) == ANELLO_INVALID_ARGUMENT);
+  step.struct_size = sizeof step;
+  OK(anello_gradients_finish(all, &step));
+  EXPECT(value == 2);
+  anello_gradients_free(all);
+}
+
+/* Each counts as submitted: the other ranks, which call rightly, get the reason, and unnamed calls stay in step. */
+static void wrong_named_calls(anello_agenda* agenda, int rank, int size) {
+  int way;
+  for (way = 0; way < 4; way++) {
+    float value = 1;
+    anello_array array = {NULL, NULL, 0, ANELLO_F32};
+    anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
+    anello_named* operation = NULL;
+    const int is_wrong = rank == (size > 1);
+    array.data = &value;
+    if (is_wrong && way == 1) options.struct_size = 0;
+    if (is_wrong && way == 2) array.dimensions = 1; /* the shape is NULL */
+    EXPECT((anello_named_allreduce(agenda, NULL, is_wrong && way == 0 ? NULL : &array, NULL, 1, ANELLO_SUM, &options,
+                                   is_wrong && way == 3 ? NULL : &operation) == ANELLO_OK) == !is_wrong);
+    if (is_wrong) continue;
+    EXPECT(anello_named_wait(operation, UINT64_MAX) == ANELLO_MISMATCH);
+    EXPECT(strstr(anello_last_error(), "rank 1 cannot take part: ") != NULL && anello_last_error_rank() == 1);
+    anello_named_free(operation);
+  }
+}
+
+/* In a child, whose parent's threads may have any lock, it says so instead of waiting for one. */
+static void described_in_a_child(anello_agenda* agenda) {
+  anello_named* operation = NULL;
+  const char* line = NULL;
+  int status = -1;
+  pid_t child;
+  OK(anello_named_barrier(agenda, "barrier", NULL, &operation));
+  child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(anello_named_describe(operation, &line) == ANELLO_INVALID_ARGUMENT && line == NULL ? 0 : 1);
+  }
+  waitpid(child, &status, 0);
+  EXPECT(status == 0);
+  OK(anello_named_wait(operation, UINT64_MAX));
+  OK(anello_named_describe(operation, &line));
+  anello_named_free(operation);
+}
+
+int main(void) {
+  anello_world* world = NULL;
+  anello_agenda* agenda = NULL;
+  anello_group* group;
+  null_handles();
+  OK(anello_init(NULL, &world));
+  group = anello_world_group(world);
+  statistics_of_no_size(group);
+  OK(anello_agenda_create(group, &agenda));
+  wrong_named_calls(agenda, anello_rank(group), anello_size(group));
+  described_in_a_child(agenda);
+  OK(anello_barrier(group, NULL, NULL));
+  anello_agenda_free(agenda);
+  OK(anello_finish(world));
+  anello_world_free(world);
+  return failures > 0;
+}
