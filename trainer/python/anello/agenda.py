@@ -109,6 +109,11 @@ class Agenda:
         """From now on tensors of allreduces and broadcasts may lie in GPU memory. All ranks of the group call."""
         lib.anello_agenda_use_gpus(self._owned.live("agenda"), world._world.live("world"))
 
+    @property
+    def handle(self) -> int:
+        """As anello_agenda*, for other libraries that submit operations."""
+        return self._owned.live("agenda")
+
     def free(self) -> None:
         """The agenda ends for this rank: let all ranks pass a barrier first."""
         self._owned.free()

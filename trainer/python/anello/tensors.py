@@ -24,11 +24,13 @@ def is_torch(tensor: Any) -> bool:
 
 
 def view(tensor: Any, gpu: Optional[int] = None) -> View:
-    """Where a tensor's elements lie. TypeError or ValueError says why it cannot be used.
+    """Where a tensor's elements lie; a View is one itself. TypeError or ValueError says why it cannot be used.
 
     Args:
         gpu: the number of the GPU on which a tensor of torch lies; None: host memory.
     """
+    if isinstance(tensor, View):
+        return tensor
     if gpu is None:
         return (_readers.get(type(tensor)) or _reader_of(tensor))(tensor)
     if not is_torch(tensor):
@@ -93,8 +95,10 @@ def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
 def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
     """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch.
 
-    For a Python number it is an array of ctypes.
+    For a Python number it is an array of ctypes. For a View it is one without memory: `shape` has no elements then.
     """
+    if isinstance(tensor, View):
+        return View(0, tuple(shape), tensor.dtype, "", None)
     if is_torch(tensor):
         return tensor.detach().new_empty(tuple(shape))
     if is_python_number(tensor):
@@ -104,7 +108,7 @@ def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
 
 def require_results(tensor: Any) -> None:
     """TypeError if a tensor like this one cannot be made for a result."""
-    if not is_torch(tensor) and not is_python_number(tensor):
+    if not is_torch(tensor) and not is_python_number(tensor) and not isinstance(tensor, View):
         _numpy_of(tensor)
 
 
@@ -118,8 +122,10 @@ def made_result(tensor: Any, made: Any) -> Callable[[], Any]:
 def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
     """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy.
 
-    For a Python number it is a list. TypeError if `like` is neither a number nor of numpy.
+    For a Python number it is a list, for a View another one. TypeError if `like` is none of these.
     """
+    if isinstance(like, View):
+        return View(address, tuple(shape), like.dtype, "", owner)
     if is_python_number(like):
         return numbers_over(like, address, math.prod(shape))
     numpy = _numpy_of(like)

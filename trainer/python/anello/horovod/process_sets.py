@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any, Iterable, List, Optional, Sequence, Union
+from typing import Any, Iterable, List, Optional, Protocol, Sequence, Union
 
 from ..agenda import Agenda
 
@@ -67,7 +67,7 @@ class ProcessSet:
             raise ValueError(f"{self} is not registered: give it to init() or add_process_set()")
 
     def __repr__(self) -> str:
-        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm=None)"
 
 
 global_process_set = ProcessSet([])
@@ -87,22 +87,52 @@ def require_set(given: Any) -> ProcessSet:
     return given
 
 
+class Watcher(Protocol):
+    """What follows which process sets there are."""
+
+    def added(self, process_set: ProcessSet, world: Any) -> None:
+        """A set is registered; that of all ranks comes first."""
+
+    def removed(self, process_set: ProcessSet) -> None:
+        """A set ends; its agenda is freed afterwards. That of all ranks ends with the world."""
+
+
+_watchers: List[Watcher] = []
+_current: Optional["ProcessSets"] = None
+
+
+def watch(watcher: Watcher) -> None:
+    """Reports to a watcher the sets that there are, and from now on every change."""
+    _watchers.append(watcher)
+    for each in _current.all if _current else ():
+        watcher.added(each, _current.world)
+
+
+def set_with_id(number: int) -> ProcessSet:
+    """The registered set of this number. ValueError if there is none."""
+    found = [each for each in _current.all if each.process_set_id == number] if _current else []
+    if not found:
+        raise ValueError(f"process set {number} is not registered")
+    return found[0]
+
+
 class ProcessSets:
     """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
 
     def __init__(self, world: Any) -> None:
-        self._world = world
-        self._sets: List[ProcessSet] = [global_process_set]
-        self._next_id = 1
-        global_process_set.ranks = list(range(world.size))
-        global_process_set.process_set_id = 0
-        global_process_set._agenda = Agenda(world)
+        global _current
+        self.world = world
+        self.all: List[ProcessSet] = []
+        self._next_id = 0
         self._on_gpus = False
+        global_process_set.ranks = list(range(world.size))
+        self._register(global_process_set, world)
+        _current = self
 
     def use_gpus(self) -> None:
         """From now on all sets take tensors of GPUs where they lie. All ranks call, before other sets are added."""
         self._on_gpus = True
-        global_process_set.agenda.use_gpus(self._world)
+        global_process_set.agenda.use_gpus(self.world)
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
@@ -111,47 +141,56 @@ class ProcessSets:
         if refusal is not None:
             raise ValueError(refusal)
         self._agree(f"add the process set {made.ranks}")
+        self._register(made, self.world.group(made.ranks) if self.world.rank in made.ranks else None)
+        return made
+
+    def _register(self, made: ProcessSet, group: Any) -> None:
         made.process_set_id = self._next_id
         self._next_id += 1
-        if self._world.rank in made.ranks:
-            made._agenda = Agenda(self._world.group(made.ranks))
+        if group is not None:
+            made._agenda = Agenda(group)
             if self._on_gpus:
-                made._agenda.use_gpus(self._world)
-        self._sets.append(made)
-        return made
+                made._agenda.use_gpus(self.world)
+        self.all.append(made)
+        for watcher in _watchers:
+            watcher.added(made, self.world)
 
     def refusal(self, wanted: Sequence[ProcessSet]) -> Optional[str]:
         """Why these sets cannot all be registered, or None. Asks no other rank."""
-        known = {tuple(each.ranks): each for each in self._sets}
+        known = {tuple(each.ranks): each for each in self.all}
         for each in wanted:
             if each.process_set_id is not None:
                 return f"{each} is already registered"
-            if any(rank < 0 or rank >= self._world.size for rank in each.ranks):
-                return (f"the process set {each.ranks} has a rank that the world of {self._world.size} does not "
+            if any(rank < 0 or rank >= self.world.size for rank in each.ranks):
+                return (f"the process set {each.ranks} has a rank that the world of {self.world.size} does not "
                         "have")
             same = known.setdefault(tuple(each.ranks), each)
             if same is not each or wanted.count(each) > 1:
-                whole = "; hvd.global_process_set is that of all ranks" if len(each.ranks) == self._world.size else ""
+                whole = "; hvd.global_process_set is that of all ranks" if len(each.ranks) == self.world.size else ""
                 return f"a process set of the ranks {each.ranks} is already registered: {same}{whole}"
         return None
 
     def remove(self, given: ProcessSet) -> bool:
         """Takes a set away, when all ranks have called. False if it is not registered, or that of all ranks."""
-        if given is global_process_set or given not in self._sets:
+        if given is global_process_set or given not in self.all:
             return False
         self._agree(f"remove the process set {given.ranks}")
         self._forget(given)
-        self._sets.remove(given)
+        self.all.remove(given)
         return True
 
     def end(self) -> None:
         """All sets end with the world."""
-        for each in self._sets:
+        global _current
+        for each in self.all:
             self._forget(each)
         global_process_set.ranks = []
+        _current = None
 
     @staticmethod
     def _forget(given: ProcessSet) -> None:
+        for watcher in _watchers if given.process_set_id is not None else ():
+            watcher.removed(given)
         given.process_set_id = None
         if given._agenda is not None:
             given._agenda.free()

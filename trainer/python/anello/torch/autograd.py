@@ -5,10 +5,11 @@ from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
 
+from ..horovod.compression import checked
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Sum, reduction
 from . import ops
-from .compression import Compression, Compressor, checked
+from .compression import Compression, Compressor
 
 
 class _Allreduce(torch.autograd.Function):

@@ -15,10 +15,11 @@ from .. import dlpack
 from .._library import lib
 from ..arguments import wire_code
 from ..errors import Unsupported
+from ..horovod.compression import checked
 from ..horovod.process_sets import ProcessSet, require_set
 from ..tensors import view
 from . import gpus
-from .compression import Compressor, checked
+from .compression import Compressor
 from .shared_buckets import warn_of_private_memory
 
 _Gradients = Tuple[List[Optional[torch.Tensor]], List[Optional[int]], List[int]]

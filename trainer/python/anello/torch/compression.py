@@ -24,14 +24,6 @@ class Compressor:
         return tensor if ctx is None else tensor.type(ctx)
 
 
-def checked(compression: Any) -> Any:
-    """The compressor itself. ValueError if it is none."""
-    if not (hasattr(compression, "compress") and hasattr(compression, "decompress")):
-        raise ValueError("compression must be hvd.Compression.none, .fp16 or .bf16, or have compress() and "
-                         f"decompress(), but is {compression!r}")
-    return compression
-
-
 class NoneCompressor(Compressor):
     """Tensors travel as they are."""
 

@@ -1,0 +1,55 @@
+"""What every operation in a graph needs, whatever it does."""
+from __future__ import annotations
+
+import itertools
+import re
+import weakref
+from typing import Any, Dict, Optional
+
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
+
+from ..horovod.process_sets import ProcessSet, set_with_id
+from .library import ops
+
+_numbers = itertools.count()
+_nows: "weakref.WeakKeyDictionary[Any, tf.Tensor]" = weakref.WeakKeyDictionary()
+
+
+def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: ProcessSet,
+            ignore_name_scope: bool = False) -> Dict[str, Any]:
+    """The arguments that all operations have: the ranks meet under the node's name, so that is the same on all of them.
+
+    NotImplementedError in a function that XLA compiles, ValueError if the process set is not registered.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    if control_flow_util.GraphOrParentsInXlaContext(graph):
+        raise NotImplementedError(f"XLA cannot compile {verb}, which waits for other ranks: give tf.function() or "
+                                  "model.compile() jit_compile=False")
+    return {"name": _node_name(name or f"{verb}_{tensor.name}"), "process_set": number(process_set),
+            "ignore_name_scope": ignore_name_scope, "distinct": str(next(_numbers)), "now": _now(graph)}
+
+
+def number(process_set: ProcessSet) -> int:
+    """A set's number. ValueError if it is not registered."""
+    process_set.included()
+    assert process_set.process_set_id is not None
+    if set_with_id(process_set.process_set_id) is not process_set:
+        raise ValueError(f"{process_set} is not registered")
+    return process_set.process_set_id
+
+
+def _node_name(name: str) -> str:
+    return re.sub("[^A-Za-z0-9_]", "_", name).lstrip("_") or "unnamed"
+
+
+def _now(graph: Any) -> tf.Tensor:
+    """An input whose value no graph has before it runs.
+
+    While a graph is prepared, TensorFlow runs operations whose inputs are constant, in an order of this rank alone. One
+    that waits for other ranks would wait for ever.
+    """
+    if graph not in _nows:
+        with tf.control_dependencies(None):
+            _nows[graph] = ops.anello_rank()
+    return _nows[graph]

@@ -1,0 +1,50 @@
+"""The library of operations: `ops` has them as TensorFlow's functions. It follows which process sets there are."""
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from typing import Any, Tuple
+
+import tensorflow as tf
+
+from ..horovod import process_sets
+from ..horovod.process_sets import ProcessSet, global_process_set
+
+_FILE = pathlib.Path(__file__).parent.parent / "libanello_tensorflow.so"
+
+
+def _load() -> Tuple[Any, Any]:
+    """TensorFlow loads the file first, because it collects what the file registers while it does so."""
+    try:
+        registered = tf.load_op_library(str(_FILE))
+        functions = ctypes.CDLL(str(_FILE))
+    except (OSError, tf.errors.OpError) as why:
+        raise ImportError(f"anello.tensorflow cannot load its operations into TensorFlow {tf.__version__}: {why}") from None
+    functions.anello_tensorflow_failure.restype = ctypes.c_char_p
+    failure = functions.anello_tensorflow_failure()
+    if failure:
+        raise ImportError(f"anello.tensorflow does not run with TensorFlow {tf.__version__}: {failure.decode()}; install "
+                          "TensorFlow 2.13 or newer")
+    return registered, functions
+
+
+class _Sets:
+    """Gives the library the agendas of the process sets."""
+
+    def added(self, process_set: ProcessSet, world: Any) -> None:
+        if process_set is global_process_set:
+            _functions.anello_tensorflow_begin_world(world.rank, world.size, world.local_rank, world.local_size)
+        members = (ctypes.c_int * len(process_set.ranks))(*process_set.ranks)
+        agenda = process_set.agenda.handle if process_set.included() else None
+        _functions.anello_tensorflow_add_process_set(process_set.process_set_id, ctypes.c_void_p(agenda), len(members),
+                                                     members)
+
+    def removed(self, process_set: ProcessSet) -> None:
+        if process_set is global_process_set:
+            _functions.anello_tensorflow_end_world()
+        else:
+            _functions.anello_tensorflow_remove_process_set(process_set.process_set_id)
+
+
+ops, _functions = _load()
+process_sets.watch(_Sets())

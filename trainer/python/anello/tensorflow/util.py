@@ -1,0 +1,7 @@
+"""What scripts import from Horovod's module of this name."""
+import tensorflow as tf
+
+
+def _executing_eagerly() -> bool:
+    """False while a graph is made."""
+    return tf.executing_eagerly()

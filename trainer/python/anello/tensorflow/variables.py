@@ -1,0 +1,69 @@
+"""Variables of one rank on every rank. They may be TensorFlow's or those of Keras 3."""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence
+
+import tensorflow as tf
+
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.settings import bucket_bytes
+from . import operations
+from .buckets import plan
+
+
+def of_tensorflow(variable: Any) -> Any:
+    """TensorFlow's variable in one of Keras 3; any other object itself."""
+    inner = getattr(variable, "value", None)
+    return inner if isinstance(inner, tf.Variable) else variable
+
+
+def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
+    """Gives variables the root's values, and returns these. The list is one operation; `root_rank` is one of the world."""
+    targets = [of_tensorflow(each) for each in variables]
+    received = operations.broadcast([tf.convert_to_tensor(each) for each in targets], root_rank, process_set, name)
+    updates = [variable.assign(value) for variable, value in zip(targets, received)]
+    if tf.executing_eagerly():
+        return received
+    with tf.control_dependencies(updates):
+        return [tf.identity(each) for each in targets]
+
+
+def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: ProcessSet = global_process_set,
+                        inplace: bool = False) -> Optional[tf.Operation]:
+    """Gives variables the root's values: model.variables, optimizer.variables. In a graph it returns the operation.
+
+    Args:
+        variables: the same ones in the same order on all ranks.
+        inplace: accepted and not needed.
+    """
+    every = list(variables)
+    lists = [[every[k] for k in each] for each in plan([of_tensorflow(each) for each in every], bucket_bytes())]
+    updated = [broadcast_(each, root_rank, process_set=process_set) for each in lists]
+    return None if tf.executing_eagerly() else tf.group(*[tensor for each in updated for tensor in each])
+
+
+def broadcast_global_variables(root_rank: int) -> tf.Operation:
+    """The operation that gives all global variables of the graph the root's values. RuntimeError outside of graphs."""
+    if tf.executing_eagerly():
+        raise RuntimeError("hvd.broadcast_global_variables() is for graphs: use hvd.broadcast_variables(model.variables, "
+                           "root_rank)")
+    return broadcast_variables(tf.compat.v1.global_variables(), root_rank)
+
+
+class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
+    """Gives all global variables the root's values when a session has been made, for MonitoredTrainingSession."""
+
+    def __init__(self, root_rank: int, device: str = "") -> None:
+        super().__init__()
+        self.root_rank = root_rank
+        self.bcast_op: Any = None
+
+    def begin(self) -> None:
+        """Adds the operation to the graph."""
+        if self.bcast_op is None or self.bcast_op.graph is not tf.compat.v1.get_default_graph():
+            self.bcast_op = broadcast_global_variables(self.root_rank)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Carries it out."""
+        session.run(self.bcast_op)

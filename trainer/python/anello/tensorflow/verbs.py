@@ -1,0 +1,182 @@
+"""The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
+
+They wait for their result outside of graphs; in a graph they are nodes. Gradients flow through them. Devices are
+accepted and not needed. Names match operations of different ranks; unnamed ones are counted, and in a graph called after
+their tensor.
+"""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import tensorflow as tf
+
+from ..horovod import basics
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, reduction
+from . import graph, operations
+from .compression import Compression, allreduces, compressed
+from .library import ops
+from .reduction import Reduction
+
+Tensor = Union[tf.Tensor, tf.Variable, Any]
+
+
+def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] = None, device_dense: str = "",
+              device_sparse: str = "", compression: Any = Compression.none, op: Optional[int] = None,
+              prescale_factor: float = 1.0, postscale_factor: float = 1.0, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False) -> Any:
+    """The reduction of a tensor over all ranks, as a new tensor.
+
+    The values and indices of tf.IndexedSlices are gathered: sums and averages only, without factors.
+
+    Args:
+        average: older form of `op`: True for Average, False for Sum.
+        compression: Compression.none, .fp16, .bf16, or an object with compress() and decompress().
+        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
+        prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers are
+            multiplied in float64 and truncated.
+        ignore_name_scope: in a graph the names of scopes are no part of the operation's name.
+
+    Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or arguments,
+    which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
+    tf.errors.InternalError for the first.
+    """
+    return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor,
+                             postscale_factor, process_set, ignore_name_scope, name)[0]
+
+
+def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], average: Optional[bool] = None,
+                      device_dense: str = "", device_sparse: str = "", compression: Any = Compression.none,
+                      op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                      process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
+                      name: Optional[str] = None) -> Any:
+    """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
+    how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
+                    ignore_name_scope=ignore_name_scope)
+    sparse = [each for each in tensors if isinstance(each, tf.IndexedSlices)]
+    dense = _tensors(each for each in tensors if not isinstance(each, tf.IndexedSlices))
+    made_sparse = iter(sparse_allreduce(sparse, how, name and f"{name}_sparse") if sparse else ())
+    made_dense = iter(allreduces([dense], how, [name], compression)[0] if dense else ())
+    return [next(made_sparse if isinstance(each, tf.IndexedSlices) else made_dense) for each in tensors]
+
+
+def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
+    """Gathers the values and indices of all ranks, which adds them up: an index may come from several ranks."""
+    if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
+        raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give sparse_as_dense=True "
+                                  "or tf.convert_to_tensor(it)")
+    gathered = operations.allgather([part for each in slices for part in (each.values, each.indices)], how.process_set,
+                                    name, how.ignore_name_scope)
+    made = []
+    for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
+        if how.op == Average:
+            values = values / tf.cast(how.process_set.size(), values.dtype)
+        made.append(tf.IndexedSlices(values, indices, each.dense_shape))
+    return made
+
+
+def allgather(tensor: Tensor, name: Optional[str] = None, ignore_name_scope: bool = False,
+              process_set: ProcessSet = global_process_set) -> tf.Tensor:
+    """The tensors of all ranks, one after another; their first dimensions may differ."""
+    return grouped_allgather([tensor], name, ignore_name_scope, process_set)[0]
+
+
+def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ignore_name_scope: bool = False,
+                      process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
+    """For each tensor of a list those of all ranks, one after another. The list is one operation."""
+    return operations.allgather(_tensors(tensors), process_set, name, ignore_name_scope) if tensors else []
+
+
+def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, ignore_name_scope: bool = False,
+              process_set: ProcessSet = global_process_set) -> tf.Tensor:
+    """The root's tensor, as a new tensor. `root_rank` is a rank of the world."""
+    return operations.broadcast(_tensors([tensor]), root_rank, process_set, name, ignore_name_scope)[0]
+
+
+def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ignore_name_scope: bool = False,
+             process_set: ProcessSet = global_process_set) -> Union[tf.Tensor, Tuple[tf.Tensor, tf.Tensor]]:
+    """Exchanges rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
+
+    Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and how
+    many came from each rank.
+    """
+    parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
+    output, received = operations.alltoall(_tensors([tensor])[0], parts, process_set, name, ignore_name_scope)
+    return output if splits is None else (output, received)
+
+
+def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Compression.none,
+                  op: Optional[int] = Average, name: Optional[str] = None,
+                  process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
+                  prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> tf.Tensor:
+    """This rank's rows of the reduction; the first ranks get one more if rows are left over."""
+    how = _scattering(op, process_set, prescale_factor, postscale_factor, ignore_name_scope)
+    return _reducescatter([tensor], how, name, compression)[0]
+
+
+def grouped_reducescatter(tensors: Sequence[Tensor], device_dense: str = "", compression: Any = Compression.none,
+                          op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
+                          prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
+    """For each tensor of a list this rank's rows of its reduction. The list is one operation."""
+    how = _scattering(op, process_set, prescale_factor, postscale_factor, False)
+    return _reducescatter(tensors, how, None, compression) if tensors else tensors
+
+
+def _scattering(op: Optional[int], process_set: ProcessSet, prescale: float, postscale: float,
+                ignore_name_scope: bool) -> Reduction:
+    return Reduction(reduction(op, refused=(Min, Max, Product), of="reducescatter"), process_set, prescale, postscale,
+                     ignore_name_scope=ignore_name_scope)
+
+
+def _reducescatter(tensors: Sequence[Tensor], how: Reduction, name: Optional[str], compression: Any) -> List[tf.Tensor]:
+    return compressed(lambda lists: [operations.reducescatter(lists[0], how, name)], [_tensors(tensors)], compression)[0]
+
+
+def join() -> tf.Tensor:
+    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
+
+    The result is the rank that joined last, the same on all ranks.
+    """
+    return tf.constant(basics.join()) if tf.executing_eagerly() else ops.anello_join()
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operation]:
+    """Done when all ranks of the set have come to it; does not wait for operations that are under way."""
+    if tf.executing_eagerly():
+        basics.barrier(process_set)
+        return None
+    return ops.anello_barrier(process_set=graph.number(process_set))
+
+
+def rank_op(name: Optional[str] = None) -> tf.Tensor:
+    """This process's number, an int32 found out when a graph runs. So are the following."""
+    return ops.anello_rank(name=name)
+
+
+def local_rank_op(name: Optional[str] = None) -> tf.Tensor:
+    """This process's number among those of its host."""
+    return ops.anello_local_rank(name=name)
+
+
+def size_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
+    """The number of processes of a set."""
+    return ops.anello_size(process_set=process_set_id, name=name)
+
+
+def local_size_op(name: Optional[str] = None) -> tf.Tensor:
+    """The number of processes on this host."""
+    return ops.anello_local_size(name=name)
+
+
+def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
+    """1 if this process belongs to a set, otherwise 0."""
+    return ops.anello_process_set_included(process_set=process_set_id, name=name)
+
+
+for _op in ("AnelloRank", "AnelloLocalRank", "AnelloSize", "AnelloLocalSize", "AnelloProcessSetIncluded", "AnelloJoin",
+            "AnelloBarrier"):
+    tf.no_gradient(_op)
+
+
+def _tensors(given: Any) -> List[tf.Tensor]:
+    return [tf.convert_to_tensor(each) for each in given]
