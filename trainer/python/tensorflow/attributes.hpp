@@ -1,0 +1,24 @@
+// The attributes of a node, read when its kernel is made.
+#pragma once
+#include <anello/anello.h>
+
+#include <string>
+
+#include "trainer/python/tensorflow/tf_c_api.hpp"
+
+namespace anello::tensorflow {
+
+// These throw Failure.
+int int_attribute(TF_OpKernelConstruction* node, const char* name);
+double float_attribute(TF_OpKernelConstruction* node, const char* name);
+bool bool_attribute(TF_OpKernelConstruction* node, const char* name);
+std::string string_attribute(TF_OpKernelConstruction* node, const char* name);
+
+// The name under which ranks meet: that which Python gave, or the node's.
+std::string key_of(TF_OpKernelConstruction* node);
+// The reduction that has Horovod's number.
+anello_op reduction_of(TF_OpKernelConstruction* node);
+// The type that elements travel as; 0: their own.
+int wire_of(TF_OpKernelConstruction* node);
+
+}  // namespace anello::tensorflow

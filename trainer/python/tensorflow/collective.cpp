@@ -1,0 +1,118 @@
+#include "trainer/python/tensorflow/collective.hpp"
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace anello::tensorflow {
+namespace {
+
+// TensorFlow may start what waits for the node, and may free it: the call must not outlive this.
+void end(std::unique_ptr<Call> call, const Failure* failure) {
+  if (failure) tf.OpKernelContext_Failure(call->context, Status(*failure));
+  DoneCallback done = std::move(call->done);
+  call.reset();
+  done.run();
+}
+
+// Ends the call if `step` throws.
+template <class Step>
+bool succeeds(std::unique_ptr<Call>& call, Step step) {
+  try {
+    step();
+    return true;
+  } catch (const Failure& failure) {
+    end(std::move(call), &failure);
+  } catch (const std::exception& error) {  // there is no memory
+    const Failure failure(Code::resource_exhausted, error.what());
+    end(std::move(call), &failure);
+  }
+  return false;
+}
+
+void finish(void* context, anello_status status, const char* message) {
+  std::unique_ptr<Call> call(static_cast<Call*>(context));
+  const auto deliver = [&] {
+    if (status != ANELLO_OK) throw Failure(code_of(status), message);
+    call->node.deliver(*call);
+  };
+  if (succeeds(call, deliver)) end(std::move(call), nullptr);
+}
+
+void finish_here(std::unique_ptr<Call> call) {
+  const anello_status status = anello_named_wait(call->operation.get(), UINT64_MAX);
+  finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
+}
+
+void finish_when_done(std::unique_ptr<Call> call) {
+  const auto operation = call->operation;  // finish() may free the call before anello_named_when_done() returns
+  Call* const kept = call.release();
+  const anello_status status = anello_named_when_done(operation.get(), finish, kept);
+  if (status != ANELLO_OK) finish(kept, status, anello_last_error());
+}
+
+// The memory of an output belongs to the operation.
+void let_go(void*, std::size_t, void* operation) {
+  delete static_cast<std::shared_ptr<anello_named>*>(operation);
+}
+
+}  // namespace
+
+void Call::add_input(int index) {
+  tensors.push_back(input_of(context, index));
+  inputs.add(tensors.back().get());
+}
+
+void Call::add_input_and_output(int index) {
+  // Another reference, such as this one, would keep TensorFlow from passing the memory on.
+  const std::vector<int64_t> dims = dims_of(input_of(context, index).get());
+  const Status status;
+  int forwarded = -1;
+  Tensor output(
+      tf.ForwardInputOrAllocateOutput(context, &index, 1, index, dims.data(), int(dims.size()), &forwarded, status));
+  status.require_ok();
+  outputs.add(output.get());
+  if (forwarded == index)
+    inputs.add(output.get());
+  else
+    add_input(index);
+  tensors.push_back(std::move(output));
+}
+
+void Call::set_made_output(int index) {
+  const int type = tf.TensorType(tensors[std::size_t(index)].get());
+  anello_array array;
+  require(anello_named_output(operation.get(), std::size_t(index), &array));
+  const std::vector<int64_t> dims(array.shape, array.shape + array.dimensions);
+  const auto count = std::accumulate(array.shape, array.shape + array.dimensions, uint64_t{1}, std::multiplies<>());
+  if (count == 0) {
+    allocate_output(context, index, type, dims);
+    return;
+  }
+  const Tensor made(tf.NewTensor(type, dims.data(), int(dims.size()), array.data, count * tf.DataTypeSize(type), let_go,
+                                 new std::shared_ptr<anello_named>(operation)));
+  const Status status;
+  tf.SetOutput(context, index, made.get(), status);
+  status.require_ok();
+}
+
+void Collective::start(Call& call) const {
+  const auto set = own_process_set(process_set_);
+  call.ranks = set->size();
+  call.options.waits = !call.done.is_kept();
+  take(call, *set);
+  anello_named* operation = nullptr;
+  require(submit(call, *set, &operation));
+  call.operation = std::shared_ptr<anello_named>(operation, anello_named_free);
+}
+
+void Collective::run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const {
+  auto call = std::unique_ptr<Call>(new Call{*this, context, DoneCallback(done)});
+  if (!succeeds(call, [&] { start(*call); })) return;
+  if (call->done.is_kept())
+    finish_when_done(std::move(call));
+  else
+    finish_here(std::move(call));
+}
+
+}  // namespace anello::tensorflow

@@ -1,0 +1,28 @@
+// What happens when TensorFlow loads the library: tf.load_op_library() collects the ops that are registered meanwhile.
+#include <anello/export.h>
+#include <dlfcn.h>
+
+#include "trainer/python/tensorflow/library.hpp"
+
+namespace anello::tensorflow {
+namespace {
+
+void* framework = nullptr;
+
+std::string register_with_loaded_tensorflow() {
+  framework = dlopen("libtensorflow_framework.so.2", RTLD_NOW | RTLD_NOLOAD);
+  if (!framework) return "libtensorflow_framework.so.2 is not loaded: import tensorflow first";
+  return register_ops([](const char* name) { return dlsym(framework, name); });
+}
+
+const std::string failure = register_with_loaded_tensorflow();
+
+}  // namespace
+}  // namespace anello::tensorflow
+
+ANELLO_API_BEGIN
+// Why there are no ops, in one clause; NULL if there are. Called by Python.
+extern "C" const char* anello_tensorflow_failure() {
+  return anello::tensorflow::failure.empty() ? nullptr : anello::tensorflow::failure.c_str();
+}
+ANELLO_API_END

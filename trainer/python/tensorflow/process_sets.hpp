@@ -1,0 +1,43 @@
+// The world and the process sets that Python has made, by their numbers.
+#pragma once
+#include <anello/anello.h>
+
+#include <memory>
+#include <vector>
+
+namespace anello::tensorflow {
+
+struct World {
+  int rank, size, local_rank, local_size;
+};
+
+struct ProcessSet {
+  anello_agenda* agenda = nullptr;  // of this process; none if it is no member
+  std::vector<int> members;         // ranks of the world
+  int rank = -1;                    // this process's number in the set
+
+  int size() const { return int(members.size()); }
+  // The number of a rank of the world in the set; -1 if it is no member.
+  int rank_of(int world_rank) const;
+};
+
+// These throw Failure if Python has not made it, or has removed it.
+World world();
+// As long as it is held, the agenda is not freed: hold it for one call that does not wait.
+std::shared_ptr<const ProcessSet> process_set(int id);
+// The same, and this process is a member.
+std::shared_ptr<const ProcessSet> own_process_set(int id);
+
+}  // namespace anello::tensorflow
+
+// Called by Python, from any thread.
+ANELLO_API_BEGIN
+extern "C" {
+void anello_tensorflow_begin_world(int rank, int size, int local_rank, int local_size);
+// `agenda` is borrowed until the set is removed; NULL if this process is no member. `members`: ranks of the world.
+void anello_tensorflow_add_process_set(int id, anello_agenda* agenda, int size, const int* members);
+// When these return, no kernel uses the agenda any more.
+void anello_tensorflow_remove_process_set(int id);
+void anello_tensorflow_end_world(void);
+}
+ANELLO_API_END

@@ -1,0 +1,96 @@
+// TensorFlow's numbers and objects as C++ has them: codes, types, and handles that free what they hold.
+#pragma once
+#include <anello/anello.h>
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "trainer/python/tensorflow/tf_c_api.hpp"
+
+namespace anello::tensorflow {
+
+enum class Code {
+  ok = 0,
+  invalid_argument = 3,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  unimplemented = 12,
+  internal = 13
+};
+
+// internal: the world has ended, and nothing else. TensorFlow's sessions start again, for ever, after `aborted` and
+// `unavailable`.
+Code code_of(anello_status status);
+
+// Why a kernel fails.
+class Failure : public std::runtime_error {
+ public:
+  Failure(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Code code() const { return code_; }
+
+ private:
+  Code code_;
+};
+
+// Throws the thread's last error unless the status is ANELLO_OK.
+void require(anello_status status);
+
+class Status {
+ public:
+  Status() : its_(tf.NewStatus()) {}
+  explicit Status(const Failure& failure);
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+  ~Status() { tf.DeleteStatus(its_); }
+
+  operator TF_Status*() const { return its_; }
+  bool ok() const { return tf.GetCode(its_) == int(Code::ok); }
+  const char* message() const { return tf.Message(its_); }
+  // Throws what TensorFlow has put into it.
+  void require_ok() const;
+
+ private:
+  TF_Status* its_;
+};
+
+// The numbers of TensorFlow's types that Anello makes itself.
+constexpr int kInt32 = 3, kInt64 = 9;
+
+// The names of the types that Anello has, as the definition of an op wants them.
+constexpr const char* kTypes =
+    "{uint8, int8, uint16, int16, int32, int64, uint32, uint64, half, bfloat16, float, double, bool}";
+// Throws Failure if Anello has no such type.
+anello_dtype dtype_of(int type);
+
+struct DeleteTensor {
+  void operator()(TF_Tensor* tensor) const { tf.DeleteTensor(tensor); }
+};
+using Tensor = std::unique_ptr<TF_Tensor, DeleteTensor>;
+
+std::vector<int64_t> dims_of(const TF_Tensor* tensor);
+
+Tensor input_of(TF_OpKernelContext* context, int index);
+Tensor allocate_output(TF_OpKernelContext* context, int index, int type, std::span<const int64_t> dims);
+// Makes an output of int32 or int64.
+template <class T>
+void set_output(TF_OpKernelContext* context, int index, std::span<const int64_t> dims, const std::vector<T>& values) {
+  const Tensor made = allocate_output(context, index, sizeof(T) == 4 ? kInt32 : kInt64, dims);
+  std::copy(values.begin(), values.end(), static_cast<T*>(tf.TensorData(made.get())));
+}
+
+// Tensors as the library takes them. They must live as long as the list.
+class Arrays {
+ public:
+  void add(const TF_Tensor* tensor);
+  const anello_array* data() const { return arrays_.data(); }
+  std::size_t size() const { return arrays_.size(); }
+
+ private:
+  std::vector<std::vector<uint64_t>> shapes_;
+  std::vector<anello_array> arrays_;
+};
+
+}  // namespace anello::tensorflow

@@ -1,0 +1,95 @@
+// The verbs: the operations between ranks that a node of a graph may be.
+#pragma once
+#include <string>
+
+#include "trainer/python/tensorflow/collective.hpp"
+
+namespace anello::tensorflow {
+
+class Named : public Collective {
+ public:
+  explicit Named(TF_OpKernelConstruction* node);
+
+  void take(Call& call, const ProcessSet& set) const override;  // inputs
+  void deliver(Call&) const override {}
+
+ protected:
+  // The name of a call. Calls of one node that may be under way together, in a while loop, have different ones.
+  std::string name(const Call& call) const;
+
+ private:
+  std::string key_;
+};
+
+class Reduction : public Named {
+ public:
+  explicit Reduction(TF_OpKernelConstruction* node);
+  void take(Call& call, const ProcessSet& set) const override;
+
+ protected:
+  anello_op op() const { return op_; }
+  void set_factors(Call& call) const;
+
+ private:
+  anello_op op_;
+  double prescale_, postscale_;
+};
+
+class Allreduce : public Reduction {
+ public:
+  explicit Allreduce(TF_OpKernelConstruction* node);
+  void take(Call& call, const ProcessSet& set) const override;
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+
+ private:
+  int wire_;
+};
+
+class Reducescatter : public Reduction {
+ public:
+  using Reduction::Reduction;
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+  void deliver(Call& call) const override;
+};
+
+class Allgather : public Named {
+ public:
+  using Named::Named;
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+  void deliver(Call& call) const override;
+};
+
+class Broadcast : public Named {
+ public:
+  explicit Broadcast(TF_OpKernelConstruction* node);
+  void take(Call& call, const ProcessSet& set) const override;
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+
+ private:
+  int root_;  // a rank of the world
+};
+
+class Alltoall : public Named {
+ public:
+  using Named::Named;
+  void take(Call& call, const ProcessSet& set) const override;
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+  void deliver(Call& call) const override;
+};
+
+class Barrier : public Named {
+ public:
+  using Named::Named;
+  void take(Call&, const ProcessSet&) const override {}
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+};
+
+class Join : public Collective {
+ public:
+  explicit Join(TF_OpKernelConstruction* node);
+  void take(Call&, const ProcessSet&) const override {}
+  anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+  void deliver(Call& call) const override;
+};
+
+}  // namespace anello::tensorflow
