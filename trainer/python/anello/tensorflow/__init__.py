@@ -16,24 +16,32 @@ from ..horovod.basics import (add_process_set, ccl_built, cross_rank, cross_size
                               remove_process_set, rocm_built, shutdown, size, start_timeline, stop_timeline, world)
 from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.reductions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from . import elastic
+from .callable_variables import make_callable as _make_callable
 from .compression import Compression
 from .errors import HorovodInternalError
 from .objects import allgather_object, broadcast_object, broadcast_object_fn
+from .optimizer import DistributedOptimizer
+from .sync_batch_norm import SyncBatchNormalization
+from .tape import DistributedGradientTape, PartialDistributedGradientTape
 from .util import _executing_eagerly
 from .variables import (BroadcastGlobalVariablesHook, broadcast_, broadcast_global_variables, broadcast_variables)
 from .verbs import (allgather, allreduce, alltoall, barrier, broadcast, grouped_allgather, grouped_allreduce,
                     grouped_reducescatter, join, local_rank_op, local_size_op, process_set_included_op, rank_op,
                     reducescatter, size_op)
 
+_make_callable()
 _user_warning.skip(_tensorflow.__file__)
-__all__ = ["Adasum", "Average", "BroadcastGlobalVariablesHook", "Compression", "HorovodInternalError", "Max", "Min",
-           "ProcessSet", "Product", "ReduceOp", "Sum", "add_process_set", "allgather", "allgather_object", "allreduce",
-           "alltoall", "barrier", "broadcast", "broadcast_", "broadcast_global_variables", "broadcast_object",
-           "broadcast_object_fn", "broadcast_variables", "ccl_built", "cross_rank", "cross_size", "cuda_built",
-           "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather", "grouped_allreduce",
-           "grouped_reducescatter", "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_rank_op",
-           "local_size", "local_size_op", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built",
-           "process_set_included", "process_set_included_op", "rank", "rank_op", "reducescatter", "remove_process_set",
-           "rocm_built", "shutdown", "size", "size_op", "start_timeline", "stop_timeline", "world"]
+__all__ = ["Adasum", "Average", "BroadcastGlobalVariablesHook", "Compression", "DistributedGradientTape",
+           "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "PartialDistributedGradientTape", "ProcessSet",
+           "Product", "ReduceOp", "Sum", "SyncBatchNormalization", "add_process_set", "allgather", "allgather_object",
+           "allreduce", "alltoall", "barrier", "broadcast", "broadcast_", "broadcast_global_variables",
+           "broadcast_object", "broadcast_object_fn", "broadcast_variables", "ccl_built", "cross_rank", "cross_size",
+           "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled",
+           "grouped_allgather", "grouped_allreduce", "grouped_reducescatter", "init", "is_homogeneous",
+           "is_initialized", "join", "local_rank", "local_rank_op", "local_size", "local_size_op", "mpi_built",
+           "mpi_enabled", "mpi_threads_supported", "nccl_built", "process_set_included", "process_set_included_op",
+           "rank", "rank_op", "reducescatter", "remove_process_set", "rocm_built", "shutdown", "size", "size_op",
+           "start_timeline", "stop_timeline", "world"]
 
 from . import mpi_ops  # noqa: E402,F401  (it takes the names above)

@@ -1,7 +1,7 @@
 """The groups of parameters that a program gives, whose gradients travel together."""
 from __future__ import annotations
 
-from typing import Iterable, List, Sequence, Union
+from typing import Iterable, Sequence, Union
 
 import torch
 
@@ -11,24 +11,3 @@ Groups = Union[None, int, Sequence[Sequence[torch.nn.Parameter]]]
 def on_one_device(parameters: Iterable[torch.nn.Parameter]) -> bool:
     """Whether they can share one flat tensor."""
     return len({each.device for each in parameters}) == 1
-
-
-def grouped(parameters: List[torch.nn.Parameter], groups: Groups) -> List[List[torch.nn.Parameter]]:
-    """The program's own groups; parameters in none of them are groups of one."""
-    if isinstance(groups, int):
-        if groups < 0:
-            raise ValueError(f"groups must not be negative, but is {groups}")
-        count = min(groups, len(parameters)) or len(parameters)
-        ends = [len(parameters) * k // count for k in range(count + 1)] if count else []
-        return [parameters[begin:end] for begin, end in zip(ends, ends[1:])]
-    if not isinstance(groups, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in groups):
-        raise ValueError("groups must be a number or a list of lists of parameters")
-    trained, seen = set(parameters), set()
-    made = []
-    for group in groups:
-        members = [each for each in group if each in trained]
-        if any(each in seen for each in members):
-            raise ValueError("a parameter is in two groups")
-        seen.update(members)
-        made.append(members)
-    return [members for members in made if members] + [[each] for each in parameters if each not in seen]

@@ -23,6 +23,7 @@ import torch
 
 from ..errors import Mismatch
 from ..horovod.basics import joins
+from ..horovod.grouping import grouped
 from ..horovod.numbering import next_number
 from ..horovod.reductions import Average, Sum, reduction_named
 from ..horovod.settings import bucket_bytes
@@ -30,7 +31,7 @@ from ..horovod.user_warning import warn
 from . import ops
 from .buckets import Bucket, Reduction, SparseBucket, plan
 from .claim import Claim
-from .grouping import Groups, grouped, on_one_device
+from .grouping import Groups, on_one_device
 from .same_start import Agreed, SameStart
 from .trained import Trained
 

@@ -1,0 +1,80 @@
+"""Gradients of several backward passes, added up in variables of a graph before they are sent."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Sequence
+
+import tensorflow as tf
+
+from .gradients import Gradient, Gradients
+
+
+class Aggregation:
+    """Sends the sums of gradients in every pass that is the last of a step.
+
+    Its variables are local variables of the graph (tf.compat.v1.local_variables_initializer).
+    """
+
+    def __init__(self, gradients: Gradients, passes: int, averages: bool, name: str) -> None:
+        """
+        Args:
+            passes: the number of backward passes of a step.
+            averages: the sums are divided by that number.
+        """
+        self._gradients = gradients
+        self._passes = passes
+        self._averages = averages
+        self._name = name
+        self.counter: Any = None
+        self._is_last: Any = None
+
+    def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Any]:
+        """The gradients of all ranks and passes in the last pass of a step; in others what apply() does not use."""
+        there = [k for k, each in enumerate(gradients) if each is not None]
+        made = list(gradients)
+        with tf.compat.v1.variable_scope(f"aggregation_of_{self._name}", reuse=tf.compat.v1.AUTO_REUSE):
+            self.counter = _local("counter", tf.zeros((), tf.int32))
+            before = self.counter.read_value()
+            sums = [_add(f"sum_{k}", _dense(gradients[k]), before) for k in there]
+        self._is_last = tf.equal(before + 1, self._passes)
+        with tf.control_dependencies([before, *sums]):
+            count = self.counter.assign((before + 1) % self._passes)
+        with tf.control_dependencies([count]):
+            combined = tf.cond(self._is_last, lambda: self._combined(sums, [variables[k] for k in there]),
+                               lambda: list(map(tf.identity, sums)))
+        for k, each in zip(there, combined):
+            made[k] = each
+        return made
+
+    def _combined(self, sums: List[tf.Tensor], variables: List[Any]) -> List[tf.Tensor]:
+        divisor = self._passes if self._averages else 1
+        return [each / tf.cast(divisor, each.dtype) for each in self._gradients.combine(sums, variables)]
+
+    def apply(self, step: Callable[[], Any], gradients: Sequence[Gradient], global_step: Any) -> tf.Operation:
+        """Takes the step in the last pass; in others only the global step counts on."""
+        with tf.control_dependencies([each for each in gradients if each is not None]):
+            return tf.cond(self._is_last, lambda: _after(step()), lambda: _after(_count(global_step)))
+
+
+def _local(name: str, initial: tf.Tensor) -> Any:
+    return tf.compat.v1.get_variable(name, initializer=initial, trainable=False, use_resource=True,
+                                     collections=[tf.compat.v1.GraphKeys.LOCAL_VARIABLES])
+
+
+def _dense(gradient: Any) -> tf.Tensor:
+    return tf.convert_to_tensor(gradient)
+
+
+def _add(name: str, gradient: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+    """The sum of the passes so far; the first one of a step begins anew."""
+    its = _local(name, tf.zeros(gradient.shape, gradient.dtype))
+    return its.assign(tf.where(tf.equal(before, 0), gradient, its.read_value() + gradient))
+
+
+def _count(global_step: Any) -> Any:
+    return tf.no_op() if global_step is None else global_step.assign_add(tf.ones((), global_step.dtype))
+
+
+def _after(work: Any) -> tf.Tensor:
+    """What both branches of tf.cond return when they are done."""
+    with tf.control_dependencies([work] if work is not None else []):
+        return tf.constant(True)

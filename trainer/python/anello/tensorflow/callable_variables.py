@@ -1,0 +1,24 @@
+"""The variables of Keras 3's optimizers also as a method: scripts for Horovod call optimizer.variables()."""
+from __future__ import annotations
+
+from typing import Any, List
+
+import tensorflow as tf
+
+
+class _Variables(List[Any]):
+    """A list that returns itself when it is called."""
+
+    def __call__(self) -> "_Variables":
+        return self
+
+
+def make_callable() -> None:
+    """Keras 2 had a method where Keras 3 has a list. After this both ways to write it work."""
+    for kind in tf.keras.optimizers.Optimizer.__mro__:
+        its = kind.__dict__.get("variables")
+        if isinstance(its, property):
+            its_list = its.fget
+            assert its_list is not None
+            kind.variables = property(lambda optimizer: _Variables(its_list(optimizer)), doc=its.__doc__)
+            return

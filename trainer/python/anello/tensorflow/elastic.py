@@ -1,0 +1,90 @@
+"""Horovod's elastic interface for worlds of a fixed size, with variables of TensorFlow and models of Keras."""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, List, Optional, Sequence
+
+import tensorflow as tf
+
+from ..horovod import elastic
+from ..horovod.elastic import State
+from .errors import raising_of_world
+from .variables import broadcast_variables, of_tensorflow
+
+__all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
+
+ObjectState = State
+
+
+def run(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function of a State: all ranks begin with the values of rank 0.
+
+    Raises HorovodInternalError if the world has ended, also where a graph has found that out.
+    """
+    return functools.wraps(train)(functools.partial(raising_of_world, elastic.run(train)))
+
+
+class TensorFlowState(State):
+    """Some variables, and plain values as keyword arguments.
+
+    Args:
+        variables: in a graph of TensorFlow 1 all global ones may be left out.
+        session: that of a graph.
+    """
+
+    def __init__(self, variables: Optional[Sequence[Any]] = None, session: Any = None, **values: Any) -> None:
+        self._given = variables
+        self.session = session or (None if tf.executing_eagerly() else tf.compat.v1.get_default_session())
+        self._broadcast = None if tf.executing_eagerly() else broadcast_variables(self.variables, 0)
+        super().__init__(**values)
+
+    @property
+    def variables(self) -> List[Any]:
+        """The variables as they are now."""
+        return list(tf.compat.v1.global_variables() if self._given is None else self._given)
+
+    def save(self) -> None:
+        """Remembers the values as they are now."""
+        variables = [of_tensorflow(each) for each in self.variables]
+        self._kept = [each.numpy() for each in variables] if self._broadcast is None else self.session.run(variables)
+        super().save()
+
+    def restore(self) -> None:
+        """Goes back to the values that were remembered last."""
+        for variable, value in zip(self.variables, self._kept):
+            if self._broadcast is None:
+                variable.assign(value)
+            else:
+                variable.load(value, self.session)
+        super().restore()
+
+    def sync(self) -> None:
+        """Gives all ranks the values of rank 0, and remembers them."""
+        if self._broadcast is None:
+            broadcast_variables(self.variables, 0)
+        else:
+            self.session.run(self._broadcast)
+        super().sync()
+
+
+class TensorFlowKerasState(TensorFlowState):
+    """A model of Keras, its optimizer, and plain values as keyword arguments.
+
+    Args:
+        optimizer: that of the model if it is left out.
+        backend: of a graph of TensorFlow 1, what has the session: get_session().
+    """
+
+    def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **values: Any) -> None:
+        if not getattr(model, "built", True):
+            raise ValueError("the model has no variables yet: call model.build(input_shape) first")
+        self.model = model
+        self.optimizer = optimizer or model.optimizer
+        in_graph = backend is not None and not tf.executing_eagerly()
+        super().__init__(session=backend.get_session() if in_graph else None, **values)
+
+    @property
+    def variables(self) -> List[Any]:
+        """Those of the model and of the optimizer as they are now."""
+        optimizer = self.optimizer.variables if self.optimizer is not None else []
+        return [*self.model.variables, *(optimizer() if callable(optimizer) else optimizer)]

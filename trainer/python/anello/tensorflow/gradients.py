@@ -1,0 +1,129 @@
+"""How the gradients of a training are combined: in buckets, which are sent while the backward pass goes on."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Dict, List, Optional, Sequence, Set, Union
+
+import tensorflow as tf
+
+from ..horovod.compression import checked
+from ..horovod.grouping import grouped
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average, reduction
+from ..horovod.settings import bucket_bytes
+from ..horovod.user_warning import warn
+from .buckets import plan
+from .compression import Compression, allreduces
+from .reduction import Reduction
+from .variables import of_tensorflow
+from .verbs import sparse_allreduce
+
+Groups = Union[None, int, Sequence[Sequence[Any]]]
+Gradient = Union[None, tf.Tensor, tf.IndexedSlices]
+
+
+class Gradients:
+    """Makes of the gradients of this rank those of all ranks.
+
+    In a graph the buckets are planned when it is made; each is one operation, which starts when its gradients are there.
+    """
+
+    def __init__(self, op: int = Average, compression: Any = Compression.none, sparse_as_dense: bool = False,
+                 gradient_predivide_factor: float = 1.0, groups: Groups = None,
+                 process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> None:
+        """ValueError or NotImplementedError says which argument is wrong. All ranks give equal ones.
+
+        Args:
+            gradient_predivide_factor: averages are divided by it before they are added up, and multiplied afterwards.
+            groups: so many groups of gradients, or lists of variables: a group is one operation. None: buckets of
+                HOROVOD_FUSION_THRESHOLD bytes.
+            scale_local_gradients: those of local variables are divided by the number of ranks.
+        """
+        if gradient_predivide_factor != 1 and op != Average:
+            raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+        self._how = Reduction(reduction(op), process_set, 1 / gradient_predivide_factor, gradient_predivide_factor)
+        self._compression = checked(compression)
+        self._sparse_as_dense = sparse_as_dense
+        self._groups = _checked(groups)
+        self._scales_local = scale_local_gradients
+        self._local: Set[Any] = set()
+
+    def register_local(self, variable: Any) -> None:
+        """The gradients of this variable stay those of this rank."""
+        self._local.add(key(variable))
+
+    def is_local(self, variable: Any) -> bool:
+        """True if register_local() was called for it."""
+        return key(variable) in self._local
+
+    def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any], generic_names: bool = False) -> List[Any]:
+        """The gradients of all ranks. Blocks outside of graphs.
+
+        Args:
+            gradients: None where there is none, on all ranks alike.
+            variables: those that they belong to; not needed without local variables and lists of groups.
+            generic_names: operations are named by their number, not by where in a graph they are.
+        """
+        process_set = self._how.process_set
+        if not process_set.included() or process_set.size() == 1:
+            return list(gradients)
+        made = list(map(self._dense, gradients))
+        local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
+        there = [k for k, each in enumerate(made) if each is not None and k not in local]
+        sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
+        lists = self._lists([k for k in there if k not in sparse], made, variables)
+        names = (f"grad_{number}" if generic_names else None for number in itertools.count())
+        how = self._how._replace(ignore_name_scope=generic_names)
+        with tf.name_scope("DistributedGradients"):
+            sent = [[made[k] for k in each] for each in lists]
+            for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),
+                                                   self._compression)):
+                for k, gradient in zip(each, its):
+                    made[k] = gradient
+            for k in sparse:
+                made[k] = sparse_allreduce([made[k]], _unscaled(how), next(names))[0]
+        for k in local if self._scales_local else ():
+            made[k] = _divided(made[k], process_set.size())
+        return made
+
+    def _dense(self, gradient: Gradient) -> Gradient:
+        is_sparse = isinstance(gradient, tf.IndexedSlices)
+        return tf.convert_to_tensor(gradient) if is_sparse and self._sparse_as_dense else gradient
+
+    def _lists(self, dense: List[int], gradients: Sequence[Any], variables: Sequence[Any]) -> List[List[int]]:
+        if self._groups is None:
+            return [[dense[k] for k in each] for each in plan([gradients[k] for k in dense], bucket_bytes())]
+        if isinstance(self._groups, int):
+            return grouped(dense, self._groups)
+        numbers: Dict[Any, int] = {key(variables[k]): k for k in dense}
+        return grouped(dense, [[numbers[key(each)] for each in group if key(each) in numbers]
+                               for group in self._groups])
+
+
+def key(variable: Any) -> Any:
+    """Finds a variable in a set or dict: variables of TensorFlow cannot be compared."""
+    return of_tensorflow(variable).ref()
+
+
+def groups_of(groups: Groups, num_groups: int) -> Groups:
+    """The groups, also where the program gives the older num_groups."""
+    if num_groups:
+        warn("num_groups has been replaced by groups")
+    return num_groups if groups is None and num_groups else groups
+
+
+def _checked(groups: Groups) -> Groups:
+    if groups is None or isinstance(groups, (list, tuple)) or (isinstance(groups, int) and groups > 0):
+        return groups
+    raise ValueError(f"groups must be a number from 1 on or a list of lists of variables, not {groups!r}")
+
+
+def _unscaled(how: Reduction) -> Reduction:
+    """Gathered values are not added up here: what is divided before is multiplied afterwards."""
+    return how._replace(prescale=1.0, postscale=1.0)
+
+
+def _divided(gradient: Gradient, ranks: int) -> Gradient:
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(_divided(gradient.values, ranks), gradient.indices, gradient.dense_shape)
+    return None if gradient is None else gradient / tf.cast(ranks, gradient.dtype)

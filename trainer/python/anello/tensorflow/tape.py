@@ -1,0 +1,84 @@
+"""Tapes whose gradients are those of all ranks."""
+from __future__ import annotations
+
+from typing import Any, Iterable, List, Tuple, Union
+
+import tensorflow as tf
+
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average
+from .compression import Compression
+from .gradients import Gradients, Groups, groups_of
+
+
+class _Distributed(tf.GradientTape):
+    """The class that DistributedGradientTape puts before that of the tape that it wraps."""
+
+    _of_all_ranks: Gradients
+
+    def register_local_source(self, source: Any) -> None:
+        """Its gradients stay those of this rank, divided by the number of ranks if scale_local_gradients."""
+        self._of_all_ranks.register_local(source)
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False,
+                 **options: Any) -> Any:
+        """As tf.GradientTape.gradient(), for all ranks. Blocks outside of graphs.
+
+        Args:
+            use_generic_names: operations are named by their number, for ranks whose graphs differ.
+        """
+        gradients = super().gradient(target, sources, output_gradients, **options)
+        combined = self._of_all_ranks.combine(tf.nest.flatten(gradients), tf.nest.flatten(sources), use_generic_names)
+        return tf.nest.pack_sequence_as(sources, combined)
+
+    def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
+                                       use_generic_names: bool = False) -> Tuple[List[Any], List[Any]]:
+        """Two lists of pairs of source and gradient: those of registered local sources, and the others."""
+        gradients = self.gradient(target, sources, output_gradients, use_generic_names)
+        pairs = list(zip(sources, gradients))
+        return ([pair for pair in pairs if self._of_all_ranks.is_local(pair[0])],
+                [pair for pair in pairs if not self._of_all_ranks.is_local(pair[0])])
+
+
+def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+                            compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = Average,
+                            gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
+                            process_set: ProcessSet = global_process_set,
+                            scale_local_gradients: bool = True) -> Any:
+    """A tape whose gradient() gives the gradients of all ranks. The one that it wraps records, before and afterwards.
+
+    Args: see Gradients. Devices are accepted and not needed; num_groups is an older name of groups.
+    """
+    kind = type(gradtape)
+    made = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
+    made.__dict__ = gradtape.__dict__  # they are one tape, which either of them may start and stop
+    made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
+                                   groups_of(groups, num_groups), process_set, scale_local_gradients)
+    return made
+
+
+def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+                                   compression: Any = Compression.none, sparse_as_dense: bool = False,
+                                   op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+                                   groups: Groups = None, process_set: ProcessSet = global_process_set,
+                                   local_layers: Union[None, Any, Iterable[Any]] = None,
+                                   scale_local_gradients: bool = True) -> Any:
+    """As DistributedGradientTape, but the gradients of some layers stay those of this rank.
+
+    Args:
+        local_layers: a layer of Keras, or some.
+    """
+    tape = DistributedGradientTape(gradtape, device_dense, device_sparse, compression, sparse_as_dense, op,
+                                   gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients)
+    for layer in layers_of(local_layers):
+        for variable in layer.trainable_weights:
+            tape.register_local_source(variable)
+    return tape
+
+
+def layers_of(given: Union[None, Any, Iterable[Any]]) -> List[Any]:
+    """A layer, some, or None, as a list. ValueError if something else is among them."""
+    layers = [] if given is None else [given] if isinstance(given, tf.keras.layers.Layer) else list(given)
+    if not all(isinstance(each, tf.keras.layers.Layer) for each in layers):
+        raise ValueError("local_layers must be layers of tf.keras")
+    return layers
