@@ -25,7 +25,7 @@ Gradient = Union[None, tf.Tensor, tf.IndexedSlices]
 class Gradients:
     """Makes of the gradients of this rank those of all ranks.
 
-    In a graph the buckets are planned when it is made; each is one operation, which starts when its gradients are there.
+    In a graph the buckets are planned when it is made. Each is one operation, which starts when its gradients are ready.
     """
 
     def __init__(self, op: int = Average, compression: Any = Compression.none, sparse_as_dense: bool = False,
@@ -56,13 +56,13 @@ class Gradients:
         """True if register_local() was called for it."""
         return key(variable) in self._local
 
-    def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any], generic_names: bool = False) -> List[Any]:
+    def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any], name: Optional[str] = None) -> List[Any]:
         """The gradients of all ranks. Blocks outside of graphs.
 
         Args:
             gradients: None where there is none, on all ranks alike.
             variables: those that they belong to; not needed without local variables and lists of groups.
-            generic_names: operations are named by their number, not by where in a graph they are.
+            name: operations are named by it and their number, not by where in a graph they are.
         """
         process_set = self._how.process_set
         if not process_set.included() or process_set.size() == 1:
@@ -72,9 +72,10 @@ class Gradients:
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
         lists = self._lists([k for k in there if k not in sparse], made, variables)
-        names = (f"grad_{number}" if generic_names else None for number in itertools.count())
-        how = self._how._replace(ignore_name_scope=generic_names)
-        with tf.name_scope("DistributedGradients"):
+        names = (name and f"{name}_{number}" for number in itertools.count())
+        how = self._how._replace(ignore_name_scope=name is not None)
+        # At the top, nodes of a second call get other names, which end like those of the first.
+        with tf.name_scope("DistributedGradients" if name is None else ""):
             sent = [[made[k] for k in each] for each in lists]
             for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),
                                                    self._compression)):

@@ -19,12 +19,13 @@ def _load() -> Tuple[Any, Any]:
         registered = tf.load_op_library(str(_FILE))
         functions = ctypes.CDLL(str(_FILE))
     except (OSError, tf.errors.OpError) as why:
-        raise ImportError(f"anello.tensorflow cannot load its operations into TensorFlow {tf.__version__}: {why}") from None
+        raise ImportError(f"anello.tensorflow cannot load its operations into TensorFlow {tf.__version__}: "
+                          f"{why}") from None
     functions.anello_tensorflow_failure.restype = ctypes.c_char_p
     failure = functions.anello_tensorflow_failure()
     if failure:
-        raise ImportError(f"anello.tensorflow does not run with TensorFlow {tf.__version__}: {failure.decode()}; install "
-                          "TensorFlow 2.13 or newer")
+        raise ImportError(f"anello.tensorflow does not run with TensorFlow {tf.__version__}: {failure.decode()}; "
+                          "install TensorFlow 2.13 or newer")
     return registered, functions
 
 

@@ -84,6 +84,7 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
         return of_keras(optimizer, name=name, backward_passes_per_step=backward_passes_per_step,
                         average_aggregated_gradients=average_aggregated_gradients, **combined)
     if backward_passes_per_step > 1 and tf.executing_eagerly():
-        raise ValueError("backward_passes_per_step is for graphs with an optimizer of tf.compat.v1: use one of tf.keras")
+        raise ValueError("an optimizer of tf.compat.v1 takes backward_passes_per_step in graphs only: use one of "
+                         "tf.keras")
     return _Distributed(optimizer, name or f"Distributed{type(optimizer).__name__}", use_locking,
                         Gradients(**combined), backward_passes_per_step, average_aggregated_gradients, sparse_as_dense)

@@ -28,7 +28,8 @@ class _Distributed(tf.GradientTape):
             use_generic_names: operations are named by their number, for ranks whose graphs differ.
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
-        combined = self._of_all_ranks.combine(tf.nest.flatten(gradients), tf.nest.flatten(sources), use_generic_names)
+        name = "grad" if use_generic_names else None
+        combined = self._of_all_ranks.combine(tf.nest.flatten(gradients), tf.nest.flatten(sources), name)
         return tf.nest.pack_sequence_as(sources, combined)
 
     def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,

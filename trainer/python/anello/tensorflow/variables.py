@@ -19,7 +19,11 @@ def of_tensorflow(variable: Any) -> Any:
 
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
-    """Gives variables the root's values, and returns these. The list is one operation; `root_rank` is one of the world."""
+    """Gives variables the root's values, and returns these. The list is one operation.
+
+    Args:
+        root_rank: a rank of the world.
+    """
     targets = [of_tensorflow(each) for each in variables]
     received = operations.broadcast([tf.convert_to_tensor(each) for each in targets], root_rank, process_set, name)
     updates = [variable.assign(value) for variable, value in zip(targets, received)]
@@ -46,8 +50,8 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
 def broadcast_global_variables(root_rank: int) -> tf.Operation:
     """The operation that gives all global variables of the graph the root's values. RuntimeError outside of graphs."""
     if tf.executing_eagerly():
-        raise RuntimeError("hvd.broadcast_global_variables() is for graphs: use hvd.broadcast_variables(model.variables, "
-                           "root_rank)")
+        raise RuntimeError("hvd.broadcast_global_variables() is for graphs: use hvd.broadcast_variables("
+                           "model.variables, root_rank)")
     return broadcast_variables(tf.compat.v1.global_variables(), root_rank)
 
 

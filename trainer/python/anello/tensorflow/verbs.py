@@ -1,7 +1,7 @@
 """The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
 
 They wait for their result outside of graphs; in a graph they are nodes. Gradients flow through them. Devices are
-accepted and not needed. Names match operations of different ranks; unnamed ones are counted, and in a graph called after
+accepted and not needed. Names match operations of different ranks; unnamed ones are counted, and in a graph named after
 their tensor.
 """
 from __future__ import annotations
@@ -33,12 +33,12 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
         average: older form of `op`: True for Average, False for Sum.
         compression: Compression.none, .fp16, .bf16, or an object with compress() and decompress().
         op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
-        prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers are
-            multiplied in float64 and truncated.
+        prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers
+            are multiplied in float64 and truncated.
         ignore_name_scope: in a graph the names of scopes are no part of the operation's name.
 
-    Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or arguments,
-    which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
+    Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or
+    arguments, which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
     tf.errors.InternalError for the first.
     """
     return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor,
@@ -63,8 +63,8 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
     """Gathers the values and indices of all ranks, which adds them up: an index may come from several ranks."""
     if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
-        raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give sparse_as_dense=True "
-                                  "or tf.convert_to_tensor(it)")
+        raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
+                                  "sparse_as_dense=True or tf.convert_to_tensor(it)")
     gathered = operations.allgather([part for each in slices for part in (each.values, each.indices)], how.process_set,
                                     name, how.ignore_name_scope)
     made = []
@@ -97,8 +97,8 @@ def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ign
              process_set: ProcessSet = global_process_set) -> Union[tf.Tensor, Tuple[tf.Tensor, tf.Tensor]]:
     """Exchanges rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
 
-    Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and how
-    many came from each rank.
+    Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and
+    how many came from each rank.
     """
     parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
     output, received = operations.alltoall(_tensors([tensor])[0], parts, process_set, name, ignore_name_scope)
@@ -129,7 +129,10 @@ def _scattering(op: Optional[int], process_set: ProcessSet, prescale: float, pos
 
 
 def _reducescatter(tensors: Sequence[Tensor], how: Reduction, name: Optional[str], compression: Any) -> List[tf.Tensor]:
-    return compressed(lambda lists: [operations.reducescatter(lists[0], how, name)], [_tensors(tensors)], compression)[0]
+    def reduce(lists: Any) -> Any:
+        return [operations.reducescatter(each, how, name) for each in lists]
+
+    return compressed(reduce, [_tensors(tensors)], compression)[0]
 
 
 def join() -> tf.Tensor:
