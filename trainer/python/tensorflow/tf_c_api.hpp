@@ -62,7 +62,6 @@ using Deallocator = void (*)(void* data, size_t length, void* argument);
   X(void, KernelBuilder_HostMemory, (TF_KernelBuilder*, const char* argument))                                      \
   X(void, RegisterKernelBuilder, (const char* name, TF_KernelBuilder*, TF_Status*))                                 \
   X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback*))                                            \
-  X(bool, OpKernelConstruction_HasAttr, (TF_OpKernelConstruction*, const char*, TF_Status*))                        \
   X(TF_StringView, OpKernelConstruction_GetName, (TF_OpKernelConstruction*))                                        \
   X(void, OpKernelConstruction_GetAttrInt32, (TF_OpKernelConstruction*, const char*, int32_t*, TF_Status*))         \
   X(void, OpKernelConstruction_GetAttrFloat, (TF_OpKernelConstruction*, const char*, float*, TF_Status*))           \

@@ -1,0 +1,229 @@
+// How kernels use TensorFlow's threads, callbacks and memory.
+#include <dlfcn.h>
+#include <thread>
+
+#include "tests/tensorflow/with_ops.hpp"
+#include "trainer/python/tensorflow/done_callback.hpp"
+
+namespace anello::tensorflow {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Calls = WithOps;
+
+Value ones(int64_t count) {
+  return value<float>({count}, std::vector<float>(std::size_t(count), 1.0f));
+}
+
+bool is_ready(const std::future<Result>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+// One thread of each rank runs all nodes, in an order of its own: none may wait.
+TEST_F(Calls, MayComeInAnotherOrderOnEachRank) {
+  on_ranks(3, [](const Rank& its) {
+    constexpr std::size_t kNodes = 24;
+    std::vector<std::unique_ptr<Node>> nodes;
+    std::vector<std::future<Result>> results(kNodes);
+    for (std::size_t k = 0; k < kNodes; k++) {
+      const auto types = k % 2 ? std::vector<int>{kFloat} : std::vector<int>{kFloat, kLong};
+      const std::string name = std::to_string(k);
+      nodes.push_back(std::unique_ptr<Node>(new Node(k % 2 ? "AnelloAllreduce" : "AnelloAllgather", name,
+                                                     {{"process_set", its.rank}, {"distinct", name}}, types)));
+    }
+    for (std::size_t k = 0; k < kNodes; k++) {
+      const std::size_t which = (k * (its.rank == 0 ? 1 : its.rank == 1 ? 5 : 7)) % kNodes;
+      results[which] = nodes[which]->run({ones(int64_t(1 + which * 1000)), now()});
+    }
+    for (std::size_t k = 0; k < kNodes; k++) {
+      const Value made = outputs_of(result_of(results[k]))[0];
+      EXPECT_THAT(elements<float>(made), Each(k % 2 ? 3.0f : 1.0f));
+    }
+  });
+}
+
+TEST_F(Calls, ReturnBeforeOtherRanksCome) {
+  std::promise<void> returned;
+  on_ranks(2, [&](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat});
+    if (its.rank == 1) returned.get_future().wait();
+    auto result = node.run({ones(4), now()});
+    if (its.rank == 0) {
+      EXPECT_FALSE(is_ready(result));
+      returned.set_value();
+    }
+    EXPECT_THAT(elements<float>(outputs_of(result_of(result))[0]), Each(2.0f));
+  });
+}
+
+TEST_F(Calls, OfALateRankComeToTheSameEnd) {
+  fake::call_before("TF_ForwardInputOrAllocateOutput",
+                    [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+  on_ranks(3, [&](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat});
+    for (int step = 0; step < 20; step++) {
+      if (its.rank == step % 3) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      EXPECT_THAT(elements<float>(outputs_of(run(node, {ones(100)}))[0]), Each(3.0f));
+    }
+  });
+}
+
+// What another compiler's library would give: the kernel must wait until TensorFlow's object may be used.
+TEST_F(Calls, WaitIfTheCallbackCannotBeKept) {
+  fake::give_other_callbacks();
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat}), wrong = its.node("AnelloAllreduce", {kFloat}, {}, "wrong");
+    auto result = node.run({ones(4), now()});
+    EXPECT_TRUE(is_ready(result));
+    EXPECT_THAT(elements<float>(outputs_of(result_of(result))[0]), Each(2.0f));
+    auto mismatch = wrong.run({ones(1 + its.rank), now()});
+    EXPECT_TRUE(is_ready(mismatch));
+    EXPECT_THAT(result_of(mismatch).message, HasSubstr("rank 0 has shape (1,), rank 1 has (2,)"));
+  });
+}
+
+TEST(DoneCallbacks, AreKeptIfTheyAreStdFunctions) {
+  int calls = 0;
+  const std::string captured(100, 'x');
+  const std::function<void()> small = [&calls] { calls++; },
+                              large = [&calls, captured] { calls += captured.size() > 0; };
+  EXPECT_TRUE(is_std_function(&small));
+  EXPECT_TRUE(is_std_function(&large));
+  const std::function<void()> empty;
+  EXPECT_FALSE(is_std_function(&empty));
+  const void* const on_heap[4] = {nullptr, nullptr, captured.data(), captured.data()};
+  EXPECT_FALSE(is_std_function(on_heap));
+  static int data = 0;  // a linker may put constants beside code
+  const void* const in_data[4] = {nullptr, nullptr, &data, &data};
+  EXPECT_FALSE(is_std_function(in_data));
+  const void* const half[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2], &data};
+  EXPECT_FALSE(is_std_function(half));
+  // Functions of two libraries are no std::function.
+  const void* const two[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2],
+                              reinterpret_cast<const void*>(&dladdr)};
+  EXPECT_FALSE(is_std_function(two));
+}
+
+TEST_F(Calls, WorkInMemoryThatNothingElseUses) {
+  on_ranks(2, [](const Rank& its) {
+    for (const char* op : {"AnelloAllreduce", "AnelloBroadcast"}) {
+      std::map<std::string, fake::Attribute> attributes;
+      if (std::string(op) == "AnelloBroadcast") attributes["root"] = 1;
+      const Node node = its.node(op, {kFloat, kFloat}, attributes);
+      Value given = ones(3);
+      const Value held = ones(3);
+      const void *where = given.buffer->data, *elsewhere = held.buffer->data;
+      std::vector<Value> inputs(2, held);
+      inputs[0] = std::move(given);
+      const auto made = outputs_of(run(node, std::move(inputs)));
+      EXPECT_EQ(made[0].buffer->data, where);
+      EXPECT_NE(made[1].buffer->data, elsewhere);
+      EXPECT_THAT(elements<float>(held), Each(1.0f));
+    }
+  });
+}
+
+// What is made lies in the library's memory, without a copy, and is freed with the tensor.
+TEST_F(Calls, GiveTensorFlowWhatTheyHaveMade) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllgather", {kFloat, kLong});
+    std::vector<Value> made = outputs_of(run(node, {ones(1000)}));
+    EXPECT_THAT(elements<float>(made[0]), testing::SizeIs(2000));
+    made[0] = {};
+    EXPECT_THAT(elements<float>(outputs_of(run(node, {ones(1)}))[0]), ElementsAre(1, 1));
+  });
+}
+
+TEST_F(Calls, OfOneNodeInALoopGoOnTogether) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat}, {}, "body/sum");
+    std::vector<std::future<Result>> results(12);
+    for (std::size_t k = 0; k < results.size(); k++) {
+      const std::size_t which = its.rank == 0 ? k : results.size() - 1 - k;
+      const fake::Run place{.frame = 77 + which / 6, .iteration = int64_t(which % 6)};  // two loops
+      results[which] = node.run({value<float>({1}, {float(which)}), now()}, place);
+    }
+    for (std::size_t k = 0; k < results.size(); k++)
+      EXPECT_THAT(elements<float>(outputs_of(result_of(results[k]))[0]), ElementsAre(2.0f * float(k)));
+  });
+}
+
+TEST_F(Calls, OfOneNodeAreNamedAfterTheirIteration) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat}, {}, "body/sum");
+    auto result = node.run({ones(1 + its.rank), now()}, {.frame = 0xab, .iteration = 3});
+    EXPECT_THAT(result_of(result).message, HasSubstr("allreduce 'body/sum [iteration 3 of loop ab]': rank 0 has"));
+    auto first = node.run({ones(1 + its.rank), now()}, {.frame = 0xab, .iteration = 0});
+    EXPECT_THAT(result_of(first).message, HasSubstr("[iteration 0 of loop ab]"));
+  });
+}
+
+TEST_F(Calls, OutsideLoopsHaveNamesOfTheirOwn) {
+  on_ranks(2, [](const Rank& its) {
+    const auto name_of = [&](const Node& node) {
+      const std::string message = run(node, {ones(1 + its.rank)}).message;
+      return message.substr(0, message.find(':'));
+    };
+    EXPECT_EQ(name_of(its.node("AnelloAllreduce", {kFloat}, {}, "scope/inner/sum")), "allreduce 'scope/inner/sum'");
+    EXPECT_EQ(name_of(its.node("AnelloAllreduce", {kFloat}, {{"ignore_name_scope", true}}, "scope/inner/sum")),
+              "allreduce 'sum'");
+    EXPECT_EQ(name_of(its.node("AnelloAllreduce", {kFloat}, {{"key", "a/key"}, {"ignore_name_scope", true}}, "x/sum")),
+              "allreduce 'a/key'");
+  });
+}
+
+TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat});
+    std::promise<void> refused;
+    auto first = node.run({ones(1), now()});
+    if (its.rank == 0) {
+      const Result second = run(node, {ones(1)});
+      // Rank 1 may have come, and the name be free again; then the second one waits for rank 1's second.
+      if (second.code != 0) {
+        EXPECT_EQ(second.code, kInvalidArgument);
+      }
+    }
+    outputs_of(result_of(first));
+  });
+}
+
+// A set may be removed while kernels start: then its agenda is not used any more when that returns.
+TEST_F(Calls, KeepASetUntilTheyHaveSubmitted) {
+  on_ranks(1, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat});
+    std::promise<void> inside, go_on;
+    fake::call_before("TF_ForwardInputOrAllocateOutput", [&] {
+      inside.set_value();
+      go_on.get_future().wait();
+    });
+    std::atomic<bool> removed{false};
+    std::future<Result> result;
+    std::thread kernel([&] { result = node.run({ones(1), now()}); });
+    inside.get_future().wait();
+    std::thread remover([&] {
+      anello_tensorflow_remove_process_set(its.rank);
+      removed = true;
+    });
+    const Node size = its.node("AnelloSize", {kInt});
+    while (true) {  // until the set is gone for others
+      auto given = size.run({});
+      if (given.get().code == kFailedPrecondition) break;
+      std::this_thread::yield();
+    }
+    EXPECT_FALSE(removed);
+    go_on.set_value();
+    kernel.join();
+    remover.join();
+    EXPECT_THAT(elements<float>(outputs_of(result_of(result))[0]), ElementsAre(1));
+    fake::call_before("TF_ForwardInputOrAllocateOutput", nullptr);
+    EXPECT_EQ(run(node, {ones(1)}).code, kFailedPrecondition);
+    add_set(its);
+  });
+}
+
+}  // namespace
+}  // namespace anello::tensorflow

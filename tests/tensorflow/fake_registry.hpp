@@ -1,0 +1,17 @@
+// What is registered with the fake TensorFlow.
+#pragma once
+#include "tests/tensorflow/fake_objects.hpp"
+
+namespace anello::tensorflow::fake {
+
+void forget_injected();
+
+bool add_op(Op op);                                      // false if there is one of the name
+std::string add_kernel(const KernelDefinition& kernel);  // why not, or nothing
+
+// The functions, by the files that have them.
+CApi functions_of_ops();
+void add_functions_of_tensors(CApi& all);
+void add_functions_of_shapes(CApi& all);
+
+}  // namespace anello::tensorflow::fake
