@@ -49,7 +49,7 @@ TEST_F(Calls, ReturnBeforeOtherRanksCome) {
   std::promise<void> returned;
   on_ranks(2, [&](const Rank& its) {
     const Node node = its.node("AnelloAllreduce", {kFloat});
-    if (its.rank == 1) returned.get_future().wait();
+    if (its.rank == 1) returned.get_future().wait_for(std::chrono::seconds(20));
     auto result = node.run({ones(4), now()});
     if (its.rank == 0) {
       EXPECT_FALSE(is_ready(result));

@@ -37,6 +37,8 @@ std::unique_ptr<TF_OpKernelContext> take_running(TF_OpKernelContext* context) {
 // The executor, when a kernel has called back: the context is freed before others learn the result.
 void end(TF_OpKernelContext* raw) {
   auto context = take_running(raw);
+  // TensorFlow then cannot pass their memory on to the next node.
+  if (context->holds.use_count() != 1) misused("a kernel that ends holds tensors");
   Result result = std::move(context->failure);
   for (auto& output : result.code == 0 ? context->outputs : std::vector<std::optional<Value>>{}) {
     if (!output) misused("a kernel has ended without an output and without an error");

@@ -36,8 +36,10 @@ struct TF_Status : anello::tensorflow::fake::Counted {
   std::string message;
 };
 struct TF_Tensor : anello::tensorflow::fake::Counted {
-  explicit TF_Tensor(anello::tensorflow::fake::Value its) : value(std::move(its)) {}
+  explicit TF_Tensor(anello::tensorflow::fake::Value its, std::shared_ptr<void> of_kernel = nullptr)
+      : value(std::move(its)), held(std::move(of_kernel)) {}
   anello::tensorflow::fake::Value value;
+  std::shared_ptr<void> held;  // shows that the kernel that took it from its context has it
 };
 struct TF_OpDefinitionBuilder : anello::tensorflow::fake::Counted {
   std::string name;
@@ -65,4 +67,5 @@ struct TF_OpKernelContext {
   anello::tensorflow::fake::Run run;
   anello::tensorflow::fake::Result failure = {};
   std::promise<anello::tensorflow::fake::Result> ended = {};
+  std::shared_ptr<void> holds = std::make_shared<int>();
 };

@@ -34,8 +34,8 @@ std::size_t size_of_type(int type) {
   return 0;
 }
 
-TF_Tensor* tensor_of(const Value& value) {
-  return new TF_Tensor(value);
+TF_Tensor* tensor_of(const Value& value, TF_OpKernelContext* context) {
+  return new TF_Tensor(value, context->holds);
 }
 
 void set(TF_Status* status, int code, const std::string& message) {
@@ -87,7 +87,7 @@ void get_input(TF_OpKernelContext* context, int index, TF_Tensor** tensor, TF_St
   if (index < 0 || index >= int(context->inputs.size())) return set(status, kOutOfRange, "there is no such input");
   const auto& input = context->inputs[std::size_t(index)];
   if (!input) misused("an input that was passed on is taken");
-  *tensor = tensor_of(*input);
+  *tensor = tensor_of(*input, context);
 }
 
 // The place of an output of this type that is not there yet.
@@ -110,7 +110,7 @@ TF_Tensor* allocate_output(TF_OpKernelContext* context, int index, int type, con
   auto& output = output_of(context, index, type);
   output = new_value(type, {dims, dims + dimensions});
   if (output->buffer->bytes != bytes) misused("an output of so many bytes does not have these dimensions");
-  return tensor_of(*output);
+  return tensor_of(*output, context);
 }
 TF_Tensor* forward_or_allocate(TF_OpKernelContext* context, const int* candidates, int count, int index,
                                const int64_t* dims, int dimensions, int* forwarded, TF_Status* status) {
@@ -125,10 +125,10 @@ TF_Tensor* forward_or_allocate(TF_OpKernelContext* context, const int* candidate
     *forwarded = candidates[k];
     auto& output = output_of(context, index, type) = std::move(*input);
     input.reset();
-    return tensor_of(*output);
+    return tensor_of(*output, context);
   }
   auto& output = output_of(context, index, type) = new_value(type, shape);
-  return tensor_of(*output);
+  return tensor_of(*output, context);
 }
 TF_Tensor* new_tensor(int type, const int64_t* dims, int dimensions, void* data, std::size_t bytes, Deallocator free,
                       void* argument) {
@@ -137,13 +137,13 @@ TF_Tensor* new_tensor(int type, const int64_t* dims, int dimensions, void* data,
   if (std::uintptr_t(data) % kAlignment != 0) {  // a copy, so that vector instructions work
     std::memcpy(made.buffer->data, data, bytes);
     free(data, bytes, argument);
-    return tensor_of(made);
+    return new TF_Tensor(made);
   }
   made.buffer = std::make_shared<Buffer>();
   made.buffer->data = data;
   made.buffer->bytes = bytes;
   made.buffer->free = [=] { free(data, bytes, argument); };
-  return tensor_of(made);
+  return new TF_Tensor(made);
 }
 
 // Registration.

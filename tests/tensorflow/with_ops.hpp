@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 
 #include "rendezvous/c_api/c_api.hpp"
 #include "tests/support/worlds.hpp"
@@ -72,9 +73,9 @@ inline Result run(const Node& node, std::vector<Value> inputs) {
   return result_of(future);
 }
 
-inline std::vector<Value> outputs_of(const Result& result) {
-  EXPECT_EQ(result.code, 0) << result.message;
-  return result.outputs;
+inline std::vector<Value> outputs_of(Result result) {
+  if (result.code != 0) throw std::runtime_error("a kernel has failed: " + result.message);
+  return std::move(result.outputs);
 }
 
 // Registers a rank's agenda under its number. The library has one world: that of the process.
