@@ -38,7 +38,8 @@ def test_the_wheel_has_what_it_lists(wheel):
         record = next(name for name in names if name.endswith("RECORD"))
         listed = [line.split(",")[0] for line in packed.read(record).decode().splitlines()]
     assert sorted(listed) == sorted(names)
-    assert {"anello/__init__.py", "anello/libanello.so", "anello/anello.h", "anello/py.typed"} <= set(names)
+    assert {"anello/__init__.py", "anello/libanello.so", "anello/libanello_tensorflow.so", "anello/anello.h",
+            "anello/py.typed"} <= set(names)
 
 
 def test_pip_installs_it_without_a_network(wheel, tmp_path):

@@ -170,6 +170,30 @@ TEST_P(Verbs, OutputsOutliveTheWorld) {
   for (const Value& each : kept) EXPECT_THAT(elements<float>(each), Each(1));
 }
 
+// The root of a broadcast is a rank of the world, also in a set of some ranks.
+TEST_F(WithOps, ASetOfSomeRanksIsAWorldOfItsOwn) {
+  run_world(3, [](anello::World& world) {
+    if (world.rank() == 1) return;
+    anello_group group{world.group({0, 2})};
+    Rank its{world.rank(), group.group.size(), nullptr, world};
+    ASSERT_EQ(anello_agenda_create(&group, &its.agenda), ANELLO_OK);
+    add_set(its, {0, 2});
+    const Node broadcast = its.node("AnelloBroadcast", {kFloat}, {{"root", 2}}),
+               outside = its.node("AnelloBroadcast", {kFloat}, {{"root", 1}}), rank = its.node("AnelloRank", {kInt}),
+               gather = its.node("AnelloAllgather", {kFloat, kLong}), barrier = its.node("AnelloBarrier", {});
+    const auto mine = [&] { return value<float>({1}, {float(its.rank)}); };
+    EXPECT_THAT(elements<float>(outputs_of(run(broadcast, {mine()}))[0]), ElementsAre(2));
+    EXPECT_EQ(run(outside, {mine()}).message, "the root, rank 1, is not one of the 2 ranks of the process set");
+    EXPECT_THAT(elements<float>(outputs_of(run(gather, {mine()}))[0]), ElementsAre(0, 2));
+    auto number = rank.run({});
+    EXPECT_THAT(elements<int32_t>(outputs_of(number.get())[0]), ElementsAre(its.rank / 2));
+    auto passed = barrier.run({});
+    outputs_of(result_of(passed));
+    anello_tensorflow_remove_process_set(its.rank);
+    anello_agenda_free(its.agenda);
+  });
+}
+
 TEST_F(WithOps, NumbersAreThoseOfTheWorldAndOfSets) {
   const auto number = [](const std::string& op, std::map<std::string, fake::Attribute> attributes = {}) {
     const Node node(op, op, std::move(attributes), {kInt});

@@ -79,13 +79,16 @@ inline std::vector<Value> outputs_of(Result result) {
 }
 
 // Registers a rank's agenda under its number. The library has one world: that of the process.
-inline void add_set(const Rank& its) {
+inline void add_set(const Rank& its, const std::vector<int>& members) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  std::vector<int> members(std::size_t(its.size));
-  std::iota(members.begin(), members.end(), 0);
-  anello_tensorflow_begin_world(its.rank, its.size, its.rank, its.size);
-  anello_tensorflow_add_process_set(its.rank, its.agenda, its.size, members.data());
+  anello_tensorflow_begin_world(its.rank, its.world.size(), its.rank, its.world.size());
+  anello_tensorflow_add_process_set(its.rank, its.agenda, int(members.size()), members.data());
+}
+inline void add_set(const Rank& its) {
+  std::vector<int> all(std::size_t(its.world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  add_set(its, all);
 }
 
 inline void on_ranks(int ranks, const std::function<void(const Rank&)>& program) {

@@ -49,7 +49,8 @@ def compile_in(build):
     """Compiles the library and the launcher in a build folder."""
     _run("cmake", "-S", SOURCE, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DANELLO_BUILD_TESTS=OFF",
          "-DANELLO_PYTHON=ON", *shlex.split(os.environ.get("CMAKE_ARGS", "")))
-    _run("cmake", "--build", build, "--target", "anello_python", "anello_tensorflow", "anello", "--parallel", os.cpu_count() or 1)
+    _run("cmake", "--build", build, "--target", "anello_python", "anello_tensorflow", "anello", "--parallel",
+         os.cpu_count() or 1)
 
 
 def _add(wheel, record, name, data, executable=False):
