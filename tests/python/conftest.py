@@ -24,6 +24,14 @@ def horovod():
 
 
 @pytest.fixture(scope="module")
+def horovod_for_tensorflow():
+    import anello.tensorflow as hvd
+    hvd.init()
+    yield hvd
+    hvd.shutdown()
+
+
+@pytest.fixture(scope="module")
 def process_group():
     """Not by env://, whose store each file would make anew at the same port: a rank may still reach the old one."""
     import torch.distributed as dist

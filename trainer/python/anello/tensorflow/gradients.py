@@ -25,7 +25,7 @@ Gradient = Union[None, tf.Tensor, tf.IndexedSlices]
 class Gradients:
     """Makes of the gradients of this rank those of all ranks.
 
-    In a graph the buckets are planned when it is made. Each is one operation, which starts when its gradients are ready.
+    In a graph buckets are planned when it is made. Each is one operation, which starts when its gradients are there.
     """
 
     def __init__(self, op: int = Average, compression: Any = Compression.none, sparse_as_dense: bool = False,
@@ -56,6 +56,7 @@ class Gradients:
         """True if register_local() was called for it."""
         return key(variable) in self._local
 
+    @tf.autograph.experimental.do_not_convert
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any], name: Optional[str] = None) -> List[Any]:
         """The gradients of all ranks. Blocks outside of graphs.
 

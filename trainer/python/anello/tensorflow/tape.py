@@ -20,6 +20,7 @@ class _Distributed(tf.GradientTape):
         """Its gradients stay those of this rank, divided by the number of ranks if scale_local_gradients."""
         self._of_all_ranks.register_local(source)
 
+    @tf.autograph.experimental.do_not_convert
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False,
                  **options: Any) -> Any:
         """As tf.GradientTape.gradient(), for all ranks. Blocks outside of graphs.

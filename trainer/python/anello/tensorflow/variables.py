@@ -17,6 +17,7 @@ def of_tensorflow(variable: Any) -> Any:
     return inner if isinstance(inner, tf.Variable) else variable
 
 
+@tf.autograph.experimental.do_not_convert
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
     """Gives variables the root's values, and returns these. The list is one operation.
@@ -33,6 +34,7 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
         return [tf.identity(each) for each in targets]
 
 
+@tf.autograph.experimental.do_not_convert
 def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: ProcessSet = global_process_set,
                         inplace: bool = False) -> Optional[tf.Operation]:
     """Gives variables the root's values: model.variables, optimizer.variables. In a graph it returns the operation.

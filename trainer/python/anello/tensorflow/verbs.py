@@ -19,8 +19,10 @@ from .library import ops
 from .reduction import Reduction
 
 Tensor = Union[tf.Tensor, tf.Variable, Any]
+_as_written = tf.autograph.experimental.do_not_convert  # there is nothing in it that depends on tensors
 
 
+@_as_written
 def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] = None, device_dense: str = "",
               device_sparse: str = "", compression: Any = Compression.none, op: Optional[int] = None,
               prescale_factor: float = 1.0, postscale_factor: float = 1.0, name: Optional[str] = None,
@@ -45,6 +47,7 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
                              postscale_factor, process_set, ignore_name_scope, name)[0]
 
 
+@_as_written
 def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], average: Optional[bool] = None,
                       device_dense: str = "", device_sparse: str = "", compression: Any = Compression.none,
                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
@@ -75,24 +78,28 @@ def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: O
     return made
 
 
+@_as_written
 def allgather(tensor: Tensor, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
     """The tensors of all ranks, one after another; their first dimensions may differ."""
     return grouped_allgather([tensor], name, ignore_name_scope, process_set)[0]
 
 
+@_as_written
 def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ignore_name_scope: bool = False,
                       process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
     """For each tensor of a list those of all ranks, one after another. The list is one operation."""
     return operations.allgather(_tensors(tensors), process_set, name, ignore_name_scope) if tensors else []
 
 
+@_as_written
 def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
     """The root's tensor, as a new tensor. `root_rank` is a rank of the world."""
     return operations.broadcast(_tensors([tensor]), root_rank, process_set, name, ignore_name_scope)[0]
 
 
+@_as_written
 def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ignore_name_scope: bool = False,
              process_set: ProcessSet = global_process_set) -> Union[tf.Tensor, Tuple[tf.Tensor, tf.Tensor]]:
     """Exchanges rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
@@ -105,6 +112,7 @@ def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ign
     return output if splits is None else (output, received)
 
 
+@_as_written
 def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Compression.none,
                   op: Optional[int] = Average, name: Optional[str] = None,
                   process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
@@ -114,6 +122,7 @@ def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Com
     return _reducescatter([tensor], how, name, compression)[0]
 
 
+@_as_written
 def grouped_reducescatter(tensors: Sequence[Tensor], device_dense: str = "", compression: Any = Compression.none,
                           op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
@@ -135,6 +144,7 @@ def _reducescatter(tensors: Sequence[Tensor], how: Reduction, name: Optional[str
     return compressed(reduce, [_tensors(tensors)], compression)[0]
 
 
+@_as_written
 def join() -> tf.Tensor:
     """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
@@ -143,6 +153,7 @@ def join() -> tf.Tensor:
     return tf.constant(basics.join()) if tf.executing_eagerly() else ops.anello_join()
 
 
+@_as_written
 def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operation]:
     """Done when all ranks of the set have come to it; does not wait for operations that are under way."""
     if tf.executing_eagerly():

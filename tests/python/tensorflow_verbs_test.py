@@ -1,0 +1,216 @@
+"""Every verb of anello.tensorflow, eager and in functions, with its gradient."""
+import numpy
+import pytest
+import tensorflow as tf
+
+import anello.tensorflow as hvd
+
+pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
+FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+TYPES = FLOATS + (tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64)
+
+
+@pytest.fixture(params=["eager", "function"])
+def run(request):
+    """Calls a function as it is, or as one of TensorFlow."""
+    return lambda call, *given: (call if request.param == "eager" else tf.function(call))(*given)
+
+
+def same(made, expected):
+    numpy.testing.assert_allclose(numpy.asarray(tf.cast(made, tf.float64)), expected)
+
+
+def gradient(run, call, given):
+    """Of the sum of call(given), which counts rank + 1 times."""
+
+    def of(tensor):
+        with tf.GradientTape() as tape:
+            tape.watch(tensor)
+            total = tf.reduce_sum(call(tensor)) * tf.cast(hvd.rank() + 1, tensor.dtype)
+        return tape.gradient(total, tensor)
+
+    return run(of, given)
+
+
+def mean_of_counts():
+    return (hvd.size() + 1) / 2
+
+
+@pytest.mark.parametrize("op, expected", [
+    (hvd.Sum, lambda n: n * (n + 1) // 2), (hvd.Average, lambda n: (n + 1) / 2), (hvd.Min, lambda n: 1),
+    (hvd.Max, lambda n: n), (hvd.Product, lambda n: 2 if n == 2 else 6)])
+def test_allreduce_of_all_types(run, op, expected):
+    given = [tf.cast(tf.fill([2, 3], hvd.rank() + 1), dtype) for dtype in TYPES]
+    made = run(lambda *tensors: hvd.grouped_allreduce(tensors, op=op), *given)
+    for each, dtype in zip(made, TYPES):
+        assert each.dtype == dtype and each.shape == (2, 3)
+        same(each, numpy.full((2, 3), expected(hvd.size()) if dtype in FLOATS else int(expected(hvd.size()))))
+
+
+def test_allreduce_takes_scalars_numbers_variables_and_arrays(run):
+    made = run(lambda tensor: (hvd.allreduce(tensor, average=False), hvd.allreduce(2.0), hvd.allreduce(numpy.ones(3))),
+               tf.constant(float(hvd.rank())))
+    same(made[0], sum(range(hvd.size())))
+    same(made[1], 2)
+    same(made[2], [1, 1, 1])
+    assert made[0].shape == ()
+    variable = tf.Variable([hvd.rank(), 1])
+    same(run(lambda: hvd.allreduce(variable, op=hvd.Max)), [hvd.size() - 1, 1])
+
+
+def test_factors(run):
+    same(run(lambda tensor: hvd.allreduce(tensor, op=hvd.Sum, prescale_factor=0.5, postscale_factor=4), tf.ones([3])),
+         [2.0 * hvd.size()] * 3)
+
+
+@pytest.mark.parametrize("op, factor", [(hvd.Sum, lambda n: n), (hvd.Average, lambda n: 1)])
+def test_gradient_of_allreduce(run, op, factor):
+    made = gradient(run, lambda tensor: hvd.allreduce(tensor, op=op), tf.ones([2, 2]))
+    same(made, numpy.full((2, 2), mean_of_counts() * factor(hvd.size())))
+
+
+def test_gradient_of_an_allreduce_of_which_one_result_is_used(run):
+    wide = tf.ones([2], tf.float64)
+    made = gradient(run, lambda tensor: hvd.grouped_allreduce([tensor, wide], op=hvd.Average)[0], tf.ones([3]))
+    same(made, [mean_of_counts()] * 3)
+
+
+def test_allgather(run):
+    given = [tf.fill([hvd.rank() + 1, 2], float(hvd.rank())), tf.constant([hvd.rank()], tf.int64), tf.zeros([0, 3])]
+    rows, numbers, nothing = run(lambda *tensors: hvd.grouped_allgather(tensors), *given)
+    same(rows, numpy.concatenate([numpy.full((rank + 1, 2), rank) for rank in range(hvd.size())]))
+    same(numbers, range(hvd.size()))
+    assert nothing.shape == (0, 3) and numbers.dtype == tf.int64
+
+
+def test_gradient_of_allgather(run):
+    given = tf.ones([hvd.rank() + 1, 2])
+    same(gradient(run, hvd.allgather, given), numpy.full(given.shape, mean_of_counts()))
+
+
+@pytest.mark.parametrize("root", [0, 1])
+def test_broadcast(run, root):
+    same(run(lambda tensor: hvd.broadcast(tensor, root), tf.fill([3], hvd.rank())), [root] * 3)
+    made = gradient(run, lambda tensor: hvd.broadcast(tensor, root), tf.ones([3]))
+    same(made, [mean_of_counts() * (hvd.rank() == root)] * 3)
+
+
+def test_alltoall(run):
+    """Each rank sends r + 1 rows to rank r."""
+    size, rank = hvd.size(), hvd.rank()
+    splits = [each + 1 for each in range(size)]
+    given = tf.fill([sum(splits), 2], float(rank))
+    output, received = run(lambda tensor: hvd.alltoall(tensor, splits), given)
+    same(output, numpy.repeat(numpy.arange(size), rank + 1)[:, None] * numpy.ones((1, 2)))
+    same(received, [rank + 1] * size)
+    same(run(hvd.alltoall, tf.range(size) + 10 * rank), [10 * each + rank for each in range(size)])
+    made = gradient(run, lambda tensor: hvd.alltoall(tensor, splits)[0], given)
+    same(made, numpy.repeat(numpy.arange(size) + 1, splits)[:, None] * numpy.ones((1, 2)))
+
+
+def test_reducescatter(run):
+    size, rank = hvd.size(), hvd.rank()
+    given = tf.range(2.0 * size)
+    same(run(lambda tensor: hvd.reducescatter(tensor, op=hvd.Sum), given), size * numpy.arange(2 * size)[2 * rank:][:2])
+    both = run(lambda tensor: hvd.grouped_reducescatter([tensor, tf.cast(tensor, tf.int32)]), given)
+    same(both[1], numpy.arange(2 * size)[2 * rank:][:2])
+    made = gradient(run, lambda tensor: hvd.reducescatter(tensor, op=hvd.Sum, prescale_factor=0.5), given)
+    same(made, numpy.repeat(numpy.arange(size) + 1, 2) * size / 2)
+
+
+def test_indexed_slices(run):
+    """Row r of the result is what rank r has given."""
+    size, rank = hvd.size(), hvd.rank()
+
+    def reduced(values):
+        slices = tf.IndexedSlices(values, tf.constant([rank]), tf.constant([size, 2]))
+        made, dense = hvd.grouped_allreduce([slices, tf.ones([2])], op=hvd.Sum)
+        return tf.convert_to_tensor(made), dense, tf.convert_to_tensor(hvd.allreduce(slices))
+
+    total, dense, average = run(reduced, tf.ones([1, 2]) * (rank + 1))
+    same(total, numpy.repeat(numpy.arange(size) + 1, 2).reshape(size, 2))
+    same(average, total / size)
+    same(dense, [size] * 2)
+
+
+@pytest.mark.parametrize("compression", [hvd.Compression.fp16, hvd.Compression.bf16])
+def test_compression(run, compression):
+    """Sums are not rounded in between: a third is, once."""
+    given = tf.constant([1 / 3, 2.0])
+    made = run(lambda tensor: hvd.allreduce(tensor, compression=compression), given)
+    assert made.dtype == tf.float32
+    rounded = tf.cast(tf.cast(given, compression.type), tf.float32)
+    same(made, rounded)
+    numbers, halves = run(lambda: hvd.grouped_allreduce([tf.constant([3]), tf.ones([2], tf.float16)], op=hvd.Sum,
+                                                        compression=compression))
+    same(numbers, [3 * hvd.size()])
+    assert numbers.dtype == tf.int32 and halves.dtype == tf.float16
+    same(run(lambda: hvd.reducescatter(tf.ones([hvd.size()]), op=hvd.Sum, compression=compression)), [hvd.size()])
+
+
+def test_operations_of_process_sets(run):
+    one = hvd.add_process_set([1])
+    some = hvd.add_process_set([0, hvd.size() - 1]) if hvd.size() > 2 else hvd.global_process_set
+    try:
+        if some.included():
+            same(run(lambda: hvd.allreduce(tf.constant(float(hvd.rank())), process_set=some)), (hvd.size() - 1) / 2)
+        if one.included():
+            same(run(lambda: hvd.allgather(tf.constant([7.0]), process_set=one)), [7])
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="process set"):
+                run(lambda: hvd.allreduce(tf.ones([1]), process_set=one))
+        numbers = run(lambda: (hvd.size_op(one.process_set_id), hvd.process_set_included_op(one.process_set_id)))
+        assert [int(each) for each in numbers] == [1, int(hvd.rank() == 1)]
+    finally:
+        hvd.remove_process_set(one)
+        if some is not hvd.global_process_set:
+            hvd.remove_process_set(some)
+    with pytest.raises(ValueError, match="not registered"):
+        run(lambda: hvd.allreduce(tf.ones([1]), process_set=one))
+
+
+def test_numbers_of_the_world(run):
+    made = run(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(), hvd.join()))
+    assert [int(each) for each in made[:4]] == [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()]
+    assert 0 <= int(made[4]) < hvd.size()
+
+
+def test_a_barrier_in_a_function():
+
+    @tf.function
+    def wait():
+        hvd.barrier()
+        return tf.constant(1)
+
+    assert int(wait()) == 1
+    hvd.barrier()
+
+
+def test_a_difference_is_named_on_all_ranks_and_the_world_goes_on(run):
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"rank 0 has shape \(2,\), rank 1 has \(3,\)"):
+        run(lambda: hvd.allreduce(tf.ones([2 + (hvd.rank() == 1)]), name="different"))
+    same(run(lambda: hvd.allreduce(tf.ones([2]), name="different")), [1, 1])
+
+
+def test_errors_of_eager_calls_are_those_of_horovod_too():
+    with pytest.raises(hvd.HorovodInternalError) as caught:
+        hvd.allreduce(tf.ones([2], tf.int32 if hvd.rank() else tf.float32))
+    assert isinstance(caught.value, tf.errors.FailedPreconditionError) and caught.value.code == "mismatch"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be divided") as caught:
+        hvd.alltoall(tf.ones([hvd.size() + 1]))
+    assert isinstance(caught.value, ValueError)
+
+
+def test_what_is_refused():
+    with pytest.raises(NotImplementedError, match="Adasum"):
+        hvd.allreduce(tf.ones([1]), op=hvd.Adasum)
+    with pytest.raises(TypeError, match="complex64"):
+        hvd.allreduce(tf.complex(1.0, 1.0))
+    with pytest.raises(NotImplementedError, match="jit_compile=False"):
+        tf.function(lambda: hvd.allreduce(tf.ones([1])), jit_compile=True)()
+
+
+def test_objects():
+    assert hvd.broadcast_object({"rank": hvd.rank()}, root_rank=1) == {"rank": 1}
+    assert hvd.broadcast_object_fn(root_rank=1)(hvd.rank()) == 1
+    assert hvd.allgather_object(hvd.rank()) == list(range(hvd.size()))
