@@ -1,6 +1,8 @@
 """Functions whose operations start in another order, later or more often on some ranks than on others."""
+import gc
 import threading
 import time
+import weakref
 
 import numpy
 import pytest
@@ -94,6 +96,15 @@ def test_a_function_is_called_twice_by_another():
     inner = tf.function(lambda value: hvd.allreduce(value, op=hvd.Sum))
     outer = tf.function(lambda value: inner(value) + inner(2 * value))
     assert float(outer(1.0)) == 3 * hvd.size()
+
+
+def test_nothing_keeps_a_function_that_is_gone():
+    step = tf.function(lambda value: hvd.allreduce(value, op=hvd.Sum))
+    assert float(step(1.0)) == hvd.size()
+    graph = weakref.ref(step.get_concrete_function(1.0).graph)
+    del step
+    gc.collect()
+    assert graph() is None
 
 
 def test_in_a_branch():

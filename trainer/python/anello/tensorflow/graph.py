@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import weakref
 from typing import Any, Dict, Optional
 
 import tensorflow as tf
@@ -13,7 +12,6 @@ from ..horovod.process_sets import ProcessSet, set_with_id
 from .library import ops
 
 _numbers = itertools.count()
-_nows: "weakref.WeakKeyDictionary[Any, tf.Tensor]" = weakref.WeakKeyDictionary()
 
 
 def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: ProcessSet,
@@ -49,7 +47,7 @@ def _now(graph: Any) -> tf.Tensor:
     While a graph is prepared, TensorFlow runs operations whose inputs are constant, in an order of this rank alone. One
     that waits for other ranks would wait for ever.
     """
-    if graph not in _nows:
+    if not hasattr(graph, "_anello_now"):
         with tf.control_dependencies(None):
-            _nows[graph] = ops.anello_rank()
-    return _nows[graph]
+            graph._anello_now = ops.anello_rank()  # there, since it keeps the graph
+    return graph._anello_now
