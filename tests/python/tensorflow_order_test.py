@@ -41,14 +41,17 @@ def test_operations_of_a_function_start_in_any_order():
 
 
 def test_operations_of_constants_are_not_run_while_a_graph_is_prepared():
-    """There they would be run one after the other, in the order of each rank."""
+    """There they would be run once for all calls, and may be one after the other, in the order of each rank."""
 
     @tf.function
     def step():
         made = {name: hvd.allreduce(tf.constant([3.0]), op=hvd.Sum, name=name) for name in in_order(["a", "b"])}
         return made["a"], made["b"], hvd.broadcast(tf.constant([1.0]), 0), hvd.allgather(tf.constant([2.0]))
 
+    step()
+    before = hvd.world().counters()["operations"]
     first, second, third, fourth = step()
+    assert hvd.world().counters()["operations"] == before + 4
     assert [float(each[0]) for each in (first, second, third)] == [3 * hvd.size(), 3 * hvd.size(), 1]
     numpy.testing.assert_array_equal(fourth, [2] * hvd.size())
 

@@ -31,9 +31,11 @@ def _tag():
 
 def _metadata():
     return (f"Metadata-Version: 2.1\nName: anello\nVersion: {_version()}\nRequires-Python: >=3.9\nLicense: MIT\n"
-            "Summary: Allreduce between processes and machines, without MPI; Horovod's interface for PyTorch\n"
+            "Summary: Allreduce between processes and machines, without MPI; Horovod's interface for PyTorch and TensorFlow\n"
             "Provides-Extra: torch\nRequires-Dist: torch>=1.13; extra == 'torch'\n"
             "Requires-Dist: cloudpickle; extra == 'torch'\n"
+            "Provides-Extra: tensorflow\nRequires-Dist: tensorflow>=2.13; extra == 'tensorflow'\n"
+            "Requires-Dist: cloudpickle; extra == 'tensorflow'\n"
             "Description-Content-Type: text/markdown\n\n" + (HERE / "README.md").read_text())
 
 

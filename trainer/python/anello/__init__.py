@@ -5,7 +5,8 @@
     world.allreduce(gradient, "average")     # a numpy array or a torch tensor, in place
     world.finish()
 
-Start it with `anello run -n 4 -- python3 train.py`. `anello.torch` has Horovod's interface for PyTorch.
+Start it with `anello run -n 4 -- python3 train.py`. `anello.torch` has Horovod's interface for PyTorch,
+`anello.tensorflow` the one for TensorFlow.
 """
 from ._library import lib as _lib
 from .errors import Error, InvalidArgument, Mismatch, RankFailed, Unsupported
