@@ -15,6 +15,8 @@ _TYPES: Dict[tf.DType, int] = {
     tf.float16: C.F16, tf.bfloat16: C.BF16, tf.float32: C.F32, tf.float64: C.F64, tf.int8: C.I8, tf.uint8: C.U8,
     tf.int16: C.I16, tf.uint16: C.U16, tf.int32: C.I32, tf.uint32: C.U32, tf.int64: C.I64, tf.uint64: C.U64,
     tf.bool: C.BOOL}
+# The types of which every version of TensorFlow makes tensors without filling them: 2.13 has no others.
+_UNFILLED = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64, tf.bool}
 _SHAPES_KEPT = 1024
 
 
@@ -60,7 +62,9 @@ def copied(made: Sequence[View], types: Sequence[tf.DType]) -> Any:
 
 def _empty(shape: Tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
     with tf.device("CPU:0"):
-        return tf.raw_ops.Empty(shape=_as_tensor(shape), dtype=dtype)
+        if dtype in _UNFILLED:
+            return tf.raw_ops.Empty(shape=_as_tensor(shape), dtype=dtype)
+        return tf.raw_ops.Fill(dims=_as_tensor(shape), value=tf.constant(0, dtype))
 
 
 @functools.lru_cache(_SHAPES_KEPT)
