@@ -220,7 +220,7 @@ CApi functions_of_ops() {
   all.RegisterKernelBuilder = register_kernel;
   all.RunAsyncOpKernelDoneCallback = run_done;
   all.OpKernelConstruction_GetName = [](TF_OpKernelConstruction* node) {
-    return TF_StringView{node->name.data(), node->name.size()};
+    return StringView{node->name.data(), node->name.size()};
   };
   all.OpKernelConstruction_GetAttrInt32 = get_int;
   all.OpKernelConstruction_GetAttrFloat = get_float;

@@ -44,8 +44,8 @@ std::string string_attribute(TF_OpKernelConstruction* node, const char* name) {
 std::string key_of(TF_OpKernelConstruction* node) {
   std::string key = string_attribute(node, "key");
   if (!key.empty()) return key;
-  const TF_StringView view = tf.OpKernelConstruction_GetName(node);
-  key.assign(view.data, view.len);
+  const StringView view = tf.OpKernelConstruction_GetName(node);
+  key.assign(view.data, view.length);
   return bool_attribute(node, "ignore_name_scope") ? key.substr(key.rfind('/') + 1) : key;
 }
 

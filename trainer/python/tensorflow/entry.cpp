@@ -15,7 +15,7 @@ std::string register_with_loaded_tensorflow() {
   return register_ops([](const char* name) { return dlsym(framework, name); });
 }
 
-const std::string failure = register_with_loaded_tensorflow();
+const std::string kFailure = register_with_loaded_tensorflow();
 
 }  // namespace
 }  // namespace anello::tensorflow
@@ -23,6 +23,6 @@ const std::string failure = register_with_loaded_tensorflow();
 ANELLO_API_BEGIN
 // Why there are no ops, in one clause; NULL if there are. Called by Python.
 extern "C" const char* anello_tensorflow_failure() {
-  return anello::tensorflow::failure.empty() ? nullptr : anello::tensorflow::failure.c_str();
+  return anello::tensorflow::kFailure.empty() ? nullptr : anello::tensorflow::kFailure.c_str();
 }
 ANELLO_API_END

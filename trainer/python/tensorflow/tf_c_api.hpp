@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 extern "C" {
 struct TF_Status;
@@ -14,13 +15,14 @@ struct TF_KernelBuilder;
 struct TF_OpKernelConstruction;
 struct TF_OpKernelContext;
 struct TF_AsyncOpKernelDoneCallback;
-struct TF_StringView {
-  const char* data;
-  size_t len;
-};
 }
 
 namespace anello::tensorflow {
+
+struct StringView {  // TF_StringView
+  const char* data;
+  std::size_t length;
+};
 
 using ShapeFunction = void (*)(TF_ShapeInferenceContext*, TF_Status*);
 using CreateKernel = void* (*)(TF_OpKernelConstruction*);
@@ -62,7 +64,7 @@ using Deallocator = void (*)(void* data, size_t length, void* argument);
   X(void, KernelBuilder_HostMemory, (TF_KernelBuilder*, const char* argument))                                      \
   X(void, RegisterKernelBuilder, (const char* name, TF_KernelBuilder*, TF_Status*))                                 \
   X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback*))                                            \
-  X(TF_StringView, OpKernelConstruction_GetName, (TF_OpKernelConstruction*))                                        \
+  X(StringView, OpKernelConstruction_GetName, (TF_OpKernelConstruction*))                                           \
   X(void, OpKernelConstruction_GetAttrInt32, (TF_OpKernelConstruction*, const char*, int32_t*, TF_Status*))         \
   X(void, OpKernelConstruction_GetAttrFloat, (TF_OpKernelConstruction*, const char*, float*, TF_Status*))           \
   X(void, OpKernelConstruction_GetAttrBool, (TF_OpKernelConstruction*, const char*, unsigned char*, TF_Status*))    \
@@ -93,7 +95,7 @@ using Deallocator = void (*)(void* data, size_t length, void* argument);
   X(size_t, DataTypeSize, (int type))
 
 struct CApi {
-#define ANELLO_TF_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
+#define ANELLO_TF_MEMBER(result, name, arguments) std::add_pointer_t<result arguments> name = nullptr;
   ANELLO_TF_FUNCTIONS(ANELLO_TF_MEMBER)
 #undef ANELLO_TF_MEMBER
 };

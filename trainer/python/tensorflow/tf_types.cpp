@@ -48,8 +48,8 @@ anello_dtype dtype_of(int type) {
 }
 
 std::vector<int64_t> dims_of(const TF_Tensor* tensor) {
-  std::vector<int64_t> dims;
-  for (int d = 0; d < tf.NumDims(tensor); d++) dims.push_back(tf.Dim(tensor, d));
+  std::vector<int64_t> dims(std::size_t(tf.NumDims(tensor)));
+  for (std::size_t d = 0; d < dims.size(); d++) dims[d] = tf.Dim(tensor, int(d));
   return dims;
 }
 
