@@ -1,0 +1,107 @@
+"""Callbacks for Model.fit()."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Sequence, Union
+
+import tensorflow as tf
+
+from ...horovod import basics
+from ...training import average_metrics
+from ..gradients import key
+from ..same_model import require_same
+from ..variables import broadcast_variables, of_tensorflow
+from .schedules import LearningRateScheduleCallback, LearningRateWarmupCallback
+
+__all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback",
+           "LearningRateWarmupCallback", "MetricAverageCallback"]
+
+Logs = Optional[Dict[str, Any]]
+
+
+class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
+    """Gives all ranks the variables of the root's model and optimizer, once.
+
+    It does so before the first batch, as far as all ranks have variables then, and after it, when all exist. A step
+    raises Mismatch on all ranks if their models differ.
+
+    Args:
+        device: accepted and not needed.
+        local_variables: a variable, or some, which stay those of each rank.
+    """
+
+    def __init__(self, root_rank: int, device: str = "", local_variables: Union[None, Any, Sequence[Any]] = None) -> None:
+        super().__init__()
+        self.root_rank = root_rank
+        self.broadcast_done = False
+        self._local: Any = set()
+        given = [] if local_variables is None else local_variables
+        for variable in [given] if isinstance(of_tensorflow(given), tf.Variable) else given:
+            if not isinstance(of_tensorflow(variable), tf.Variable):
+                raise ValueError(f"local_variables must be variables, not {type(variable).__name__}")
+            self.register_local_var(variable)
+
+    def register_local_var(self, var: Any) -> None:
+        """This variable stays that of each rank."""
+        self._local.add(key(var))
+
+    def on_train_begin(self, logs: Logs = None) -> None:
+        if not self.broadcast_done and basics.world().min(int(self.model.built)):
+            self._broadcast(self.model.variables)
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        if not self.broadcast_done:
+            variables = self.model.optimizer.variables
+            self._broadcast([*self.model.variables, *(variables() if callable(variables) else variables)])
+            self.broadcast_done = True
+
+    def _broadcast(self, variables: Sequence[Any]) -> None:
+        sent = [each for each in variables if key(each) not in self._local]
+        require_same(sent, basics.global_process_set)
+        broadcast_variables(sent, self.root_rank)
+
+
+class MetricAverageCallback(tf.keras.callbacks.Callback):
+    """Replaces the metrics of an epoch by their averages over the ranks, for the callbacks that follow it in the list.
+
+    ValueError if ranks have other metrics.
+
+    Args:
+        device: accepted and not needed.
+    """
+
+    def __init__(self, device: str = "") -> None:
+        super().__init__()
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        averages = average_metrics(basics.world(), logs or {})
+        if logs is not None:
+            logs.update(averages)
+
+
+class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
+    """Rank 0 writes the best model so far.
+
+    Args:
+        filepath: may be set later, as an attribute. ValueError at the beginning of the training if it is missing.
+    """
+
+    def __init__(self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",
+                 save_freq: Any = "epoch", filepath: Optional[str] = None) -> None:
+        unset = "best.weights.h5" if save_weights_only else "best.keras"  # Keras 3 accepts no other endings
+        super().__init__(filepath or unset, monitor=monitor, verbose=verbose, save_best_only=True,
+                         save_weights_only=save_weights_only, mode=mode, save_freq=save_freq)
+        if filepath is None:
+            self.filepath = None
+
+    def on_train_begin(self, logs: Logs = None) -> None:
+        if self.filepath is None:
+            raise ValueError("BestModelCheckpoint has no file: give it filepath, or set its attribute of this name")
+        super().on_train_begin(logs)
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        if basics.rank() == 0:
+            super().on_train_batch_end(batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        if basics.rank() == 0:
+            super().on_epoch_end(epoch, logs)

@@ -1,0 +1,100 @@
+"""Optimizers of Keras 2 (tf-keras): minimize(), which Model.fit() calls, takes the gradients of all ranks."""
+from __future__ import annotations
+
+import functools
+from typing import Any, List, Sequence, Tuple
+
+import tensorflow as tf
+
+from .ranks import Ranks, Settings
+
+Pairs = List[Tuple[Any, Any]]
+
+
+class Distributed:
+    """The class that DistributedOptimizer puts before that of the optimizer."""
+
+    _settings: Settings  # of the class that is made
+    _ranks: Ranks
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.begin()
+
+    def begin(self) -> None:
+        """The optimizer works for all ranks from now on."""
+        object.__setattr__(self, "_ranks", Ranks(self._settings))
+
+    def register_local_var(self, var: Any) -> None:
+        """The gradients of this variable stay those of this rank."""
+        self._ranks.gradients.register_local(var)
+
+    @property
+    def _agg_helper(self) -> Any:
+        # Horovod's name: programs look at its counter.
+        return self._ranks.aggregation
+
+    def compute_gradients(self, loss: Any, var_list: Any, tape: Any = None) -> Pairs:
+        """As the optimizer's, with the gradients of all ranks. Blocks outside of functions."""
+        return self._compute_gradients(loss, var_list, tape=tape)
+
+    def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Pairs:
+        """The name of compute_gradients() in optimizers of tf.keras.optimizers.legacy, which take `grad_loss`."""
+        mine: Any = super()
+        if hasattr(mine, "_compute_gradients"):
+            pairs = mine._compute_gradients(loss, var_list, grad_loss, tape)
+        else:
+            pairs = mine.compute_gradients(loss, var_list, tf.GradientTape() if tape is None else tape)
+        variables = [variable for _, variable in pairs]
+        return list(zip(self._of_all_ranks([gradient for gradient, _ in pairs], variables), variables))
+
+    def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+        """As the optimizer's, with the gradients of all ranks."""
+        mine: Any = super()
+        return self._of_all_ranks(mine.get_gradients(loss, params), params)
+
+    def _of_all_ranks(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
+        aggregation = self._ranks.aggregation
+        if aggregation is None:
+            return self._ranks.combine(gradients, variables)
+        aggregation.add(gradients, variables)
+        there = [k for k, each in enumerate(gradients) if each is not None]
+        made = list(gradients)
+        combined = tf.cond(aggregation.is_complete(),
+                           lambda: self._sums([made[k] for k in there], [variables[k] for k in there]),
+                           lambda: [tf.zeros(gradients[k].shape, gradients[k].dtype) for k in there])
+        for k, each in zip(there, combined):
+            made[k] = each
+        return made
+
+    def _sums(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[tf.Tensor]:
+        return self._ranks.combine(self._ranks.aggregation.take(gradients, variables), variables)
+
+    def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
+        """As the optimizer's. With several passes for a step, in the last; the others only count.
+
+        It takes gradients as they are: in a custom loop use minimize(), or a DistributedGradientTape.
+        """
+        mine: Any = super()
+        aggregation = self._ranks.aggregation
+        pairs = list(grads_and_vars)
+        if aggregation is None:
+            return mine.apply_gradients(pairs, *arguments, **options)
+        self._build_outside_of_branches([variable for gradient, variable in pairs if gradient is not None])
+        apply = functools.partial(mine.apply_gradients, pairs, *arguments, **options)
+        tf.cond(tf.equal(aggregation.counter, 0), lambda: _done(apply), lambda: _done(self._count))
+        return self.iterations
+
+    def _build_outside_of_branches(self, variables: Sequence[Any]) -> None:
+        mine: Any = self
+        with tf.name_scope(mine.name if hasattr(mine, "build") else mine._name), tf.init_scope():
+            mine.build(variables) if hasattr(mine, "build") else mine._create_all_weights(variables)
+
+    def _count(self) -> None:
+        self.iterations.assign_add(1)
+
+
+def _done(call: Any) -> tf.Tensor:
+    """What both branches of tf.cond return."""
+    call()
+    return tf.constant(True)

@@ -1,0 +1,105 @@
+"""Optimizers of Keras 3: apply() takes the gradients of all ranks."""
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Optional, Sequence
+
+import tensorflow as tf
+
+from ...horovod.user_warning import warn
+from .ranks import Ranks, Settings
+
+
+class Distributed:
+    """The class that DistributedOptimizer puts before that of the optimizer."""
+
+    _settings: Settings  # of the class that is made
+    _ranks: Ranks
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.begin()
+
+    def begin(self) -> None:
+        """The optimizer works for all ranks from now on."""
+        self._ranks = Ranks(self._settings)
+        _adapt_keras()
+
+    def register_local_var(self, var: Any) -> None:
+        """The gradients of this variable stay those of this rank."""
+        self._ranks.gradients.register_local(var)
+
+    @property
+    def _agg_helper(self) -> Any:
+        # Horovod's name: programs look at its counter.
+        return self._ranks.aggregation
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
+        """As the optimizer's, with the gradients of all ranks; with several passes for a step, only in the last.
+
+        Model.fit() and apply_gradients() call it. Blocks outside of functions. Gradients of a DistributedGradientTape
+        are those of all ranks already, and are combined twice: use one of the two.
+        """
+        gradients = list(grads)
+        variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)
+        aggregation = self._ranks.aggregation
+        if not gradients or aggregation is None:
+            super().apply(self._ranks.combine(gradients, variables), variables)
+            return
+        self._build_outside_of_branches(variables)
+        aggregation.add(gradients, variables)
+        step = functools.partial(self._apply_sums, gradients, variables)
+        tf.cond(aggregation.is_complete(), step, self._count)
+
+    def _build_outside_of_branches(self, variables: Sequence[Any]) -> None:
+        if not self.built:
+            with tf.keras.name_scope(self.name, caller=self):
+                self.build(variables)
+
+    def _apply_sums(self, gradients: Sequence[Any], variables: Sequence[Any]) -> tf.Tensor:
+        sums = self._ranks.aggregation.take(gradients, variables)
+        super().apply(self._ranks.combine(sums, variables), variables)
+        return tf.constant(True)
+
+    def _count(self) -> tf.Tensor:
+        """A pass that is not the last one of a step counts too."""
+        self.iterations.assign_add(1)
+        return tf.constant(False)
+
+
+@functools.lru_cache(maxsize=None)
+def _adapt_keras() -> None:
+    """Two methods of Keras ask what their optimizer needs, where it is a distributed one."""
+    scaling = tf.keras.optimizers.LossScaleOptimizer
+    scaling.check_finite = _agreeing(scaling.check_finite)
+    tf.keras.Model.compile = _without_xla(tf.keras.Model.compile)
+
+
+def _agreeing(check_finite: Any) -> Any:
+    """An infinite gradient of one rank must let all ranks leave a step out: they would wait for its gradients."""
+
+    @functools.wraps(check_finite)
+    def check(optimizer: Any, grads: Sequence[Any]) -> Any:
+        finite, inner = check_finite(optimizer, grads), optimizer.inner_optimizer
+        return inner._ranks.all_finite(finite) if isinstance(inner, Distributed) else finite
+
+    return check
+
+
+def _without_xla(compile_model: Any) -> Any:
+    """XLA, which Keras takes where there is a GPU, cannot compile operations that wait for other ranks."""
+    signature = inspect.signature(compile_model)
+
+    @functools.wraps(compile_model)
+    def compile_without(*arguments: Any, **options: Any) -> None:
+        given = signature.bind(*arguments, **options)
+        given.apply_defaults()
+        its = given.arguments
+        if isinstance(its["optimizer"], Distributed) and its["jit_compile"] == "auto" and not its["run_eagerly"]:
+            its["jit_compile"] = False
+            if any(each.device_type != "CPU" for each in tf.config.list_physical_devices()):
+                warn("XLA cannot compile a step that waits for other ranks: model.compile() takes jit_compile=False")
+        compile_model(*given.args, **given.kwargs)
+
+    return compile_without

@@ -1,0 +1,28 @@
+"""Models that are loaded with an optimizer of all ranks."""
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence, Type
+
+import tensorflow as tf
+
+from ..compression import Compression
+from .optimizer import DistributedOptimizer
+
+
+def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] = None,
+               custom_objects: Optional[Mapping[str, Any]] = None, compression: Any = Compression.none,
+               legacy_opts: bool = False) -> Any:
+    """As tf.keras.models.load_model(). The model's optimizer has its saved state, and is a DistributedOptimizer.
+
+    Args:
+        custom_optimizers: classes that Keras does not have.
+        custom_objects: other classes and functions, by name.
+        legacy_opts: accepted and not needed.
+    """
+    objects = {each.__name__: each for each in custom_optimizers or ()}
+    model = tf.keras.models.load_model(filepath, custom_objects={**objects, **(custom_objects or {})})
+    if model.optimizer is not None:
+        DistributedOptimizer(model.optimizer, compression=compression)
+        if model.jit_compile:  # Keras has chosen it for a machine with a GPU
+            model.jit_compile = False
+    return model

@@ -1,0 +1,88 @@
+"""What an optimizer has in common with those of the other ranks."""
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+
+import tensorflow as tf
+
+from ...horovod.process_sets import ProcessSet
+from ...horovod.reductions import Min
+from ..gradients import Gradient, Gradients, key
+from ..same_model import require_same
+from ..verbs import allreduce
+from .aggregation import Aggregation
+
+_numbers = itertools.count()
+
+
+class Settings(NamedTuple):
+    """What a program asks DistributedOptimizer() for.
+
+    Attributes:
+        gradients: the arguments of Gradients.
+        passes: backward passes of a step.
+        averages: their sums are divided by their number.
+        name: the beginning of the operations' names.
+    """
+
+    gradients: Dict[str, Any]
+    passes: int = 1
+    averages: bool = False
+    name: Optional[str] = None
+
+
+class Ranks:
+    """Combines the gradients of one optimizer with those of the other ranks.
+
+    Operations are named after the number of the optimizer, in the order of first use: names that Keras makes up would
+    differ on a rank that has made one more model.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.gradients = Gradients(**settings.gradients)
+        self.process_set: ProcessSet = settings.gradients["process_set"]
+        self.aggregation: Optional[Aggregation] = None
+        if settings.passes > 1:
+            self.aggregation = Aggregation(settings.passes, settings.averages, settings.gradients["sparse_as_dense"])
+        self._prefix = settings.name or "optimizer"
+        self._name: Optional[str] = None
+        self._agreed: Set[Any] = set()
+        self._agenda: Any = None
+
+    def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
+        """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if they have other variables."""
+        if not self._has_others():
+            return list(gradients)
+        self._agree(gradients, variables)
+        return self.gradients.combine(gradients, variables, name=self._named("gradients"))
+
+    def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
+        """A bool that is true if it is on all ranks."""
+        if not self._has_others():
+            return finite
+        least = allreduce(tf.cast(finite, tf.int32), op=Min, name=self._named("finite"), process_set=self.process_set,
+                          ignore_name_scope=True)
+        return tf.cast(least, tf.bool)
+
+    def _has_others(self) -> bool:
+        return self.process_set.included() and self.process_set.size() > 1
+
+    def _named(self, what: str) -> str:
+        if self._name is None:
+            self._name = f"{self._prefix}_{next(_numbers)}"
+        return f"{self._name}_{what}"
+
+    def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
+        """Compares the variables, when a function is made or the program changes them. Blocks then."""
+        if self._agenda is None or self._agenda() is not self.process_set.agenda:
+            self._agenda = weakref.ref(self.process_set.agenda)
+            self._agreed.clear()
+        trained = [variable for gradient, variable in zip(gradients, variables)
+                   if gradient is not None and not self.gradients.is_local(variable)]
+        keys = tuple(map(key, trained))
+        if keys not in self._agreed:
+            # A rank that does not compare meets the others in its first operation, which has this name.
+            require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
+            self._agreed.add(keys)
