@@ -19,18 +19,13 @@ def names_number(names: Iterable[str]) -> int:
     return zlib.crc32("\n".join(sorted(map(str, names))).encode())
 
 
-def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet,
-                    operation: Optional[str] = None) -> Optional[Mismatch]:
+def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -> Optional[Mismatch]:
     """An error that names two ranks whose parameters have different names, the same on all ranks. All call; blocks.
 
     Shapes are not compared: an operation does that, and names the parameter.
-
-    Args:
-        operation: the name of the operation that compares.
     """
     mine = f"{names_number(name for name, _ in named)} {len(named)}".encode()
-    agenda = require_set(process_set).agenda
-    gathered = agenda.allgather_bytes(mine, name=operation or "names of the parameters", waits=True)
+    gathered = require_set(process_set).agenda.allgather_bytes(mine, name="names of the parameters", waits=True)
     if len(set(gathered.wait())) == 1:
         return None
     return explain_difference(named, process_set, "has")

@@ -1,29 +1,37 @@
 """Whether the ranks have the same variables. They may call them otherwise: Keras counts the layers that a rank has made."""
 from __future__ import annotations
 
+import array
 from typing import Any, List, Optional, Sequence, Tuple
 
 from ..errors import Mismatch
 from ..horovod.process_sets import ProcessSet
-from ..horovod.same_model import REMEDY, find_difference
+from ..horovod.same_model import REMEDY, explain_difference, names_number
 
 
 def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Optional[str] = None) -> None:
     """Raises Mismatch on all ranks if they have other numbers, shapes or kinds of variables. All call; blocks.
 
     Args:
-        name: that of the operation. A rank that calls the one of this name that follows, instead of this, gets a
-            Mismatch as well, and does not wait for ever.
+        name: that of an allreduce which ranks begin that do not call this: all of them get a Mismatch then.
     """
+    named = _described(variables)
+    number = names_number(each for each, _ in named)
+    extremes = array.array("q", [number, -number])
     try:
-        difference = find_difference(_described(variables), process_set, name)
+        process_set.agenda.allreduce([extremes], op="max", name=name or "variables", waits=True).wait()
     except Mismatch as error:
-        if name is None:
-            raise
-        raise Mismatch(f"this rank has other variables than in its last step, and not all ranks have: {error}; {REMEDY}",
-                       error.code, error.rank) from None
-    if difference is not None:
-        raise difference
+        why = f"this rank has other variables than in its last step, and not all ranks have: {error}; {REMEDY}"
+        raise _kept_by_tensorflow(Mismatch(why, error.code, error.rank)) from None
+    if extremes[0] != -extremes[1]:
+        difference = explain_difference(named, process_set, "has")
+        raise _kept_by_tensorflow(difference or Mismatch(f"the models of the ranks differ; {REMEDY}", "mismatch"))
+
+
+def _kept_by_tensorflow(error: Mismatch) -> Mismatch:
+    """Where a function is made, TensorFlow replaces errors of other types by its own, unless they have this attribute."""
+    error.ag_pass_through = True  # type: ignore[attr-defined]
+    return error
 
 
 def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:

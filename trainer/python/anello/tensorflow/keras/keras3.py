@@ -73,7 +73,9 @@ def _adapt_keras() -> None:
     """Two methods of Keras ask what their optimizer needs, where it is a distributed one."""
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
-    tf.keras.Model.compile = _without_xla(tf.keras.Model.compile)
+    # Where Keras finds it in another class, it takes it for one of the program, and does not call it for a file.
+    trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "compile" in kind.__dict__)
+    trainer.compile = _without_xla(trainer.compile)
 
 
 def _agreeing(check_finite: Any) -> Any:

@@ -21,7 +21,7 @@ def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] =
     """
     objects = {each.__name__: each for each in custom_optimizers or ()}
     model = tf.keras.models.load_model(filepath, custom_objects={**objects, **(custom_objects or {})})
-    if model.optimizer is not None:
+    if getattr(model, "optimizer", None) is not None:
         DistributedOptimizer(model.optimizer, compression=compression)
         if model.jit_compile:  # Keras has chosen it for a machine with a GPU
             model.jit_compile = False

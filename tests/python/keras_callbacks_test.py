@@ -1,0 +1,165 @@
+"""The callbacks of anello.tensorflow.keras, its elastic states, and operations on values."""
+import numpy
+import pytest
+import tensorflow as tf
+
+import anello.keras
+import anello.tensorflow.keras as hvd
+from keras_models import (BATCH, STEPS, are_close, are_equal_on_all_ranks, batches, everyone, fit, mine,
+                          model, sgd)
+
+pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
+
+
+class Rates(tf.keras.callbacks.Callback):
+    """Remembers the learning rate of each batch, and what a function finds."""
+
+    def __init__(self, find=lambda model: None):
+        super().__init__()
+        self.rates, self.found, self._find = [], [], find
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.rates.append(float(tf.convert_to_tensor(self.model.optimizer.learning_rate)))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.found.append(self._find(self.model))
+
+
+def test_all_ranks_begin_with_the_variables_of_the_root():
+    root = hvd.size() - 1
+    alone = fit(sgd(), everyone(), trained=model(root))
+    ours = fit(hvd.DistributedOptimizer(sgd()), mine(), trained=model(hvd.rank()),
+               callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(root)])
+    assert are_close(ours, alone) and are_equal_on_all_ranks(ours)
+
+
+def test_the_state_of_the_optimizer_is_broadcast():
+    made = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1 if hvd.rank() == 0 else 0.2, momentum=0.9))
+    fit(made, mine(), callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+    assert float(tf.convert_to_tensor(made.learning_rate)) == pytest.approx(0.1)
+
+
+def test_local_variables_stay_those_of_the_rank():
+    trained = model(hvd.rank())
+    trained.trainable = False
+    kernel, bias = trained.layers[-1].variables
+    local = hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=bias)
+    local.register_local_var(kernel)
+    fit(sgd(), mine(), trained=trained, callbacks=[local])
+    assert are_close(trained.layers[-1].get_weights(), model(hvd.rank()).layers[-1].get_weights(), 0)
+    assert are_close(trained.layers[-2].get_weights(), model(0).layers[-2].get_weights(), 0)
+    with pytest.raises(ValueError, match="must be variables"):
+        hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=[3])
+
+
+def test_metrics_are_averages():
+    trained = model()
+    trained.compile(optimizer=hvd.DistributedOptimizer(sgd()), loss="mse")
+    seen = trained.fit(*batches(mine()), batch_size=BATCH, shuffle=False, verbose=0,
+                       callbacks=[hvd.callbacks.MetricAverageCallback()]).history
+    again = model()
+    again.compile(optimizer=sgd(), loss="mse")
+    whole = again.fit(*batches(), batch_size=BATCH * hvd.size(), shuffle=False, verbose=0).history
+    assert seen["loss"] == pytest.approx(whole["loss"], rel=1e-4)
+
+
+def test_the_rate_warms_up(capfd):
+    """Goyal et al., 2017: from the rate of one rank to that of all, in equal steps."""
+    rates, final = Rates(), 0.1
+    fit(sgd(final), mine(), epochs=3, callbacks=[
+        hvd.callbacks.LearningRateWarmupCallback(final, warmup_epochs=2, verbose=1), rates])
+    part = [min(1.0, (batch + 1) / (2 * STEPS)) for batch in range(3 * STEPS)]
+    assert rates.rates == pytest.approx([final * (1 + each * (hvd.size() - 1)) / hvd.size() for each in part])
+    said = "Epoch 2: the learning rate has reached 0.1." in capfd.readouterr().out
+    assert said == (hvd.rank() == 0)
+
+
+def test_rates_follow_a_schedule():
+    rates, schedule = Rates(), hvd.callbacks.LearningRateScheduleCallback
+    seen = model()
+    seen.compile(optimizer=sgd(0.5), loss="mse")
+    history = seen.fit(*batches(mine()), batch_size=BATCH * STEPS, epochs=5, verbose=0, callbacks=[
+        schedule(0.5, lambda epoch: 1 + epoch, end_epoch=2), schedule(0.5, 0.1, start_epoch=2), rates]).history
+    assert rates.rates == pytest.approx([0.5, 1.0, 0.5, 0.05, 0.005])
+    assert history["lr"] == pytest.approx(rates.rates)
+
+
+def test_velocities_change_with_the_rate():
+    """A step with momentum m and rate r: v = m * v - r * g. The correction takes m * r / r_before for m."""
+    trained, kept = model(), Rates(lambda model: (model.layers[-1].get_weights()[1]))
+    factors = [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: factors[round(epoch * STEPS)], staircase=False)
+    fit(sgd(), mine(), trained=trained, callbacks=[schedule, kept])
+    expected = model()
+    optimizer = tf.keras.optimizers.SGD(1.0)  # takes velocities as they are computed here
+    velocities, before = [0.0] * 4, 0.1
+    for step, factor in enumerate(factors):
+        x, y = (each[step * BATCH:][:BATCH] for each in batches(mine()))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(expected(x) - y))
+        gradients = tape.gradient(loss, expected.trainable_variables)
+        rate = 0.1 * factor
+        velocities = [0.9 * rate / before * v - rate * g for v, g in zip(velocities, gradients)]
+        optimizer.apply_gradients(zip([-v for v in velocities], expected.trainable_variables))
+        before = rate
+    assert are_close(trained.get_weights(), expected.get_weights())
+
+
+def test_a_schedule_needs_the_number_of_batches():
+    schedule = hvd.callbacks.LearningRateWarmupCallback(0.1)
+    schedule.set_params({})
+    with pytest.raises(ValueError, match="LearningRateWarmupCallback steps_per_epoch"):
+        schedule.on_train_begin()
+
+
+def test_only_rank_0_writes_the_best_model(tmp_path):
+    file = tmp_path / "best.keras"
+    best = hvd.callbacks.BestModelCheckpoint(monitor="loss")
+    with pytest.raises(ValueError, match="filepath"):
+        fit(sgd(), mine(), callbacks=[best])
+    best.filepath = str(file)
+    fit(sgd(), mine(), callbacks=[best])
+    assert file.exists() == (hvd.rank() == 0)
+
+
+def test_elastic_states_commit_and_restore():
+    trained = model(hvd.rank())
+    state = hvd.elastic.KerasState(trained, tf.keras.optimizers.Adam(), epoch=hvd.rank(), batch=0)
+    state.sync()
+    assert are_equal_on_all_ranks(trained.get_weights()) and state.epoch == 0
+    before = trained.get_weights()
+    trained.compile(optimizer=hvd.DistributedOptimizer(sgd()), loss="mse")
+    state = hvd.elastic.KerasState(trained, epoch=0, batch=0)
+    trained.fit(*batches(mine()), batch_size=BATCH, verbose=0, epochs=2,
+                callbacks=[hvd.elastic.UpdateBatchStateCallback(state), hvd.elastic.UpdateEpochStateCallback(state)])
+    assert (state.epoch, state.batch) == (2, 0) and not are_close(trained.get_weights(), before)
+    state.restore()
+    assert are_close(trained.get_weights(), before, 0) and state.epoch == 0
+
+
+def test_a_state_is_committed_after_batches_and_epochs():
+    trained = model()
+    state = hvd.elastic.KerasState(trained, sgd(), batch=0)
+    commits = []
+    state.commit = lambda: commits.append(state.batch)
+    fit(sgd(), mine(), trained=trained, callbacks=[hvd.elastic.UpdateBatchStateCallback(state),
+                                                   hvd.elastic.CommitStateCallback(state, batches_per_commit=4)])
+    assert commits == [3, 0]
+
+
+def test_values_are_reduced_gathered_and_broadcast():
+    ranks = numpy.arange(hvd.size())
+    assert hvd.allreduce(float(hvd.rank())).numpy() == ranks.mean()
+    assert hvd.allreduce([float(hvd.rank())], average=False).numpy().tolist() == [ranks.sum()]
+    assert hvd.allreduce(float(hvd.rank()), op=hvd.Max, name="most").numpy() == ranks.max()
+    assert hvd.allgather([hvd.rank()]).numpy().tolist() == ranks.tolist()
+    assert hvd.broadcast(hvd.rank(), 1).numpy() == 1
+    rows = hvd.reducescatter(numpy.ones((hvd.size(), 2), "f4"), op=hvd.Sum).numpy()
+    assert rows.tolist() == [[hvd.size()] * 2]
+
+
+def test_the_older_module_has_the_same_names():
+    assert all(getattr(anello.keras, name) is getattr(hvd, name) for name in hvd.__all__
+               if name not in ("callbacks", "elastic"))
+    assert anello.keras.callbacks.MetricAverageCallback is hvd.callbacks.MetricAverageCallback
+    assert anello.keras.elastic.KerasState is hvd.elastic.KerasState

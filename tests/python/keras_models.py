@@ -1,0 +1,65 @@
+"""A small model of Keras, its data, and how it is trained: by all ranks, or by one process with all their batches."""
+import numpy
+import tensorflow as tf
+
+import anello.tensorflow.keras as hvd
+
+BATCH, STEPS = 4, 6
+IS_KERAS_3 = hasattr(tf.keras.optimizers.Optimizer, "apply")
+
+
+def batches(ranks=None):
+    """The batches of one rank, or of some, which are then parts of larger batches."""
+    made = numpy.random.default_rng(0).normal(size=(STEPS, hvd.size(), BATCH, 7)).astype("f4")
+    chosen = made[:, range(hvd.size()) if ranks is None else ranks].reshape(-1, 7)
+    return chosen[:, :5], numpy.tanh(chosen[:, 5:])
+
+
+def model(seed=0, hidden=6, dtype=None):
+    """With the weights of a seed."""
+    made = tf.keras.Sequential([tf.keras.layers.InputLayer((5,)),
+                                tf.keras.layers.Dense(hidden, activation="tanh", dtype=dtype),
+                                tf.keras.layers.Dense(2, dtype=dtype)])
+    random = numpy.random.default_rng(seed)
+    made.set_weights([random.normal(size=each.shape).astype("f4") for each in made.get_weights()])
+    return made
+
+
+def sgd(rate=0.1):
+    return tf.keras.optimizers.SGD(rate, momentum=0.9)
+
+
+def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **options):
+    """The weights after a training with the batches of some ranks, which are those of a step together.
+
+    Args:
+        passes: of so many steps the batches are put together too.
+    """
+    trained = trained or model()
+    trained.compile(optimizer=optimizer, loss="mse", **options)
+    trained.fit(*batches(ranks), batch_size=BATCH * len(ranks) * passes, shuffle=False, verbose=0, epochs=epochs,
+                callbacks=list(callbacks))
+    return trained.get_weights()
+
+
+def everyone():
+    return list(range(hvd.size()))
+
+
+def mine():
+    return [hvd.rank()]
+
+
+def are_close(ours, theirs, tolerance=1e-5):
+    return all(numpy.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in zip(ours, theirs))
+
+
+def are_equal_on_all_ranks(weights):
+    flat = numpy.concatenate([numpy.ravel(each) for each in weights])
+    rows = hvd.allgather(flat[None]).numpy()
+    return bool((rows == rows[0]).all()) and bool(numpy.isfinite(rows).all())
+
+
+def variables(optimizer):
+    """Keras 2 has a method where Keras 3 has a list."""
+    return [numpy.asarray(each) for each in optimizer.variables()]
