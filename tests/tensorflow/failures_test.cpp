@@ -24,11 +24,11 @@ TEST_F(Failures, OfRanksThatDifferAreToldToAllAndTheWorldGoesOn) {
 }
 
 TEST_F(Failures, ComeWithoutAWorldAndWithoutTheSet) {
-  const auto fails = [](std::map<std::string, fake::Attribute> attributes) {
+  const auto fails = [](std::map<std::string, fake::Attribute> attributes, int code = kFailedPrecondition) {
     attributes["distinct"] = "";
     const Node node("AnelloAllreduce", "sum", std::move(attributes), {kFloat});
     const Result result = run(node, {numbers(1)});
-    EXPECT_EQ(result.code, kFailedPrecondition);
+    EXPECT_EQ(result.code, code);
     return result.message;
   };
   EXPECT_EQ(fails({}), "Horovod has not been initialized; use hvd.init().");
@@ -36,7 +36,7 @@ TEST_F(Failures, ComeWithoutAWorldAndWithoutTheSet) {
   EXPECT_EQ(fails({}), "process set 0 is not registered: give it to init() or add_process_set()");
   const int other = 1;
   anello_tensorflow_add_process_set(4, nullptr, 1, &other);
-  EXPECT_EQ(fails({{"process_set", 4}}), "this process is not one of the ranks of process set 4");
+  EXPECT_EQ(fails({{"process_set", 4}}, kInvalidArgument), "this process is not one of the ranks of process set 4");
 }
 
 TEST_F(Failures, NameWrongArguments) {

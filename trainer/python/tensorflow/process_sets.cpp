@@ -110,8 +110,7 @@ std::shared_ptr<const ProcessSet> process_set(int id) {
 std::shared_ptr<const ProcessSet> own_process_set(int id) {
   auto set = registry().use(id);
   if (!set->agenda)
-    throw Failure(Code::failed_precondition,
-                  "this process is not one of the ranks of process set " + std::to_string(id));
+    throw Failure(Code::invalid_argument, "this process is not one of the ranks of process set " + std::to_string(id));
   return set;
 }
 
