@@ -1,0 +1,32 @@
+"""A rank that dies in Model.fit()."""
+import os
+import re
+import subprocess
+import sys
+
+SCRIPT = """
+import os, signal, time
+import numpy
+import tensorflow as tf
+import anello.tensorflow.keras as hvd
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.InputLayer((3,)), tf.keras.layers.Dense(1)])
+model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam()), loss="mse")
+
+class Dies(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        self.last = time.time()
+        if hvd.rank() == 1 and batch == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+dies = Dies()
+try: model.fit(numpy.ones((40, 3)), numpy.ones((40, 1)), batch_size=4, verbose=0, callbacks=[dies])
+except tf.errors.InternalError as error: print(round(time.time() - dies.last, 1), "s:", error.message, flush=True)
+"""
+
+
+def test_the_error_of_fit_names_the_rank():
+    ended = subprocess.run([os.environ["ANELLO_PROGRAM"], "run", "-n", "2", "--no-prefix", "--", sys.executable, "-u",
+                            "-c", SCRIPT], capture_output=True, text=True, timeout=300)
+    said = re.search(r"^([\d.]+) s: (.*)", ended.stdout)
+    assert said and float(said[1]) < 10 and "rank 1" in said[2], ended.stdout + ended.stderr
