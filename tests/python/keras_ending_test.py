@@ -28,5 +28,5 @@ except tf.errors.InternalError as error: print(round(time.time() - dies.last, 1)
 def test_the_error_of_fit_names_the_rank():
     ended = subprocess.run([os.environ["ANELLO_PROGRAM"], "run", "-n", "2", "--no-prefix", "--", sys.executable, "-u",
                             "-c", SCRIPT], capture_output=True, text=True, timeout=300)
-    said = re.search(r"^([\d.]+) s: (.*)", ended.stdout)
+    said = re.search(r"^([\d.]+) s: (.*)", ended.stdout, re.DOTALL)
     assert said and float(said[1]) < 10 and "rank 1" in said[2], ended.stdout + ended.stderr

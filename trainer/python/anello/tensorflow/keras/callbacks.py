@@ -1,7 +1,7 @@
 """Callbacks for Model.fit()."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import tensorflow as tf
 
@@ -16,6 +16,15 @@ __all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningR
            "LearningRateWarmupCallback", "MetricAverageCallback"]
 
 Logs = Optional[Dict[str, Any]]
+
+
+def _variables(optimizer: Any) -> List[Any]:
+    """With the learning rate, which tf-keras does not count among an optimizer's variables."""
+    variables = optimizer.variables
+    found = list(variables() if callable(variables) else variables)
+    rate = getattr(optimizer, "_learning_rate", None)
+    is_missing = isinstance(of_tensorflow(rate), tf.Variable) and key(rate) not in {key(each) for each in found}
+    return [*found, rate] if is_missing else found
 
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
@@ -50,8 +59,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         if not self.broadcast_done:
-            variables = self.model.optimizer.variables
-            self._broadcast([*self.model.variables, *(variables() if callable(variables) else variables)])
+            self._broadcast([*self.model.variables, *_variables(self.model.optimizer)])
             self.broadcast_done = True
 
     def _broadcast(self, variables: Sequence[Any]) -> None:
