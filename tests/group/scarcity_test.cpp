@@ -96,26 +96,35 @@ TEST(Scarcity, TheProgressThreadLives) {
   at_each_place(fails_on_the_progress_thread);
 }
 
-// The rank neither leaves nor calls anything more.
+// The rank neither leaves nor calls anything more. Its memory goes where its operations are carried out, between two.
+// Not under ThreadSanitizer: a thread that waits there for a static object is not woken if its constructor throws.
+#ifndef __SANITIZE_THREAD__
 TEST(Scarcity, TheOthersAreInformedAtOnce) {
-  std::atomic<bool> poor = false, over = false;
+  std::atomic<bool> planned = false, poor = false, ended = false, over = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
     std::vector<float> x(kElements, 1);
-    world.barrier();
     if (world.rank() != kPoor) {
+      wait_for(planned);
+      world.barrier();
       wait_for(poor);
       const std::exception_ptr thrown = thrown_by([&] { world.allreduce(x); });
       over = true;
       if (thrown) std::rethrow_exception(thrown);
       return;
     }
-    Work work = world.allreduce_async(x);
-    faults::plan({.memory = 0, .for_ever = true});
-    poor = true;
-    const std::exception_ptr thrown = thrown_by([&] { work.wait(); });
-    faults::plan({});
+    Work first = world.barrier_async(), second = world.allreduce_async(x);
+    first.when_done([&](const Error*) {
+      faults::plan({.memory = 0, .for_ever = true});
+      poor = true;
+    });
+    second.when_done([&](const Error*) {
+      faults::plan({});
+      ended = true;
+    });
+    planned = true;
+    wait_for(ended);
     wait_for(over);
-    if (thrown) std::rethrow_exception(thrown);
+    second.wait();
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error);
@@ -125,6 +134,7 @@ TEST(Scarcity, TheOthersAreInformedAtOnce) {
   }
   expect_that_all_blame_the_poor(all);
 }
+#endif
 
 void expect_that_it_left(const std::optional<Error>& error, const std::string& what) {
   ASSERT_TRUE(error);
