@@ -103,7 +103,7 @@ int living();                          // tensors, statuses and the like that we
 
 // From now on, until begin():
 void drop(const std::string& function);                    // look_up() does not find it
-void fail(const std::string& function, int calls_before);  // one call after so many sets a status
+void fail(const std::string& function, int calls_before);  // the call after `calls_before` others sets a status
 void give_other_callbacks();                               // done callbacks are no std::function
 void call_before(const std::string& function, std::function<void()> hook);
 
@@ -112,7 +112,7 @@ struct Shape {
   std::vector<int64_t> dims;  // -1: unknown
   bool operator==(const Shape&) const = default;
 };
-// The shapes of so many outputs of an op with such inputs.
+// Runs an op's shape function: the shapes of its outputs for inputs of these shapes.
 std::vector<Shape> infer(const std::string& op, const std::vector<Shape>& inputs, std::size_t outputs);
 
 struct Result {

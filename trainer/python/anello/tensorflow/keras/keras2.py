@@ -6,33 +6,13 @@ from typing import Any, List, Sequence, Tuple
 
 import tensorflow as tf
 
-from .ranks import Ranks, Settings
+from .ranks import ForAllRanks
 
 Pairs = List[Tuple[Any, Any]]
 
 
-class Distributed:
+class Distributed(ForAllRanks):
     """The class that DistributedOptimizer puts before that of the optimizer."""
-
-    _settings: Settings  # of the class that is made
-    _ranks: Ranks
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.begin()
-
-    def begin(self) -> None:
-        """The optimizer works for all ranks from now on."""
-        object.__setattr__(self, "_ranks", Ranks(self._settings))
-
-    def register_local_var(self, var: Any) -> None:
-        """The gradients of this variable stay those of this rank."""
-        self._ranks.gradients.register_local(var)
-
-    @property
-    def _agg_helper(self) -> Any:
-        # Horovod's name: programs look at its counter.
-        return self._ranks.aggregation
 
     def compute_gradients(self, loss: Any, var_list: Any, tape: Any = None) -> Pairs:
         """As the optimizer's, with the gradients of all ranks. Blocks outside of functions."""

@@ -8,32 +8,15 @@ from typing import Any, Optional, Sequence
 import tensorflow as tf
 
 from ...horovod.user_warning import warn
-from .ranks import Ranks, Settings
+from .ranks import ForAllRanks
 
 
-class Distributed:
+class Distributed(ForAllRanks):
     """The class that DistributedOptimizer puts before that of the optimizer."""
 
-    _settings: Settings  # of the class that is made
-    _ranks: Ranks
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.begin()
-
     def begin(self) -> None:
-        """The optimizer works for all ranks from now on."""
-        self._ranks = Ranks(self._settings)
+        super().begin()
         _adapt_keras()
-
-    def register_local_var(self, var: Any) -> None:
-        """The gradients of this variable stay those of this rank."""
-        self._ranks.gradients.register_local(var)
-
-    @property
-    def _agg_helper(self) -> Any:
-        # Horovod's name: programs look at its counter.
-        return self._ranks.aggregation
 
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
         """As the optimizer's, with the gradients of all ranks; with several passes for a step, only in the last.

@@ -86,3 +86,27 @@ class Ranks:
             # A rank that does not compare meets the others in its first operation, which has this name.
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
+
+
+class ForAllRanks:
+    """The base class of distributed optimizers; it serves Keras 3 and tf-keras."""
+
+    _settings: Settings  # of the class that is made
+    _ranks: Ranks
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.begin()
+
+    def begin(self) -> None:
+        """The optimizer works for all ranks from now on."""
+        object.__setattr__(self, "_ranks", Ranks(self._settings))  # Keras would look for variables in it
+
+    def register_local_var(self, var: Any) -> None:
+        """The gradients of this variable stay those of this rank."""
+        self._ranks.gradients.register_local(var)
+
+    @property
+    def _agg_helper(self) -> Any:
+        # Horovod's name: programs look at its counter.
+        return self._ranks.aggregation
