@@ -148,6 +148,14 @@ def test_compression(run, compression):
     same(run(lambda: hvd.reducescatter(tf.ones([hvd.size()]), op=hvd.Sum, compression=compression)), [hvd.size()])
 
 
+def test_a_list_of_ranks_is_no_process_set(run):
+    for call in (lambda: hvd.allreduce(tf.ones([1]), process_set=[0, 1]),
+                 lambda: hvd.alltoall(tf.ones([1]), process_set=[0, 1]),
+                 lambda: hvd.DistributedGradientTape(tf.GradientTape(), process_set=[0, 1])):
+        with pytest.raises(TypeError, match="process_set must be a ProcessSet"):
+            run(call)
+
+
 def test_operations_of_process_sets(run):
     one = hvd.add_process_set([1])
     some = hvd.add_process_set([0, hvd.size() - 1]) if hvd.size() > 2 else hvd.global_process_set

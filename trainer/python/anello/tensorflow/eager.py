@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from ..agenda import Agenda, Operation
 from ..errors import InvalidArgument
-from ..horovod.process_sets import ProcessSet
+from ..horovod.process_sets import ProcessSet, require_set
 from ..horovod.reductions import engine_op
 from . import host
 from .errors import as_tensorflow
@@ -93,7 +93,7 @@ def _types(tensors: Tensors) -> List[tf.DType]:
 
 def _agenda(process_set: ProcessSet) -> Agenda:
     try:
-        return process_set.agenda
+        return require_set(process_set).agenda
     except ValueError as error:
         raise InvalidArgument(str(error), "invalid_argument") from None
 

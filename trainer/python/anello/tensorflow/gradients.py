@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from ..horovod.compression import checked
 from ..horovod.grouping import grouped
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, reduction
 from ..horovod.settings import bucket_bytes
 from ..horovod.user_warning import warn
@@ -41,7 +41,8 @@ class Gradients:
         """
         if gradient_predivide_factor != 1 and op != Average:
             raise ValueError("gradient_predivide_factor is for op=hvd.Average")
-        self._how = Reduction(reduction(op), process_set, 1 / gradient_predivide_factor, gradient_predivide_factor)
+        self._how = Reduction(reduction(op), require_set(process_set), 1 / gradient_predivide_factor,
+                              gradient_predivide_factor)
         self._compression = checked(compression)
         self._sparse_as_dense = sparse_as_dense
         self._groups = _checked(groups)

@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
-from ..horovod.process_sets import ProcessSet, set_with_id
+from ..horovod.process_sets import ProcessSet, require_set, set_with_id
 from .library import ops
 
 _numbers = itertools.count()
@@ -29,8 +29,8 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
 
 
 def number(process_set: ProcessSet) -> int:
-    """A set's number. ValueError if it is not registered."""
-    process_set.included()
+    """A set's number. ValueError if it is not registered, TypeError if it is no set."""
+    require_set(process_set).included()
     assert process_set.process_set_id is not None
     if set_with_id(process_set.process_set_id) is not process_set:
         raise ValueError(f"{process_set} is not registered")
