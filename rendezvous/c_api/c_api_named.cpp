@@ -20,6 +20,8 @@ struct anello_named {
   std::shared_ptr<anello::agenda::NamedOperation> operation;
 };
 
+static_assert(int(Verb::allreduce) == ANELLO_NAMED_ALLREDUCE && int(Verb::barrier) == ANELLO_NAMED_BARRIER);
+
 namespace {
 
 ArrayView array_of(const anello_array& array) {
@@ -144,6 +146,13 @@ anello_status anello_named_barrier(anello_agenda* agenda, const char* name, cons
 }
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
   return submit(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
+}
+anello_status anello_named_refuse(anello_agenda* agenda, anello_verb verb, const char* name, const char* reason) {
+  return guarded([&] {
+    if (verb < ANELLO_NAMED_ALLREDUCE || verb > ANELLO_NAMED_BARRIER)
+      refuse(text("verb must be one of anello_verb, not ", int(verb)));
+    required(agenda, "agenda").scheduler->refuse(view(name), one_of<Verb>(verb), &required(reason, "reason"));
+  });
 }
 anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
   bool done = false;

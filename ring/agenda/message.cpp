@@ -43,7 +43,7 @@ void encode_operation(const Item& item, Writer& out) {
       for (const std::uint64_t size : sizes) out.u64(size);
     }
   }
-  if (item.refusal) out.i32(item.refusal->culprit).str(item.refusal->why);
+  if (item.refusal) out.i32(item.refusal->culprit).str(item.refusal->why.substr(0, kMaxWhyBytes));
   if (item.absent >= 0) out.i32(item.absent);
   if (item.parties.empty()) return;
   out.u8(std::uint8_t(item.parties.size()));

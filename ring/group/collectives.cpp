@@ -50,7 +50,7 @@ auto explaining_refusals(group::OperationQueue& queue, Body body) {
   try {
     return body();
   } catch (const std::exception& e) {
-    queue.refused(e);
+    queue.refused(e.what());
     throw;
   }
 }
@@ -124,17 +124,14 @@ void Group::alltoall(const ConstTensor& input, const Tensor& output, std::span<c
 }
 
 void Group::send(const ConstTensor& tensor, int to, const Options& options) {
-  check_peer("send", to, impl_->self);
-  call(impl_->transfers(rank(), to), [&] { return sending(tensor, options); });
+  call(impl_->sends(to), [&] { return sending(tensor, options); });
 }
 void Group::recv(const Tensor& tensor, int from, const Options& options) {
-  check_peer("recv", from, impl_->self);
-  call(impl_->transfers(from, rank()), [&] { return receiving(tensor, options); });
+  call(impl_->receives(from), [&] { return receiving(tensor, options); });
 }
 
 bool Group::probe(int from) {
-  check_peer("probe", from, impl_->self);
-  return impl_->transfers(from, rank()).has_arrived(0);
+  return impl_->receives(from, "probe").has_arrived(0);
 }
 
 void Group::barrier(const Options& options) {
@@ -198,12 +195,10 @@ Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, std::
 }
 
 Work Group::send_async(const ConstTensor& tensor, int to, const Options& options) {
-  check_peer("send", to, impl_->self);
-  return Work(submit(impl_->transfers(rank(), to), [&] { return sending(tensor, options); }));
+  return Work(submit(impl_->sends(to), [&] { return sending(tensor, options); }));
 }
 Work Group::recv_async(const Tensor& tensor, int from, const Options& options) {
-  check_peer("recv", from, impl_->self);
-  return Work(submit(impl_->transfers(from, rank()), [&] { return receiving(tensor, options); }));
+  return Work(submit(impl_->receives(from), [&] { return receiving(tensor, options); }));
 }
 
 Work Group::barrier_async(const Options& options) {

@@ -97,6 +97,17 @@ std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   return context_.make_group(group_->id, std::move(ranks));
 }
 
+group::OperationQueue& Group::Impl::sends(int to) {
+  group::check_peer("send", to, self);
+  return transfers(self.rank, to);
+}
+
+group::OperationQueue& Group::Impl::receives(int from, std::string_view call) {
+  group::check_peer(call, from, self);
+  return transfers(from, self.rank);
+}
+
+// The queue of what member `from` sends to member `to`.
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
   queue_->check_process();
   const std::lock_guard lock(mutex_);

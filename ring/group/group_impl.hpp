@@ -60,8 +60,10 @@ class Group::Impl {
   // No effect once the world has ended.
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted) const;
   std::optional<Error> failure() const { return queue_->failure(); }
-  // The queue of what member `from` sends to member `to`.
-  group::OperationQueue& transfers(int from, int to);
+  // The queue of what this rank sends to member `to`, or receives from member `from`. Throws Error{invalid_argument} if
+  // that is no other member.
+  group::OperationQueue& sends(int to);
+  group::OperationQueue& receives(int from, std::string_view call = "recv");
 
   void finish() { finished_ = true; }
   // As leave(); if operations are pending and `by_exception`, the other members are sent that too. For a group whose
@@ -86,6 +88,7 @@ class Group::Impl {
   const Settings settings;
 
  private:
+  group::OperationQueue& transfers(int from, int to);
   void release();
   bool abandon();
   void call_at_end(const std::function<void()>& when_leaving);
@@ -116,6 +119,10 @@ class GroupAccess {
   // As Group::abort(); ranks get the error with this code.
   static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
+  // Of what this rank sends to member `to`, or receives from member `from`. Throws Error{invalid_argument} if that is
+  // no other member.
+  static group::OperationQueue& sends(const Group& group, int to) { return group.impl_->sends(to); }
+  static group::OperationQueue& receives(const Group& group, int from) { return group.impl_->receives(from); }
   static void carried_out(const Group& group, std::uint64_t operations) { group.impl_->carried_out(operations); }
   static group::Carriers carriers(const Group& group) { return group.impl_->carriers(); }
   static void when_leaving(const Group& group, std::function<void()> call) {

@@ -61,11 +61,11 @@ void OperationQueue::run(const Operation& operation) {
 }
 
 // In a world that has failed all ranks have the reason. Without memory the others wait as for a rank that is late.
-void OperationQueue::refused(const std::exception& why) noexcept {
+void OperationQueue::refused(std::string_view why) noexcept {
   if (in_child() || !control_) return;
   try {
     const Lock lock(mutex_);
-    if (!has_failed()) control_->refused(group_->id, submitted_, why.what());
+    if (!has_failed()) control_->refused(group_->id, submitted_, std::string(why));
   } catch (const std::exception&) {
   }
 }

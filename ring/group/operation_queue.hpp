@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ring/base/process_mark.hpp"
@@ -59,7 +60,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   // A call of the program, for the operation that would be queued next, was refused: ranks that wait for this one learn
   // the reason from it.
-  void refused(const std::exception& why) noexcept;
+  void refused(std::string_view why) noexcept;
 
   // Blocks until the operation is done, or until that time, and moves data meanwhile. True if the operation is done.
   bool wait(const AsyncOperation& operation, const Until& until = {});

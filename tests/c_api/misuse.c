@@ -30,6 +30,8 @@ static void null_handles(void) {
   IS_NULL("memory");
 }
 
+static char long_reason[100000]; /* longer than a message has it */
+
 /* A result that cannot be given back is refused while the step can still be finished. */
 static void statistics_of_no_size(anello_group* group) {
   float value = 1;
@@ -48,21 +50,34 @@ static void statistics_of_no_size(anello_group* group) {
   anello_gradients_free(all);
 }
 
+static anello_status wrong_call(anello_agenda* agenda, int way, anello_array array, anello_named** operation) {
+  anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
+  if (way == 0) return anello_named_allreduce(agenda, NULL, NULL, NULL, 1, ANELLO_SUM, NULL, operation);
+  if (way == 1) options.struct_size = 0;
+  if (way == 2) array.dimensions = 1; /* the shape is NULL */
+  if (way == 3) operation = NULL;
+  if (way < 4) return anello_named_allreduce(agenda, NULL, &array, NULL, 1, ANELLO_SUM, &options, operation);
+  EXPECT(anello_named_refuse(agenda, (anello_verb)99, NULL, "wrong") == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_named_refuse(agenda, ANELLO_NAMED_ALLREDUCE, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_named_refuse(NULL, ANELLO_NAMED_ALLREDUCE, NULL, "wrong") == ANELLO_INVALID_ARGUMENT);
+  OK(anello_named_refuse(agenda, ANELLO_NAMED_ALLREDUCE, NULL, long_reason));
+  return ANELLO_INVALID_ARGUMENT;
+}
+
 /* Each counts as submitted: the other ranks, which call rightly, get the reason, and unnamed calls stay in step. */
 static void wrong_named_calls(anello_agenda* agenda, int rank, int size) {
   int way;
-  for (way = 0; way < 4; way++) {
+  memset(long_reason, 'x', sizeof long_reason - 1);
+  for (way = 0; way < 5; way++) {
     float value = 1;
     anello_array array = {NULL, NULL, 0, ANELLO_F32};
-    anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
     anello_named* operation = NULL;
-    const int is_wrong = rank == (size > 1);
     array.data = &value;
-    if (is_wrong && way == 1) options.struct_size = 0;
-    if (is_wrong && way == 2) array.dimensions = 1; /* the shape is NULL */
-    EXPECT((anello_named_allreduce(agenda, NULL, is_wrong && way == 0 ? NULL : &array, NULL, 1, ANELLO_SUM, &options,
-                                   is_wrong && way == 3 ? NULL : &operation) == ANELLO_OK) == !is_wrong);
-    if (is_wrong) continue;
+    if (rank == (size > 1)) {
+      EXPECT(wrong_call(agenda, way, array, &operation) != ANELLO_OK && operation == NULL);
+      continue;
+    }
+    OK(anello_named_allreduce(agenda, NULL, &array, NULL, 1, ANELLO_SUM, NULL, &operation));
     EXPECT(anello_named_wait(operation, UINT64_MAX) == ANELLO_MISMATCH);
     EXPECT(strstr(anello_last_error(), "rank 1 cannot take part: ") != NULL && anello_last_error_rank() == 1);
     anello_named_free(operation);

@@ -275,6 +275,14 @@ anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
+/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason. Ranks that
+ * wait for it get the reason, as they do of a call that the library refuses with ANELLO_INVALID_ARGUMENT: in a report
+ * soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the program may make
+ * the call rightly. Do not block. No effect if the world has failed. */
+anello_status anello_refuse(anello_group* group, const char* reason);                /* a collective, or a barrier */
+anello_status anello_refuse_send(anello_group* group, int to, const char* reason);   /* an anello_send */
+anello_status anello_refuse_recv(anello_group* group, int from, const char* reason); /* an anello_recv */
+
 /* Work: a handle of an operation that goes on by itself. */
 
 /* Blocks until the operation is done, and returns what the blocking call would have returned. The calling thread moves
@@ -375,6 +383,20 @@ anello_status anello_named_barrier(anello_agenda* agenda, const char* name, cons
  * Done when all ranks have joined and this rank has done its part in what they submitted; see anello_named_last. Until
  * then this rank cannot submit anything else. */
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation);
+
+/* The values never change. */
+typedef enum {
+  ANELLO_NAMED_ALLREDUCE = 1,
+  ANELLO_NAMED_ALLGATHER,
+  ANELLO_NAMED_BROADCAST,
+  ANELLO_NAMED_ALLTOALL,
+  ANELLO_NAMED_REDUCE_SCATTER,
+  ANELLO_NAMED_BARRIER
+} anello_verb;
+/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason, and counts
+ * as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank and the reason.
+ * Does not block. No effect if the name is taken or too long, if this rank has joined, or if the world has failed. */
+anello_status anello_named_refuse(anello_agenda* agenda, anello_verb verb, const char* name, const char* reason);
 
 /* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then
  * ANELLO_TIMED_OUT, the operation goes on, and may be waited for again. UINT64_MAX: no limit. The calling thread moves
