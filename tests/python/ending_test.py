@@ -345,3 +345,44 @@ except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 20, fl
     out, err = running.communicate(timeout=300)
     assert out == "interrupted True\n", err
     assert running.returncode == 0
+
+
+@pytest.mark.parametrize("ranks, right, wrong, reason", [
+    (3, "world.allreduce(numpy.ones(3))", "world.allreduce(numpy.frombuffer(bytes(24)))", "is read-only"),
+    (2, "world.broadcast_object(root=1)", "world.broadcast_object(lambda: 1, root=1)", "pickle <function"),
+    (2, "world.recv(numpy.ones(3), 1)", "world.send('abc', 0)", "str is not a tensor"),
+    (2, "world.send(numpy.ones(1 << 22), 1)", "world.recv(b'abc', 0)", "bytes"),
+    (3, "world.average(2)", "world.average('2')", "value must be a number")])
+def test_a_call_that_is_refused_in_python_is_named_to_those_who_wait(ranks, right, wrong, reason):
+    out, err = job(f"""
+import anello, numpy, time
+world = anello.init(["ANELLO_OPERATION_LIMIT=3000"])
+world.barrier()
+try: {wrong} if world.rank == 1 else {right}
+except Exception: pass
+while world.failure() is None: time.sleep(0.01)
+print(world.failure().rank, "refused its call" in str(world.failure()), world.failure(), flush=True)
+""", ranks).communicate(timeout=300)
+    lines = out.splitlines()
+    assert len(lines) == ranks and all(each.startswith("1 True") and reason in each for each in lines), out + err
+
+
+@pytest.mark.parametrize("right, wrong", [
+    ("dist.all_reduce(some)", "dist.all_reduce(some.to('meta'))"),
+    ("dist.all_gather([some, some], some)", "dist.all_gather([some], some)"),
+    ("dist.recv(some, 1)", "dist.send(some.to('meta'), 0)"),
+    ("dist.send(torch.ones(1 << 22), 1)", "dist.recv(some.to('meta'), 0)")])
+def test_so_is_a_call_that_the_backend_of_torch_refuses(right, wrong):
+    out, err = job(f"""
+import os, time
+os.environ["ANELLO_OPERATION_LIMIT"] = "3000"
+import torch, torch.distributed as dist, anello.torch.distributed as backend
+dist.init_process_group("anello")
+some = torch.ones(3)
+dist.barrier()
+try: {wrong} if dist.get_rank() == 1 else {right}
+except Exception: pass
+while backend._world.failure() is None: time.sleep(0.01)
+print(backend._world.failure().rank, "refused its call" in str(backend._world.failure()), flush=True)
+""").communicate(timeout=300)
+    assert out.splitlines() == ["1 True"] * 2, out + err

@@ -355,3 +355,27 @@ def test_elastic_state_and_sampler():
     assert state.epoch == 0 and sampler.processed_num == 4 * hvd.size()
     sampler.reset()
     assert len(sampler) == 6
+
+
+@pytest.mark.parametrize("right, wrong", [
+    (lambda n: hvd.allreduce(torch.ones(3), name=n), lambda n: hvd.allreduce("1", name=n)),
+    (lambda n: hvd.allreduce(torch.ones(3), name=n), lambda n: hvd.allreduce(torch.ones(3), name=n, compression=1)),
+    (lambda n: hvd.grouped_allreduce_([torch.ones(3)], name=n), lambda n: hvd.grouped_allreduce_([], name=n)),
+    (lambda n: hvd.allgather(torch.ones(3), name=n), lambda n: hvd.allgather(torch.ones(3).to_sparse(), name=n)),
+    (lambda n: hvd.broadcast(torch.ones(3), 0, name=n), lambda n: hvd.broadcast(torch.ones(3), 99, name=n)),
+    (lambda n: hvd.broadcast_(torch.ones(3), 0, name=n), lambda n: hvd.broadcast_(torch.ones(1).expand(3), 0, name=n)),
+    (lambda n: hvd.alltoall(torch.ones(6), name=n), lambda n: hvd.alltoall(torch.ones(7), name=n)),
+    (lambda n: hvd.alltoall(torch.ones(6), name=n), lambda n: hvd.alltoall(torch.ones(6), [0.5], name=n)),
+    (lambda n: hvd.reducescatter(torch.ones(6), name=n), lambda n: hvd.reducescatter(torch.ones(()), name=n)),
+    (lambda n: hvd.allgather_object(1, name=n), lambda n: hvd.allgather_object(iter(inspect.stack()), name=n)),
+])
+def test_what_one_rank_refuses_fails_on_the_others_with_its_reason(right, wrong):
+    for name in (None, "refused"):
+        if hvd.rank() == 1:
+            with pytest.raises((RuntimeError, TypeError, ValueError)) as raised:
+                wrong(name)
+            assert "cannot take part" not in str(raised.value)
+        else:
+            with pytest.raises(hvd.HorovodInternalError, match="rank 1 cannot take part: [A-Za-z]"):
+                right(name)
+        right(name)

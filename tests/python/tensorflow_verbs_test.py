@@ -222,3 +222,20 @@ def test_objects():
     assert hvd.broadcast_object({"rank": hvd.rank()}, root_rank=1) == {"rank": 1}
     assert hvd.broadcast_object_fn(root_rank=1)(hvd.rank()) == 1
     assert hvd.allgather_object(hvd.rank()) == list(range(hvd.size()))
+
+
+@pytest.mark.parametrize("right, wrong", [
+    (lambda n: hvd.allreduce(tf.ones([3]), name=n), lambda n: hvd.allreduce(tf.complex(1.0, 1.0), name=n)),
+    (lambda n: hvd.allgather(tf.ones([3]), name=n), lambda n: hvd.allgather(tf.constant("a text"), name=n)),
+    (lambda n: hvd.broadcast(tf.ones([3]), 0, name=n), lambda n: hvd.broadcast(tf.ones([3]), 99, name=n)),
+    (lambda n: hvd.alltoall(tf.ones([6]), name=n), lambda n: hvd.alltoall(tf.ones([6]), [9], name=n)),
+    (lambda n: hvd.reducescatter(tf.ones([6]), name=n), lambda n: hvd.reducescatter(tf.constant("a text"), name=n))])
+def test_what_one_rank_refuses_fails_on_the_others_with_its_reason(right, wrong):
+    for name in (None, "refused"):
+        if hvd.rank() == 1:
+            with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError)):
+                wrong(name)
+        else:
+            with pytest.raises(tf.errors.FailedPreconditionError, match="rank 1 cannot take part: [A-Za-z]"):
+                right(name)
+        right(name)

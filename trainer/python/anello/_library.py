@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict
 
 from . import _header
-from .errors import error
+from .errors import error, first_told
 
 _FOLDER = pathlib.Path(__file__).parent
 
@@ -56,7 +56,9 @@ def check(status: int, *_: Any) -> int:
         return status
     rank = lib.anello_last_error_rank()
     message = lib.anello_last_error().decode("utf-8", "replace")
-    raise error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
+    raised = error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
+    first_told(raised)  # by the library
+    raise raised
 
 
 lib = _Functions()

@@ -6,13 +6,15 @@ and the world goes on.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from . import arguments, dlpack
-from ._library import default, header, lib
+from ._library import C, default, header, lib
 from .arguments import counts_array, counts_of_ranks, factor, op_code, text, wire_code
 from .group import Group
+from .refusals import Method, tell
 from .scalars import for_reduction
 from .tensors import View, array_over, empty_like, is_torch, kind_of, made_result, require_results, results, view
 from .work import Owned, Pending
@@ -92,6 +94,24 @@ class Operation(Pending):
         return rank.value
 
 
+def _submits(verb: str) -> Callable[[Method], Method]:
+    """A method of an agenda that submits an operation of this verb."""
+
+    def of(method: Method) -> Method:
+
+        @functools.wraps(method)
+        def call(self: "Agenda", *arguments: Any, name: Optional[str] = None, **options: Any) -> Operation:
+            try:
+                return method(self, *arguments, name=name, **options)
+            except Exception as error:
+                self.refuse(verb, name, error)
+                raise
+
+        return cast(Method, call)
+
+    return of
+
+
 class Agenda:
     """The named operations of a group, with connections of their own. All ranks create theirs in the same order.
 
@@ -118,6 +138,7 @@ class Agenda:
         """The agenda ends for this rank: let all ranks pass a barrier first."""
         self._owned.free()
 
+    @_submits("allreduce")
     def allreduce(self, inputs: Sequence[Any], outputs: Optional[Sequence[Any]] = None, op: str = "sum", *,
                   name: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
                   wire: Optional[str] = None, waits: bool = False, gpu: Optional[Gpu] = None) -> Operation:
@@ -138,18 +159,21 @@ class Agenda:
     def _reduction(self, op: str) -> Callable[[Any], Any]:
         return lambda number: for_reduction(number, op, self.group.size)
 
+    @_submits("allgather")
     def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """The tensors of all ranks one after another, for each of the list; first dimensions may differ."""
         given = _Arrays(tensors, makes=True)
         return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
                             keep=given, result=lambda done: done._outputs(tensors))
 
+    @_submits("allgather")
     def allgather_bytes(self, data: bytes, *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """The bytes of each rank, as a list; ranks may have different numbers of them."""
         given = _Arrays([data])
         return self._submit(lib.anello_named_allgather, name, given.list, 1, options=_options(waits=waits),
                             keep=given, result=lambda done: done._bytes_of_ranks(self.group.size))
 
+    @_submits("broadcast")
     def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
                   gpu: Optional[Gpu] = None) -> Operation:
         """Copies the root's elements to the same tensors of every other rank. `gpu` as in allreduce()."""
@@ -159,6 +183,7 @@ class Agenda:
                             arguments.rank("root", root, self.group.size), options=_options(waits=waits, gpu=gpu),
                             keep=given, result=lambda _: result())
 
+    @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
         """(output, rows of each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
@@ -168,6 +193,7 @@ class Agenda:
         return self._submit(lib.anello_named_alltoall, name, given.list, rows, options=_options(waits=waits),
                             keep=(given, rows), result=lambda done: (done._outputs([tensor])[0], done.rows(0, ranks)))
 
+    @_submits("reduce_scatter")
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
         """This rank's rows of the reduction of each tensor; the first ranks get one more if rows are left over."""
@@ -176,6 +202,7 @@ class Agenda:
                             options=_options(prescale, postscale, None, waits), keep=given,
                             result=lambda done: done._outputs(given.sent))
 
+    @_submits("barrier")
     def barrier(self, *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """Done when every rank has submitted it; does not wait for other operations."""
         return self._submit(lib.anello_named_barrier, name, options=_options(waits=waits), keep=None,
@@ -190,6 +217,14 @@ class Agenda:
         handle, options = ctypes.c_void_p(), _options(waits=True, gpu=gpu)
         lib.anello_named_join(self._owned.live("agenda"), ctypes.byref(options), ctypes.byref(handle))
         return Operation(handle.value, None, Operation._last)
+
+    def refuse(self, verb: str, name: Optional[str], error: Exception) -> None:
+        """A call counts as submitted, though an error came before: the other ranks get Mismatch, with the reason.
+
+        Does nothing if that was done for this error.
+        """
+        number = getattr(C, f"NAMED_{verb.upper()}")
+        tell(error, lambda reason: lib.anello_named_refuse(self._owned.handle, number, text("name", name), reason))
 
     def _submit(self, function: Any, name: Optional[str], *arguments: Any, options: Any, keep: Any,
                 result: Callable[[Operation], Any]) -> Operation:

@@ -7,7 +7,7 @@ import os
 import reprlib
 from typing import Any, List, Optional, Sequence
 
-from ._library import C
+from ._library import C, default
 from .errors import InvalidArgument
 from .scalars import is_masked
 
@@ -142,6 +142,21 @@ def counts_of_ranks(which: str, counts: Optional[Sequence[int]], size: int) -> A
         raise ValueError(f"{which} must have one number for each of the {size} ranks, not {len(numbers)}: "
                          f"{reprlib.repr(numbers)}")
     return counts_array(numbers)
+
+
+def options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
+            counts: Optional[Sequence[int]] = None, consistency_token: int = 0) -> Any:
+    """The options of a call of a group. TypeError or ValueError names the argument."""
+    made = default("anello_options")
+    made.name = text("name", name)
+    made.wire = wire_code(wire)
+    made.prescale, made.postscale = factor("prescale", prescale), factor("postscale", postscale)
+    made.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
+    if counts is not None:
+        numbers = counts_list("counts", counts)
+        made.held = counts_array(numbers)  # Python keeps it as long as the options
+        made.counts, made.counts_size = ctypes.addressof(made.held), len(numbers)
+    return made
 
 
 def _sequence(which: str, values: Any) -> List[Any]:

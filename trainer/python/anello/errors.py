@@ -56,6 +56,13 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
     return _KINDS.get(code, Error)(message, code, rank)
 
 
+def first_told(error: Exception) -> bool:
+    """Notes that the other ranks have the reason of an error. False if that was noted before."""
+    noted = vars(error).get("_is_told", False)
+    vars(error)["_is_told"] = True
+    return not noted
+
+
 def _library(trace: TracebackType) -> str:
     return trace.tb_frame.f_globals.get("__name__", "").split(".")[0]
 

@@ -8,32 +8,13 @@ import threading
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 from . import arguments, work
-from ._library import default, lib
-from .arguments import counts_array, counts_list, counts_of_ranks, factor, integer, op_code, text, wire_code
+from ._library import lib
+from .arguments import counts_list, counts_of_ranks, factor, integer, op_code, text
 from .errors import Mismatch
-from .scalars import for_reduction
-from .tensors import NOTHING, View, empty_like, in_place_array, made_result, require_results, results, view
+from .refusals import collective, telling, telling_receiver, telling_sender
+from .tensors import (NOTHING, View, empty_like, in_place_array, made_result, reduced_view, require_results, results,
+                      view)
 from .work import Owned, Work
-
-
-def reduced_view(tensor: Any, op: str, ranks: int) -> View:
-    """The view of a tensor, or of a number as a reduction over `ranks` ranks takes it."""
-    found = view(tensor)
-    return found if found.value is None else view(for_reduction(tensor, op, ranks))
-
-
-def _options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
-             counts: Optional[Sequence[int]] = None, consistency_token: int = 0) -> Any:
-    options = default("anello_options")
-    options.name = text("name", name)
-    options.wire = wire_code(wire)
-    options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
-    options.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
-    if counts is not None:
-        numbers = counts_list("counts", counts)
-        options.held = counts_array(numbers)  # Python keeps it as long as the options
-        options.counts, options.counts_size = ctypes.addressof(options.held), len(numbers)
-    return options
 
 
 class Group:
@@ -89,6 +70,7 @@ class Group:
         lib.anello_group_create(self._handle, numbers, len(numbers), ctypes.byref(made))
         return Group(Owned(made.value or 0, lib.anello_group_free))
 
+    @collective
     def split(self, colour: int, key: int = 0) -> "Group":
         """Ranks that give the same colour form a group, ordered by key. All ranks call; blocks."""
         made, least, most = ctypes.c_void_p(), -2**31, 2**31 - 1
@@ -96,10 +78,11 @@ class Group:
                                ctypes.byref(made))
         return Group(Owned(made.value or 0, lib.anello_group_free))
 
+    @collective
     def allreduce_async(self, tensor: Any, op: str = "sum", *, out: Any = None, wire: Optional[str] = None,
                         prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:
         """Starts allreduce(); see there."""
-        options = _options(name, wire, prescale, postscale)
+        options = arguments.options(name, wire, prescale, postscale)
         if isinstance(tensor, (list, tuple)):
             if out is not None:
                 raise ValueError("a list is reduced in place: leave out= away")
@@ -127,10 +110,11 @@ class Group:
         """
         return self.allreduce_async(tensor, op, **options).wait()
 
+    @collective
     def reduce_async(self, tensor: Any, root: int = 0, op: str = "sum", *, out: Any = None, wire: Optional[str] = None,
                      prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:
         """Starts reduce(); see there."""
-        options, root = _options(name, wire, prescale, postscale), self._rank("root", root)
+        options, root = arguments.options(name, wire, prescale, postscale), self._rank("root", root)
         given = reduced_view(tensor, op, self.size)
         made, result, keep = _placed(tensor, given, out)
         if given.value is not None and out is None and self.rank != root:
@@ -145,9 +129,10 @@ class Group:
         """
         return self.reduce_async(tensor, root, op, **options).wait()
 
+    @collective
     def broadcast_async(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Work:
         """Starts broadcast(); see there."""
-        options, root = _options(name), self._rank("root", root)
+        options, root = arguments.options(name), self._rank("root", root)
         if isinstance(tensor, (list, tuple)):
             views = [view(each) for each in tensor]
             return work.start(lib.anello_broadcast_list, self._handle, in_place_array(views), len(views), root,
@@ -160,10 +145,11 @@ class Group:
         """Copies the root's elements to the same tensor of every other rank; or a list of tensors of one type."""
         return self.broadcast_async(tensor, root, name=name).wait()
 
+    @collective
     def allgather_async(self, tensor: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None,
                         name: Optional[str] = None) -> Work:
         """Starts allgather(). Without `out` and `counts`, all ranks must give tensors of one shape."""
-        given, options = view(tensor), _options(name, counts=counts)
+        given, options = view(tensor), arguments.options(name, counts=counts)
         made, result = self._gathered(tensor, given, out, counts)
         return work.start(lib.anello_allgather, self._handle, given.input(), made.output(), ctypes.byref(options),
                           result=result, keep=(given, made, options))
@@ -185,8 +171,9 @@ class Group:
 
     def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
         """The tensors of all ranks, whose first dimensions they exchange; before it fails what this rank alone sees."""
-        given, _ = view(tensor), text("name", name)
-        require_results(tensor)
+        with telling(self._refuse):
+            given, _ = view(tensor), text("name", name)
+            require_results(tensor)
         per_row = math.prod(given.shape[1:])
         numbers = self._numbers(given.rows, per_row)
         rows, others = numbers[::2], numbers[1::2]
@@ -194,7 +181,8 @@ class Group:
         if odd is not None:
             raise Mismatch(f"allgather: a row has {others[0]} elements on rank 0, but {others[odd]} on rank {odd}: "
                            "only the first dimensions may differ", "mismatch")
-        made = empty_like(tensor, (sum(rows),) + tuple(given.shape[1:]))
+        with telling(self._refuse):
+            made = empty_like(tensor, (sum(rows),) + tuple(given.shape[1:]))
         self.allgather(tensor, made, counts=[each * per_row for each in rows], name=name)
         return made_result(tensor, made)()
 
@@ -209,10 +197,11 @@ class Group:
         new = empty_like(tensor, (rows,) + tuple(given.shape[1:]))
         return view(new), made_result(tensor, new)
 
+    @collective
     def gather_async(self, tensor: Any, out: Any = None, root: int = 0, *, counts: Optional[Sequence[int]] = None,
                      name: Optional[str] = None) -> Work:
         """Starts gather(); see there."""
-        given, options, root = view(tensor), _options(name, counts=counts), self._rank("root", root)
+        given, options, root = view(tensor), arguments.options(name, counts=counts), self._rank("root", root)
         made, result = NOTHING, _nothing
         if self.rank == root:
             made, result = self._gathered(tensor, given, out, counts)
@@ -229,10 +218,11 @@ class Group:
         """
         return self.gather_async(tensor, out, root, **options).wait()
 
+    @collective
     def scatter_async(self, tensor: Any, out: Any, root: int = 0, *, counts: Optional[Sequence[int]] = None,
                       name: Optional[str] = None) -> Work:
         """Starts scatter(); see there."""
-        options, root = _options(name, counts=counts), self._rank("root", root)
+        options, root = arguments.options(name, counts=counts), self._rank("root", root)
         given, made = view(tensor) if self.rank == root else NOTHING, view(out)
         return work.start(lib.anello_scatter, self._handle, given.input(), made.output(), root, ctypes.byref(options),
                           result=lambda: out, keep=(given, made, options))
@@ -241,12 +231,13 @@ class Group:
         """out = this rank's part of the root's tensor. Other ranks may give None as the tensor."""
         return self.scatter_async(tensor, out, root, **options).wait()
 
+    @collective
     def reduce_scatter_async(self, tensor: Any, out: Any, op: str = "sum", *, counts: Optional[Sequence[int]] = None,
                              wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
                              name: Optional[str] = None) -> Work:
         """Starts reduce_scatter(); see there."""
         given, made = view(tensor), view(out)
-        options = _options(name, wire, prescale, postscale, counts)
+        options = arguments.options(name, wire, prescale, postscale, counts)
         return work.start(lib.anello_reduce_scatter, self._handle, given.input(), made.output(), op_code(op),
                           ctypes.byref(options), result=lambda: out, keep=(given, made, options))
 
@@ -254,11 +245,12 @@ class Group:
         """out = the reduction over all ranks of this rank's part of their tensors."""
         return self.reduce_scatter_async(tensor, out, op, **options).wait()
 
+    @collective
     def alltoall_async(self, tensor: Any, out: Any, *, send_counts: Optional[Sequence[int]] = None,
                        recv_counts: Optional[Sequence[int]] = None, name: Optional[str] = None) -> Work:
         """Starts alltoall(); see there."""
         given, made = view(tensor), view(out)
-        options = _options(name)
+        options = arguments.options(name)
         lists = [counts_of_ranks("send_counts", send_counts, self.size),
                  counts_of_ranks("recv_counts", recv_counts, self.size)]
         return work.start(lib.anello_alltoall, self._handle, given.input(), made.output(), *lists,
@@ -272,11 +264,17 @@ class Group:
         """
         return self.alltoall_async(tensor, out, **options).wait()
 
+    def _refuse(self, reason: bytes) -> None:
+        """Ranks that wait for this one in a collective get the reason why it does not come."""
+        lib.anello_refuse(self._handle, reason)
+
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts send(); see there."""
-        given, options = view(tensor), _options(name, consistency_token=consistency_token)
-        return work.start(lib.anello_send, self._handle, given.input(), self._rank("to", to), ctypes.byref(options),
-                          result=_nothing, keep=(given, options))
+        to = self._rank("to", to)
+        with telling_receiver(self, to):
+            given, options = view(tensor), arguments.options(name, consistency_token=consistency_token)
+            return work.start(lib.anello_send, self._handle, given.input(), to, ctypes.byref(options), result=_nothing,
+                              keep=(given, options))
 
     def send(self, tensor: Any, to: int, **options: Any) -> None:
         """Sends a tensor to one rank, which receives it with recv().
@@ -289,9 +287,9 @@ class Group:
 
     def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts recv(); see there."""
-        made, options = view(tensor), _options(name, consistency_token=consistency_token)
         source = self._rank("source", source)
-        with self._receiving:
+        with telling_sender(self, source), self._receiving:
+            made, options = view(tensor), arguments.options(name, consistency_token=consistency_token)
             return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options),
                               result=lambda: tensor, keep=(made, options))
 
@@ -320,9 +318,10 @@ class Group:
                     return source, self.recv_async(tensor, source, **options)
         return None
 
+    @collective
     def barrier_async(self, *, name: Optional[str] = None) -> Work:
         """Starts barrier()."""
-        options = _options(name)
+        options = arguments.options(name)
         return work.start(lib.anello_barrier, self._handle, ctypes.byref(options), result=_nothing, keep=options)
 
     def barrier(self, *, name: Optional[str] = None) -> None:
@@ -345,6 +344,7 @@ class Group:
         """The greatest of a number over all ranks."""
         return self._number(value, "max")
 
+    @collective
     def _number(self, value: float, op: str) -> float:
         one, exact = (ctypes.c_double * 1)(factor("value", value)), arguments.index(value)
         if exact is not None and int(one[0]) != exact:
@@ -358,6 +358,7 @@ class Group:
         self.allgather((ctypes.c_uint64 * len(mine))(*mine), numbers)
         return list(numbers)
 
+    @collective
     def allgather_object(self, value: Any) -> List[Any]:
         """Returns the values of all ranks, in order. They are pickled: use it between ranks that trust each other."""
         mine = bytearray(pickle.dumps(value))
@@ -370,6 +371,7 @@ class Group:
             at += size
         return parts
 
+    @collective
     def broadcast_object(self, value: Any = None, root: int = 0) -> Any:
         """The root's value on every rank; the others' is ignored. Pickled, as in allgather_object."""
         root = self._rank("root", root)

@@ -8,12 +8,12 @@ from typing import Any, Callable, Dict, Optional, Sequence
 
 from . import readers
 from ._library import Tensor
-from .scalars import (empty_numbers, is_masked, is_numpy_scalar, is_python_number, numbers_over, refuse_complex,
-                      view_number)
+from .scalars import (empty_numbers, for_reduction, is_masked, is_numpy_scalar, is_python_number, numbers_over,
+                      refuse_complex, view_number)
 from .view import NOTHING, View, kind_of
 
 __all__ = ["NOTHING", "View", "array_over", "empty_like", "in_place_array", "is_torch", "kind_of", "made_result",
-           "require_results", "results", "view"]
+           "reduced_view", "require_results", "results", "view"]
 
 _readers: Dict[type, Callable[[Any], View]] = {}  # for each type seen of torch and numpy, and of numbers
 
@@ -90,6 +90,12 @@ def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
     if all(each.value is None for each in views):
         return lambda: tensors
     return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
+
+
+def reduced_view(tensor: Any, op: str, ranks: int) -> View:
+    """The view of a tensor, or of a number as a reduction over `ranks` ranks takes it."""
+    found = view(tensor)
+    return found if found.value is None else view(for_reduction(tensor, op, ranks))
 
 
 def empty_like(tensor: Any, shape: Sequence[int]) -> Any:

@@ -6,6 +6,7 @@ import pickle
 from typing import Any, List, Optional
 
 from .process_sets import ProcessSet, global_process_set, require_set
+from .refusals import submitting
 
 try:
     import cloudpickle as _pickler  # takes lambdas and local classes too
@@ -22,15 +23,19 @@ def _pickled(obj: Any) -> bytes:
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
-    root = require_set(process_set).rank_of(root_rank)
-    is_root = root == process_set.rank()
-    mine = _pickled(obj) if is_root else b""
-    sent = process_set.agenda.allgather_bytes(mine, name=name and f"object {name}", waits=True).wait()
+    name = name and f"object {name}"
+    with submitting("allgather", name, process_set):
+        root = require_set(process_set).rank_of(root_rank)
+        is_root = root == process_set.rank()
+        mine = _pickled(obj) if is_root else b""
+    sent = process_set.agenda.allgather_bytes(mine, name=name, waits=True).wait()
     return obj if is_root else pickle.loads(sent[root])
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
-    agenda = require_set(process_set).agenda
-    parts = agenda.allgather_bytes(_pickled(obj), name=name and f"objects {name}", waits=True).wait()
+    name = name and f"objects {name}"
+    with submitting("allgather", name, process_set):
+        agenda, mine = require_set(process_set).agenda, _pickled(obj)
+    parts = agenda.allgather_bytes(mine, name=name, waits=True).wait()
     return [pickle.loads(part) for part in parts]

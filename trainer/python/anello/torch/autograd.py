@@ -8,6 +8,7 @@ import torch
 from ..horovod.compression import checked
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Sum, reduction
+from ..horovod.refusals import submitting
 from . import ops
 from .compression import Compression, Compressor
 
@@ -52,8 +53,9 @@ class _Broadcast(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Any:
-        ctx.process_set = require_set(process_set)
-        ctx.is_root = process_set.rank_of(root_rank) == process_set.rank()
+        with submitting("broadcast", name, process_set):
+            ctx.process_set = require_set(process_set)
+            ctx.is_root = process_set.rank_of(root_rank) == process_set.rank()
         return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
 
     @staticmethod
@@ -68,7 +70,8 @@ class _Alltoall(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
         if splits is None:
-            splits = _equal_splits(tensor, process_set)
+            with submitting("alltoall", name, process_set):
+                splits = _equal_splits(tensor, process_set)
         output, received = ops.alltoall_async(tensor, splits, name, process_set, waits=True).wait()
         ctx.process_set, ctx.received = process_set, received
         ctx.mark_non_differentiable(received)
@@ -118,9 +121,10 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """The reduction of each tensor of a list, which is one operation; see allreduce()."""
-    options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
-               "postscale_factor": postscale_factor, "process_set": process_set}
-    sent, contexts = _compressed("grouped_allreduce", tensors, compression)
+    with submitting("allreduce", name, process_set):
+        options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
+                   "postscale_factor": postscale_factor, "process_set": process_set}
+        sent, contexts = _compressed("grouped_allreduce", tensors, compression)
     made = _Allreduce.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 
@@ -192,9 +196,10 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
                           process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                           postscale_factor: float = 1.0) -> List[torch.Tensor]:
     """For each tensor of a list this rank's rows of its reduction."""
-    options = {"op": reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
-               "process_set": process_set}
-    sent, contexts = _compressed("grouped_reducescatter", tensors, compression)
+    with submitting("reduce_scatter", name, process_set):
+        options = {"op": reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
+                   "process_set": process_set}
+        sent, contexts = _compressed("grouped_reducescatter", tensors, compression)
     made = _ReduceScatter.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 

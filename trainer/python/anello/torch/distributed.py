@@ -13,59 +13,21 @@ import sys
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
 from ..group import Group
 from ..horovod.ending import PATIENCE_S, end_with_script
-from ..readers import require_dense
+from ..refusals import collective, telling_receiver, telling_sender
 from ..tensors import view
 from ..work import Work
 from ..world import World, init, init_through
+from .distributed_buffers import Buffers, real, require_writable, write
 from .distributed_reduction import reduction
 from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
 from .shared_buckets import SharedBuckets
-
-
-class _Buffers:
-    """Tensors as the engine takes them: contiguous; what had to be copied is copied back at the end."""
-
-    def __init__(self) -> None:
-        self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
-
-    def usable(self, tensor: torch.Tensor, written: bool = True) -> torch.Tensor:
-        require_dense(tensor)
-        if tensor.device.type != "cpu":
-            raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
-        made = _real(tensor.detach()).contiguous()
-        if written and made.data_ptr() != tensor.data_ptr():
-            _require_writable(tensor)
-            self._copies.append((tensor.detach(), made))
-        return made
-
-    def copy_back(self) -> None:
-        for tensor, made in self._copies:
-            _write(tensor, torch.view_as_complex(made) if tensor.is_complex() else made)
-
-
-def _real(tensor: torch.Tensor) -> torch.Tensor:
-    """A complex tensor as one of real numbers, with one more dimension, of 2. A copy if it is conjugated or negated."""
-    plain = tensor.resolve_conj().resolve_neg()
-    return torch.view_as_real(plain) if plain.is_complex() else plain
-
-
-def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies values into a tensor. Only in inference mode torch writes to one that was made there."""
-    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
-        tensor.copy_(values)
-
-
-def _require_writable(tensor: torch.Tensor) -> None:
-    if torch._debug_has_internal_overlap(tensor) == 1:
-        raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one place, as "
-                           "expand() makes them: give its clone()")
 
 
 def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int) -> None:
@@ -78,7 +40,7 @@ def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: t
             raise ValueError(f"{verb}: {which} tensor {rank} has {part.numel()} elements of {part.dtype}, but this "
                              f"rank's part {like.numel()} of {like.dtype}: all must be alike")
         if which == "output":
-            _require_writable(part)
+            require_writable(part)
 
 
 def _tagged(tag: int) -> Dict[str, Any]:
@@ -106,6 +68,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
+    def _refuse(self, reason: bytes) -> None:
+        self._group._refuse(reason)
+
     def getBackendName(self) -> str:
         return "anello"
 
@@ -129,8 +94,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         unclaimed.operations.append(operation)
         return operation
 
+    @collective
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         how = reduction(opts, tensors)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, **how)
@@ -153,28 +119,31 @@ class AnelloProcessGroup(dist.ProcessGroup):
             indices = self._group.allgather(mine.indices().t().contiguous())
             values = self._group.allgather(scaled.contiguous())
             # Not into a detached tensor, which would not share its indices.
-            _write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
+            write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         return self.allreduce(tensors, opts)
 
+    @collective
     def broadcast(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         root = opts.rootRank if opts is not None else 0
         receives = self._group.rank != root
         usable = [buffers.usable(tensor, receives) for tensor in tensors]
         works = [self._group.broadcast_async(tensor, root) for tensor in usable]
         return self._start("broadcast", works, tensors, buffers.copy_back)
 
+    @collective
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
-        out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
+        out, given = _only(outputs), Buffers().usable(_only(inputs), written=False)
         _require_parts("all_gather", "output", out, _only(inputs), self._group.size)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
 
         work = self._group.allgather_async(given, gathered)
         return self._start("allgather", [work], out, lambda: _copy_parts(gathered, out))
 
+    @collective
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
                             opts: Any = None) -> Operation:
         """outputs[rank] has that rank's tensors."""
@@ -185,7 +154,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         lists = [[tensors[k] for tensors in outputs] for k in range(len(inputs))]
         for parts, mine in zip(lists, inputs):
             _require_parts("all_gather", "output", parts, mine, self._group.size)
-        given = [_Buffers().usable(each, written=False) for each in inputs]
+        given = [Buffers().usable(each, written=False) for each in inputs]
         gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
 
         def finish() -> None:
@@ -195,8 +164,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         works = [self._group.allgather_async(each, made) for each, made in zip(given, gathered)]
         return self._start("allgather", works, [tensor for tensors in outputs for tensor in tensors], finish)
 
+    @collective
     def gather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any) -> Operation:
-        given = _Buffers().usable(_only(inputs), written=False)
+        given = Buffers().usable(_only(inputs), written=False)
         if self._group.rank != opts.rootRank:
             return self._start("gather", [self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
         out = _only(outputs)
@@ -205,8 +175,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         work = self._group.gather_async(given, gathered, opts.rootRank)
         return self._start("gather", [work], out, lambda: _copy_parts(gathered, out))
 
+    @collective
     def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         out = buffers.usable(_only(outputs))
         if self._group.rank == opts.rootRank:
             _require_parts("scatter", "input", _only(inputs), _only(outputs), self._group.size)
@@ -214,44 +185,50 @@ class AnelloProcessGroup(dist.ProcessGroup):
         work = self._group.scatter_async(given, out, opts.rootRank)
         return self._start("scatter", [work], outputs, buffers.copy_back)
 
+    @collective
     def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         for output in outputs:
-            _require_writable(output)
-        given, counts = _joined(inputs), [_real(each).numel() for each in outputs]
+            require_writable(output)
+        given, counts = _joined(inputs), [real(each).numel() for each in outputs]
         received = given.new_empty(sum(counts))
-        work = self._group.alltoall_async(given, received, send_counts=[_real(each).numel() for each in inputs],
+        work = self._group.alltoall_async(given, received, send_counts=[real(each).numel() for each in inputs],
                                           recv_counts=counts)
         return self._start("alltoall", [work], outputs, lambda: _copy_parts(received.split(counts), outputs))
 
+    @collective
     def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         work = self._group.allgather_async(buffers.usable(given, written=False), buffers.usable(output))
         return self._start("allgather", [work], [output], buffers.copy_back)
 
+    @collective
     def reduce(self, tensors: List[torch.Tensor], opts: Any) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         tensor = buffers.usable(_only(tensors), self._group.rank == opts.rootRank)
         work = self._group.reduce_async(tensor, opts.rootRank, **reduction(opts, tensors))
         return self._start("reduce", [work], tensors, buffers.copy_back)
 
+    @collective
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
                        opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         given = _joined(_only(inputs))
-        counts = [_real(each).numel() for each in _only(inputs)]
+        counts = [real(each).numel() for each in _only(inputs)]
         out = buffers.usable(_only(outputs))
         work = self._group.reduce_scatter_async(given, out, counts=counts, **reduction(opts, outputs))
         return self._start("reduce_scatter", [work], outputs, buffers.copy_back)
 
+    @collective
     def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output),
                                                 **reduction(opts, [output]))
         return self._start("reduce_scatter", [work], [output], buffers.copy_back)
 
+    @collective
     def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
                       input_splits: List[int], opts: Any = None) -> Operation:
-        buffers = _Buffers()
+        buffers = Buffers()
         counts: Dict[str, List[int]] = {}
         if output_splits or input_splits:
             counts = {"send_counts": self._elements(given, input_splits),
@@ -261,17 +238,19 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def _elements(self, tensor: torch.Tensor, splits: List[int]) -> List[int]:
         rows = splits or [tensor.shape[0] // self._group.size] * self._group.size
-        return [each * _real(tensor[:1]).numel() for each in rows]
+        return [each * real(tensor[:1]).numel() for each in rows]
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
         """The receiver gets what a rank sends in the order in which it sends; a receive with another tag fails."""
-        given = _Buffers().usable(_only(tensors), written=False)
-        work = self._group.send_async(given, to, **_tagged(tag))
+        with telling_receiver(self._group, to):
+            given = Buffers().usable(_only(tensors), written=False)
+            work = self._group.send_async(given, to, **_tagged(tag))
         return self._start("send", [work], tensors, lambda: None, order=("send", to))
 
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
-        buffers = _Buffers()
-        work = self._group.recv_async(buffers.usable(_only(tensors)), source, **_tagged(tag))
+        buffers = Buffers()
+        with telling_sender(self._group, source):
+            work = self._group.recv_async(buffers.usable(_only(tensors)), source, **_tagged(tag))
         order = ("recv", source)
         callbacks = self._callbacks_of(order)
         return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
@@ -280,7 +259,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         """From whichever rank sends first; receives that name a rank and were started before get theirs."""
         if self._group.size == 1:
             raise RuntimeError("there is no other rank to receive from")
-        buffers = _Buffers()
+        buffers = Buffers()
         buffer = buffers.usable(_only(tensors))
         view(buffer).output()  # what the engine does not take is refused here, as by recv()
         order = "recv from any"
@@ -299,13 +278,13 @@ def _stop(completers: "Dict[Any, Completer]") -> None:
 
 def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """A list of tensors as one flat tensor."""
-    return torch.cat([_Buffers().usable(each, written=False).reshape(-1) for each in tensors])
+    return torch.cat([Buffers().usable(each, written=False).reshape(-1) for each in tensors])
 
 
 def _copy_parts(parts: Iterable[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
     for tensor, part in zip(tensors, parts):
         made = torch.view_as_complex(part.view(-1, 2)) if tensor.is_complex() else part
-        _write(tensor.detach(), made.view(tensor.shape))
+        write(tensor.detach(), made.view(tensor.shape))
 
 
 _world: Optional[World] = None

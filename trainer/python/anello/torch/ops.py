@@ -13,6 +13,7 @@ from ..agenda import Gpu, Operation
 from ..arguments import factor
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, engine_op, reduction
+from ..horovod.refusals import submitting
 from ..readers import require_dense
 from ..scalars import is_number
 from ..view import kind_of
@@ -155,8 +156,9 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
                             postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                             waits: bool = False) -> Handle:
     """Starts the reduction of a list, which is one operation. The result is a list of new tensors."""
-    operation, _ = _start_allreduce(tensors, False, reduction(op, average), name,
-                                    _factors(prescale_factor, postscale_factor), process_set, waits)
+    with submitting("allreduce", name, process_set):
+        operation, _ = _start_allreduce(tensors, False, reduction(op, average), name,
+                                        _factors(prescale_factor, postscale_factor), process_set, waits)
     return Handle(operation, _on_device_of(tensors))
 
 
@@ -165,8 +167,9 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
                              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                              waits: bool = False) -> Handle:
     """As grouped_allreduce_async, in place."""
-    operation, usable = _start_allreduce(tensors, True, reduction(op, average), name,
-                                         _factors(prescale_factor, postscale_factor), process_set, waits)
+    with submitting("allreduce", name, process_set):
+        operation, usable = _start_allreduce(tensors, True, reduction(op, average), name,
+                                             _factors(prescale_factor, postscale_factor), process_set, waits)
     return Handle(operation, _in_place(tensors, usable))
 
 
@@ -193,10 +196,11 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
         waits: the caller calls synchronize() at once, which makes it faster.
     """
     if is_plain_number(tensor):
-        prescale, postscale = _factors(prescale_factor, postscale_factor)
-        agenda = require_set(process_set).agenda
-        operation = agenda.allreduce([tensor], None, engine_op(reduction(op, average)), name=name, prescale=prescale,
-                                     postscale=postscale, waits=waits)
+        with submitting("allreduce", name, process_set):
+            prescale, postscale = _factors(prescale_factor, postscale_factor)
+            operation = require_set(process_set).agenda.allreduce(
+                [tensor], None, engine_op(reduction(op, average)), name=name, prescale=prescale, postscale=postscale,
+                waits=waits)
         return _first(Handle(operation, list))
     return _first(grouped_allreduce_async([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
                                           waits))
@@ -213,11 +217,12 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
 def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = None,
                            process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
     """Starts the reduction of a sparse tensor. What it returns waits, and returns a sparse tensor."""
-    op = reduction(op, refused=(Min, Max, Product), of="a sparse tensor")
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
-        _check(tensor)
-        raise ValueError("the tensor is not sparse: use allreduce_async(), or to_sparse()")
-    indices, values = tensor._indices().t().contiguous(), tensor._values()
+    with submitting("allgather", name and f"sparse {name}", process_set):
+        op = reduction(op, refused=(Min, Max, Product), of="a sparse tensor")
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
+            _check(tensor)
+            raise ValueError("the tensor is not sparse: use allreduce_async(), or to_sparse()")
+        indices, values = tensor._indices().t().contiguous(), tensor._values()
     handle = grouped_allgather_async([indices, values], name and f"sparse {name}", process_set)
 
     def wait() -> torch.Tensor:
@@ -232,8 +237,9 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op:
 def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
                             process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts the gathering of a list, which is one operation. The result is a list of new tensors."""
-    usable = [_usable(tensor) for tensor in tensors]
-    operation = require_set(process_set).agenda.allgather(usable, name=name, waits=waits)
+    with submitting("allgather", name, process_set):
+        usable = [_usable(tensor) for tensor in tensors]
+        operation = require_set(process_set).agenda.allgather(usable, name=name, waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
 
@@ -251,23 +257,25 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
 def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts to copy the root's tensor into that of every other rank. `root_rank` is a rank of the world."""
-    gpu = _place([tensor])
-    _require_places([tensor])
-    usable = _usable(tensor, gpu)
-    agenda = require_set(process_set).agenda
-    operation = agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
+    with submitting("broadcast", name, process_set):
+        gpu = _place([tensor])
+        _require_places([tensor])
+        usable = _usable(tensor, gpu)
+        agenda = require_set(process_set).agenda
+        operation = agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
     return Handle(operation, _only(_in_place([tensor], [usable])))
 
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """As broadcast_async_, into a new tensor. The result of a number is a number."""
-    if is_plain_number(tensor):
-        agenda = require_set(process_set).agenda
-        return _first(Handle(agenda.broadcast([tensor], process_set.rank_of(root_rank), name=name, waits=waits), list))
-    _check(tensor)
-    return broadcast_async_(tensor.detach().clone(memory_format=torch.contiguous_format), root_rank, name, process_set,
-                            waits)
+    with submitting("broadcast", name, process_set):
+        if is_plain_number(tensor):
+            root, agenda = process_set.rank_of(root_rank), require_set(process_set).agenda
+            return _first(Handle(agenda.broadcast([tensor], root, name=name, waits=waits), list))
+        _check(tensor)
+        new = tensor.detach().clone(memory_format=torch.contiguous_format)
+        return broadcast_async_(new, root_rank, name, process_set, waits)
 
 
 def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
@@ -277,9 +285,10 @@ def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Seque
 
     The result is the rows that came, and, if splits are given, how many came from each rank.
     """
-    rows = None if splits is None else _split_list(splits)
-    usable = _usable(tensor)
-    operation = require_set(process_set).agenda.alltoall(usable, rows, name=name, waits=waits)
+    with submitting("alltoall", name, process_set):
+        rows = None if splits is None else _split_list(splits)
+        usable = _usable(tensor)
+        operation = require_set(process_set).agenda.alltoall(usable, rows, name=name, waits=waits)
     device = tensor.device
 
     def finish(made: Any) -> Any:
@@ -304,12 +313,14 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
                                 prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                                 waits: bool = False) -> Handle:
     """Starts the reduction of a list of which each rank gets its rows. The result is a list of new tensors."""
-    usable = [_usable(tensor) for tensor in tensors]
-    if any(tensor.dim() == 0 for tensor in tensors):
-        raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
-    prescale, postscale = _factors(prescale_factor, postscale_factor)
-    agenda, kind = require_set(process_set).agenda, engine_op(reduction(op, refused=(Min, Max, Product)))
-    operation = agenda.reduce_scatter(usable, kind, name=name, prescale=prescale, postscale=postscale, waits=waits)
+    with submitting("reduce_scatter", name, process_set):
+        usable = [_usable(tensor) for tensor in tensors]
+        if any(tensor.dim() == 0 for tensor in tensors):
+            raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
+        prescale, postscale = _factors(prescale_factor, postscale_factor)
+        agenda, kind = require_set(process_set).agenda, engine_op(reduction(op, refused=(Min, Max, Product)))
+        operation = agenda.reduce_scatter(usable, kind, name=name, prescale=prescale, postscale=postscale,
+                                          waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
 

@@ -1,0 +1,48 @@
+"""Tensors of torch.distributed as the engine takes them."""
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import torch
+
+from ..readers import require_dense
+
+
+class Buffers:
+    """Tensors as the engine takes them: contiguous; what had to be copied is copied back at the end."""
+
+    def __init__(self) -> None:
+        self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
+
+    def usable(self, tensor: torch.Tensor, written: bool = True) -> torch.Tensor:
+        require_dense(tensor)
+        if tensor.device.type != "cpu":
+            raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
+        made = real(tensor.detach()).contiguous()
+        if written and made.data_ptr() != tensor.data_ptr():
+            require_writable(tensor)
+            self._copies.append((tensor.detach(), made))
+        return made
+
+    def copy_back(self) -> None:
+        for tensor, made in self._copies:
+            write(tensor, torch.view_as_complex(made) if tensor.is_complex() else made)
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as one of real numbers, with one more dimension, of 2. A copy if it is conjugated or negated."""
+    plain = tensor.resolve_conj().resolve_neg()
+    return torch.view_as_real(plain) if plain.is_complex() else plain
+
+
+def write(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copies values into a tensor. Only in inference mode torch writes to one that was made there."""
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        tensor.copy_(values)
+
+
+def require_writable(tensor: torch.Tensor) -> None:
+    """RuntimeError if a tensor cannot take a result of its shape."""
+    if torch._debug_has_internal_overlap(tensor) == 1:
+        raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one place, as "
+                           "expand() makes them: give its clone()")
