@@ -1,4 +1,4 @@
-"""Shares, learning rates, checkpoints and callbacks; in one process."""
+"""Learning rates, checkpoints and callbacks; in one process."""
 import pytest
 
 import anello
@@ -7,28 +7,6 @@ from anello.callbacks import Callbacks, LearningRateWarmupCallback, MetricAverag
 
 class TwoRanks:
     rank, size = 0, 2
-
-
-def test_shares_are_disjoint_and_complete():
-    shares = [anello.shard(range(12), rank, 4) for rank in range(4)]
-    assert sorted(sum(shares, [])) == list(range(12)) and {len(one) for one in shares} == {3}
-
-
-def test_what_does_not_divide_evenly_is_an_error_unless_said_otherwise():
-    with pytest.raises(ValueError, match="10 items .* 4 ranks: 2 are left over"):
-        anello.shard(range(10), 0, 4)
-    assert [len(anello.shard(range(10), rank, 4, uneven="drop")) for rank in range(4)] == [2] * 4
-    repeated = [anello.shard(range(10), rank, 4, uneven="repeat") for rank in range(4)]
-    assert {len(one) for one in repeated} == {3} and set(sum(repeated, [])) == set(range(10))
-    assert anello.shard([7], 3, 5, uneven="repeat") == [7]
-
-
-@pytest.mark.parametrize("items, rank, size, uneven, why", [
-    (range(3), 4, 4, "drop", "not one of 4"), (range(3), 0, 4, "drop", "too few"), ([], 0, 1, "repeat", "too few"),
-    (range(3), 0, 1, "cut", "uneven must be")])
-def test_wrong_shares_are_refused(items, rank, size, uneven, why):
-    with pytest.raises(ValueError, match=why):
-        anello.shard(items, rank, size, uneven=uneven)
 
 
 def test_steps_and_rates():

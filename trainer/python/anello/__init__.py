@@ -11,8 +11,8 @@ Start it with `anello run -n 4 -- python3 train.py`. `anello.torch` has Horovod'
 from ._library import lib as _lib
 from .errors import Error, InvalidArgument, Mismatch, RankFailed, Unsupported
 from .group import Group
-from .training import (average_metrics, replacing, save_on_rank_0, scaled_learning_rate, shard, steps_per_epoch,
-                       warm_up)
+from .sharding import shard
+from .training import average_metrics, replacing, save_on_rank_0, scaled_learning_rate, steps_per_epoch, warm_up
 from .work import Work
 from .world import World, init, init_through
 

@@ -1,4 +1,4 @@
-"""The parts of data-parallel training beside allreduce: shares of the data, learning rates, checkpoints, metrics.
+"""The parts of data-parallel training beside allreduce and shard(): learning rates, checkpoints, metrics.
 
 Nothing here needs numpy or torch.
 """
@@ -8,38 +8,9 @@ import array
 import contextlib
 import os
 import tempfile
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional
 
 from .group import Group
-
-T = TypeVar("T")
-
-
-def shard(items: Sequence[T], rank: int, size: int, *, uneven: str = "error") -> List[T]:
-    """This rank's share of a list, for example of files: every size-th item, beginning with item `rank`.
-
-    All ranks must get equally many, because a rank with more steps would wait for the others for ever.
-
-    Args:
-        uneven: what to do with a list that does not divide evenly: "error", "drop" (leave the last ones out), or
-            "repeat" (begin again from the first ones).
-    """
-    if not 0 <= rank < size:
-        raise ValueError(f"rank {rank} is not one of {size} ranks")
-    if uneven not in ("error", "drop", "repeat"):
-        raise ValueError(f"uneven must be 'error', 'drop' or 'repeat', not {uneven!r}")
-    left = len(items) % size
-    if left and uneven == "error":
-        raise ValueError(f"{len(items)} items cannot be divided evenly between {size} ranks: {left} are left over. "
-                         "Give uneven='drop' or 'repeat', or another number of items")
-    chosen = list(items)
-    if left and uneven == "drop":
-        chosen = chosen[:len(chosen) - left]
-    elif left:
-        chosen = (chosen * (size // len(chosen) + 2))[:len(chosen) + size - left]
-    if not chosen:
-        raise ValueError(f"{len(items)} items are too few for {size} ranks")
-    return chosen[rank::size]
 
 
 def steps_per_epoch(samples: int, batch: int, size: int) -> int:
