@@ -33,15 +33,16 @@ from .verbs import (allgather, allreduce, alltoall, barrier, broadcast, grouped_
 _make_callable()
 _user_warning.skip(_tensorflow.__file__)
 __all__ = ["Adasum", "Average", "BroadcastGlobalVariablesHook", "Compression", "DistributedGradientTape",
-           "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "PartialDistributedGradientTape", "ProcessSet",
-           "Product", "ReduceOp", "Sum", "SyncBatchNormalization", "add_process_set", "allgather", "allgather_object",
-           "allreduce", "alltoall", "barrier", "broadcast", "broadcast_", "broadcast_global_variables",
-           "broadcast_object", "broadcast_object_fn", "broadcast_variables", "ccl_built", "cross_rank", "cross_size",
-           "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled",
-           "grouped_allgather", "grouped_allreduce", "grouped_reducescatter", "init", "is_homogeneous",
+           "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "Parallel", "PartialDistributedGradientTape",
+           "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNormalization", "add_process_set", "allgather",
+           "allgather_object", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_",
+           "broadcast_global_variables", "broadcast_object", "broadcast_object_fn", "broadcast_variables", "ccl_built",
+           "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built",
+           "gloo_enabled", "grouped_allgather", "grouped_allreduce", "grouped_reducescatter", "init", "is_homogeneous",
            "is_initialized", "join", "local_rank", "local_rank_op", "local_size", "local_size_op", "mpi_built",
-           "mpi_enabled", "mpi_threads_supported", "nccl_built", "process_set_included", "process_set_included_op",
-           "rank", "rank_op", "reducescatter", "remove_process_set", "rocm_built", "shutdown", "size", "size_op",
-           "start_timeline", "stop_timeline", "world"]
+           "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "process_set_included",
+           "process_set_included_op", "rank", "rank_op", "reducescatter", "remove_process_set", "rocm_built",
+           "shutdown", "size", "size_op", "start_timeline", "stop_timeline", "world"]
 
-from . import mpi_ops  # noqa: E402,F401  (it takes the names above)
+from .keras.parallel import Parallel, parallelize  # noqa: E402  (it takes the names above, and so does the next)
+from . import mpi_ops  # noqa: E402,F401

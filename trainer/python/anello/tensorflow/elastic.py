@@ -9,7 +9,7 @@ import tensorflow as tf
 from ..horovod import elastic
 from ..horovod.elastic import State
 from .errors import raising_of_world
-from .variables import broadcast_variables, of_tensorflow
+from .variables import broadcast_variables, of_tensorflow, require_built
 
 __all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
 
@@ -76,8 +76,7 @@ class TensorFlowKerasState(TensorFlowState):
     """
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **values: Any) -> None:
-        if not getattr(model, "built", True):
-            raise ValueError("the model has no variables yet: call model.build(input_shape) first")
+        require_built(model)
         self.model = model
         self.optimizer = optimizer or model.optimizer
         in_graph = backend is not None and not tf.executing_eagerly()

@@ -17,6 +17,12 @@ def of_tensorflow(variable: Any) -> Any:
     return inner if isinstance(inner, tf.Variable) else variable
 
 
+def require_built(model: Any) -> None:
+    """ValueError if a model of Keras has no variables yet."""
+    if not getattr(model, "built", True):
+        raise ValueError("the model has no variables yet: call model.build(input_shape) first")
+
+
 @tf.autograph.experimental.do_not_convert
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:

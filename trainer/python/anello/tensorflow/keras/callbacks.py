@@ -1,30 +1,21 @@
 """Callbacks for Model.fit()."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, Optional, Sequence, Union
 
 import tensorflow as tf
 
 from ...horovod import basics
 from ...training import average_metrics
 from ..gradients import key
-from ..same_model import require_same
-from ..variables import broadcast_variables, of_tensorflow
+from ..variables import of_tensorflow
 from .schedules import LearningRateScheduleCallback, LearningRateWarmupCallback
+from .variables import give_all_ranks, of_optimizer
 
 __all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback",
            "LearningRateWarmupCallback", "MetricAverageCallback"]
 
 Logs = Optional[Dict[str, Any]]
-
-
-def _variables(optimizer: Any) -> List[Any]:
-    """With the learning rate, which tf-keras does not count among an optimizer's variables."""
-    variables = optimizer.variables
-    found = list(variables() if callable(variables) else variables)
-    rate = getattr(optimizer, "_learning_rate", None)
-    is_missing = isinstance(of_tensorflow(rate), tf.Variable) and key(rate) not in {key(each) for each in found}
-    return [*found, rate] if is_missing else found
 
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
@@ -59,13 +50,11 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         if not self.broadcast_done:
-            self._broadcast([*self.model.variables, *_variables(self.model.optimizer)])
+            self._broadcast([*self.model.variables, *of_optimizer(self.model.optimizer)])
             self.broadcast_done = True
 
     def _broadcast(self, variables: Sequence[Any]) -> None:
-        sent = [each for each in variables if key(each) not in self._local]
-        require_same(sent, basics.global_process_set)
-        broadcast_variables(sent, self.root_rank)
+        give_all_ranks([each for each in variables if key(each) not in self._local], self.root_rank)
 
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):

@@ -60,12 +60,13 @@ class Distributed(ForAllRanks):
         pairs = list(grads_and_vars)
         if aggregation is None:
             return mine.apply_gradients(pairs, *arguments, **options)
-        self._build_outside_of_branches([variable for gradient, variable in pairs if gradient is not None])
+        self.make_variables([variable for gradient, variable in pairs if gradient is not None])
         apply = functools.partial(mine.apply_gradients, pairs, *arguments, **options)
         tf.cond(tf.equal(aggregation.counter, 0), lambda: _done(apply), lambda: _done(self._count))
         return self.iterations
 
-    def _build_outside_of_branches(self, variables: Sequence[Any]) -> None:
+    def make_variables(self, variables: Sequence[Any]) -> None:
+        """Those that the optimizer keeps for the model's, unless it has them. They must not be made in a branch."""
         mine: Any = self
         with tf.name_scope(mine.name if hasattr(mine, "build") else mine._name), tf.init_scope():
             mine.build(variables) if hasattr(mine, "build") else mine._create_all_weights(variables)

@@ -10,6 +10,8 @@ import tensorflow as tf
 from ...horovod.user_warning import warn
 from .ranks import ForAllRanks
 
+XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compile() takes jit_compile=False"
+
 
 class Distributed(ForAllRanks):
     """The class that DistributedOptimizer puts before that of the optimizer."""
@@ -30,12 +32,13 @@ class Distributed(ForAllRanks):
         if not gradients or aggregation is None:
             super().apply(self._ranks.combine(gradients, variables), variables)
             return
-        self._build_outside_of_branches(variables)
+        self.make_variables(variables)
         aggregation.add(gradients, variables)
         step = functools.partial(self._apply_sums, gradients, variables)
         tf.cond(aggregation.is_complete(), step, self._count)
 
-    def _build_outside_of_branches(self, variables: Sequence[Any]) -> None:
+    def make_variables(self, variables: Sequence[Any]) -> None:
+        """Those that the optimizer keeps for the model's, unless it has them. They must not be made in a branch."""
         if not self.built:
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
@@ -84,7 +87,7 @@ def _without_xla(compile_model: Any) -> Any:
         if isinstance(its["optimizer"], Distributed) and its["jit_compile"] == "auto" and not its["run_eagerly"]:
             its["jit_compile"] = False
             if any(each.device_type != "CPU" for each in tf.config.list_physical_devices()):
-                warn("XLA cannot compile a step that waits for other ranks: model.compile() takes jit_compile=False")
+                warn(XLA_IS_OFF)
         compile_model(*given.args, **given.kwargs)
 
     return compile_without

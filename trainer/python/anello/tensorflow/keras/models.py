@@ -5,7 +5,9 @@ from typing import Any, Mapping, Optional, Sequence, Type
 
 import tensorflow as tf
 
+from ...horovod.user_warning import warn
 from ..compression import Compression
+from .keras3 import XLA_IS_OFF
 from .optimizer import DistributedOptimizer
 
 
@@ -23,6 +25,12 @@ def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] =
     model = tf.keras.models.load_model(filepath, custom_objects={**objects, **(custom_objects or {})})
     if getattr(model, "optimizer", None) is not None:
         DistributedOptimizer(model.optimizer, compression=compression)
-        if model.jit_compile:  # Keras has chosen it for a machine with a GPU
-            model.jit_compile = False
+        turn_xla_off(model)
     return model
+
+
+def turn_xla_off(model: Any) -> None:
+    """Keras chooses XLA when it compiles or loads a model on a machine with a GPU."""
+    if model.jit_compile:
+        warn(XLA_IS_OFF)
+        model.jit_compile = False

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Iterable, Type, Union
+from typing import Any, Iterable, Sequence, Type, Union
 
 import tensorflow as tf
 
@@ -61,14 +61,20 @@ def _check(optimizer: Any, op: int, passes: int) -> None:
     kinds = [tf.keras.optimizers.Optimizer]
     if _distributed is keras2.Distributed:
         kinds.append(tf.keras.optimizers.legacy.Optimizer)
-    if not isinstance(optimizer, tuple(kinds)):
-        kind = type(optimizer)
-        raise TypeError(f"optimizer must be one of tf.keras, which is Keras {getattr(tf.keras, '__version__', 2)}, not "
-                        f"{kind.__module__}.{kind.__qualname__}: use tf.keras instead of another Keras beside it")
+    of_this_keras(optimizer, kinds, "optimizer")
     if reduction(op, of="gradients") not in (Average, Sum):
         raise ValueError("op must be hvd.Average or hvd.Sum for gradients")
     if passes < 1:
         raise ValueError(f"backward_passes_per_step must be at least 1, but is {passes}")
+
+
+def of_this_keras(made: Any, kinds: Sequence[Any], what: str) -> Any:
+    """The object itself. TypeError if it is none of these kinds, but comes from another Keras for example."""
+    if not isinstance(made, tuple(kinds)):
+        kind = type(made)
+        raise TypeError(f"{what} must be one of tf.keras, which is Keras {getattr(tf.keras, '__version__', 2)}, not "
+                        f"{kind.__module__}.{kind.__qualname__}: use tf.keras instead of another Keras beside it")
+    return made
 
 
 def _subclass(optimizer: Any, settings: Settings) -> Type[Any]:

@@ -56,17 +56,20 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
             self._set_rate(self.multiplier(self.current_epoch))
 
     def _set_rate(self, factor: float) -> None:
-        optimizer, before, rate = self.model.optimizer, self._rate(), self.initial_lr * factor
+        optimizer, rate = self.model.optimizer, self.initial_lr * factor
+        before = rate_of(optimizer)
         optimizer.learning_rate = rate
         for each in _velocities(optimizer) if self.momentum_correction and before and rate != before else ():
             each.assign(each * tf.cast(rate / before, each.dtype))
 
-    def _rate(self) -> float:
-        return float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
-
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         if logs is not None:
-            logs["lr"] = self._rate()
+            logs["lr"] = rate_of(self.model.optimizer)
+
+
+def rate_of(optimizer: Any) -> float:
+    """The learning rate as it is now."""
+    return float(tf.convert_to_tensor(optimizer.learning_rate))
 
 
 def _velocities(optimizer: Any) -> List[Any]:
@@ -99,4 +102,4 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         super().on_epoch_end(epoch, logs)
         if self.verbose and epoch == self.end_epoch - 1 and basics.rank() == 0:
-            print(f"\nEpoch {epoch + 1}: the learning rate has reached {self._rate():g}.")
+            print(f"\nEpoch {epoch + 1}: the learning rate has reached {rate_of(self.model.optimizer):g}.")

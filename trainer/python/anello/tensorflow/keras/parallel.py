@@ -1,0 +1,124 @@
+"""parallelize(): everything that makes a training of one process one of many, in one call."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import Any, BinaryIO, Callable, List, NamedTuple, Optional, Union
+
+import tensorflow as tf
+
+from ...horovod import basics
+from ...sharding import shard
+from ...training import save_on_rank_0
+from .. import gpus
+from ..variables import require_built
+from .callbacks import MetricAverageCallback
+from .models import turn_xla_off
+from .optimizer import DistributedOptimizer, of_this_keras
+from .schedules import rate_of
+from .variables import give_all_ranks, of_optimizer
+
+
+class Parallel(NamedTuple):
+    """A training on all ranks."""
+
+    model: Any
+    optimizer: Any
+    rank: int
+    size: int
+
+    def shard(self, items: Any, *, uneven: str = "error") -> Any:
+        """This rank's share of a dataset, an array or a list, equally large on all ranks: see anello.shard()."""
+        return shard(items, self.rank, self.size, uneven=uneven)
+
+    def callbacks(self, checkpoint: Optional[str] = None) -> List[Any]:
+        """For fit(), on all ranks: metrics are averaged over them after each epoch, and rank 0 writes the checkpoint.
+
+        What looks at metrics, as EarlyStopping does, comes after these in the list, on all ranks.
+
+        Args:
+            checkpoint: the path that save() takes.
+        """
+        made: List[Any] = [MetricAverageCallback()]
+        if checkpoint is not None:
+            made.append(tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: self.save(checkpoint)))
+        return made
+
+    def save(self, path: "Union[str, os.PathLike[str]]") -> None:
+        """Rank 0 writes the model; the file is complete or not there. All ranks call; blocks.
+
+        OSError on all ranks if it cannot be written.
+
+        Args:
+            path: ends in .weights.h5 for the weights alone, otherwise in .keras or .h5.
+        """
+        save_on_rank_0(basics.world(), path, lambda file: _write(self.model, os.path.basename(os.fspath(path)), file))
+
+
+def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, scale_learning_rate: bool = True,
+                root_rank: int = 0, **options: Any) -> Parallel:
+    """Joins the world, takes this rank's GPU, gives all ranks the root's variables, and averages gradients.
+
+    Afterwards Model.fit() averages gradients; in a loop of your own apply_gradients() does with Keras 3, and minimize()
+    with tf-keras. All ranks call; blocks. With one process it changes nothing, so that a script needs no second version.
+    It is for eager execution, which is TensorFlow 2's default.
+
+    Args:
+        model: a model of Keras that has its variables, compiled or not, or a function that makes one. On hosts with
+            several GPUs give the function: a GPU must be chosen before anything is made.
+        optimizer: that of compile() if it is left out.
+        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is that much larger. Give
+            False for an optimizer of a file, whose rate is scaled already, or for a schedule.
+        options: those of DistributedOptimizer.
+    """
+    if not tf.executing_eagerly():
+        raise RuntimeError("parallelize() is for eager execution: in a graph use DistributedOptimizer() and "
+                           "BroadcastGlobalVariablesHook")
+    basics.init()
+    gpus.keep_own(basics.local_rank())
+    is_function = callable(model) and not hasattr(type(model), "trainable_variables")
+    made = of_this_keras(model() if is_function else model, (tf.keras.Model,), "model")
+    require_built(made)
+    trained_by = DistributedOptimizer(_optimizer(made, optimizer), **options)
+    if _compiled(made) is not None:
+        turn_xla_off(made)
+        made.train_function = None  # it may have been made for this rank alone
+    if scale_learning_rate and basics.size() > 1:
+        _scale(trained_by, basics.size())
+    trained_by.make_variables(made.trainable_variables)
+    give_all_ranks([*made.variables, *of_optimizer(trained_by)], root_rank)
+    return Parallel(made, trained_by, basics.rank(), basics.size())
+
+
+def _compiled(model: Any) -> Any:
+    """The optimizer that compile() was given, or None."""
+    return getattr(model, "optimizer", None)
+
+
+def _optimizer(model: Any, given: Any) -> Any:
+    """The one that fit() uses; the given one if the model has none."""
+    compiled = _compiled(model)
+    if compiled is None and given is None:
+        raise ValueError("the model has no optimizer: compile it, or give parallelize() one")
+    # In mixed precision compile() puts the one that it is given into another one.
+    if given is not None and compiled is not None and given not in (compiled, getattr(compiled, "inner_optimizer", None)):
+        raise ValueError("the model was compiled with another optimizer, which fit() would use: give parallelize() none")
+    return compiled if given is None else given
+
+
+def _scale(optimizer: Any, factor: int) -> None:
+    try:
+        optimizer.learning_rate = rate_of(optimizer) * factor
+    except (AttributeError, TypeError, ValueError) as error:  # of Keras, for what is not a number
+        raise ValueError("the learning rate is a schedule: multiply its rates by hvd.size(), and give "
+                         "scale_learning_rate=False") from error
+
+
+def _write(model: Any, name: str, file: BinaryIO) -> None:
+    """Keras writes files, and looks at their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name)
+        (model.save_weights if name.endswith(".weights.h5") else model.save)(path)
+        with open(path, "rb") as written:
+            shutil.copyfileobj(written, file)
