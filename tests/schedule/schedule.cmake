@@ -18,6 +18,7 @@ endif()
 
 takes(100 5 Consumer.embedded)
 takes(84 4 Cluster.WhatPeopleTypeWorks)
+takes(60 5 Python.keras_2 Python.keras_3)
 takes(55 1 Faults.SeveralInterfacesCarryOneJob)
 takes(48 3 Python.ending)
 takes(44 4 Cluster.JobsEnd)
