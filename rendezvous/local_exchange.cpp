@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <thread>
 
 #include "rendezvous/interruption.hpp"
@@ -92,7 +93,11 @@ class LocalListener::Impl {
     for (;;) {
       const int ready = can_accept ? poll(entries, 2, -1) : poll(entries, 1, kBetweenTries);
       if (ready > 0 && entries[0].revents) return;
-      can_accept = ready <= 0 || answer_one();
+      try {
+        can_accept = ready <= 0 || answer_one();
+      } catch (const std::bad_alloc&) {
+        can_accept = false;
+      }
     }
   }
 

@@ -12,6 +12,7 @@
 
 #include "rendezvous/describe.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/memory_reserve.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
 #include "ring/world/bootstrap.hpp"
@@ -24,23 +25,41 @@ std::terminate_handler previous = nullptr;
 std::atomic<ProcessMark> rank_process;  // the one that called init() last
 
 struct Reason {
-  std::string text = "std::terminate was called";
+  std::string text;
   bool is_error = false;  // its text says all that the user needs; no core is written
 };
 
+// If there is no memory even for that, so short a text needs none.
+std::string out_of_memory() {
+  release_memory_reserve();
+  try {
+    return as_error(std::bad_alloc()).message();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+}
+
 Reason reason() {
   const std::exception_ptr current = std::current_exception();
-  if (!current) return {};
+  if (!current) return {"std::terminate was called"};
   try {
     std::rethrow_exception(current);
   } catch (const Error& error) {
     return {error.what(), true};
-  } catch (const std::bad_alloc& error) {
-    return {as_error(error).message(), true};
+  } catch (const std::bad_alloc&) {
+    return {out_of_memory(), true};
   } catch (const std::exception& other) {
     return {text("uncaught exception: ", other.what())};
   } catch (...) {
     return {"uncaught exception of unknown type"};
+  }
+}
+
+void report(const std::string& error) {
+  try {
+    log(Severity::error, error);
+  } catch (const std::bad_alloc&) {
+    std::fputs("anello: error: out of memory\n", stderr);
   }
 }
 
@@ -60,7 +79,7 @@ Reason reason() {
     previous();
     std::abort();
   }
-  log(Severity::error, why.text);
+  report(why.text);
   std::fflush(stdout);
   std::_Exit(1);
 }
@@ -70,6 +89,7 @@ Reason reason() {
 void handle_uncaught_exceptions() {
   rank_process = ProcessMark();
   static const bool installed = [] {
+    keep_memory_reserve();  // a world of one rank has none
     previous = std::get_terminate();
     std::set_terminate(end_process);
     return true;

@@ -4,6 +4,7 @@
 #include <asio/post.hpp>
 
 #include "ring/base/log.hpp"
+#include "ring/base/memory_reserve.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/net/deadline.hpp"
@@ -300,6 +301,7 @@ void ControlPlane::abort(failure::Verdict verdict) {
 
 void ControlPlane::abort_without_memory() noexcept {
   failed_.store(true, std::memory_order_release);
+  release_memory_reserve();
   post(abort_, [this] {
     const std::string why = text("rank ", rank_, " on ", hosts_[std::size_t(rank_)], " cannot go on: out of memory");
     detector_.propose({ErrorCode::aborted, rank_, why}, now());

@@ -2,7 +2,11 @@
 // live in. Everything registered with its context is touched on that thread only.
 #pragma once
 #include <asio/executor_work_guard.hpp>
+#include <asio/post.hpp>
+#include <functional>
+#include <new>
 #include <thread>
+#include <utility>
 
 #include "ring/base/thread.hpp"
 #include "ring/net/context.hpp"
@@ -11,12 +15,19 @@ namespace anello::net {
 
 class EventLoop {
  public:
-  EventLoop() : work_(asio::make_work_guard(context_)), thread_(quiet_thread([this] { context_.run(); })) {}
+  EventLoop() : work_(asio::make_work_guard(context_)), thread_(quiet_thread([this] { run(); })) {}
   ~EventLoop() { stop(); }
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
   asio::io_context& context() { return context_; }
+
+  // Has `call` called, once, on the loop's thread, when memory has run out in a handler, of which the rest is lost;
+  // then the loop goes on. The next time, and without such a call, that ends the process, as every other exception
+  // does.
+  void when_out_of_memory(std::function<void()> call) {
+    asio::post(context_, [this, call = std::move(call)] { out_of_memory_ = call; });
+  }
 
   // Ends the loop after the current handler, and blocks until the thread has ended. Not from the thread itself.
   void stop() {
@@ -25,7 +36,20 @@ class EventLoop {
   }
 
  private:
+  void run() {
+    for (;;) {
+      try {
+        context_.run();
+        return;
+      } catch (const std::bad_alloc&) {
+        if (!out_of_memory_) throw;
+        std::exchange(out_of_memory_, nullptr)();
+      }
+    }
+  }
+
   Context context_;
+  std::function<void()> out_of_memory_;  // used by the thread
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
 };

@@ -12,6 +12,7 @@
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
 #include "ring/base/descriptor.hpp"
+#include "ring/base/memory_reserve.hpp"
 #include "ring/base/os.hpp"
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
@@ -151,6 +152,8 @@ void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Setti
   auto& context = event_loop_->context();
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const failure::Verdict& why) { diagnosis_.failed(why); });
+  keep_memory_reserve();
+  event_loop_->when_out_of_memory([this] { control_->abort_without_memory(); });
   link_router_.emplace(context, *peer_connections_, identity_.rank, link_options(memories_, identity_.rank, settings),
                        [this](std::uint64_t group, const Error& why) { data_link_failed(group, why); });
   const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {

@@ -2,6 +2,7 @@
 // text cannot be read then; the goodbye says that there was one. One that is not caught ends the process, and a
 // terminate handler can read its text; it calls abort_all().
 #include <exception>
+#include <new>
 
 #include "ring/world/world_impl.hpp"
 
@@ -16,7 +17,11 @@ void World::Impl::abort_all(std::string_view reason) {
   const std::lock_guard lock(alive().mutex);
   for (Impl* world : alive().worlds) {
     if (!world->control_) continue;
-    world->abort(reason);
+    try {
+      world->abort(reason);
+    } catch (const std::bad_alloc&) {
+      world->control_->abort_without_memory();
+    }
     world->control_->leave(0);
   }
 }

@@ -1,4 +1,5 @@
 // thrower WHAT: two ranks. Rank 1 throws what its argument says; rank 0 prints why its barrier failed.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -6,11 +7,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
+
+#include "tests/support/faults.hpp"
 
 namespace {
 
@@ -38,6 +46,46 @@ void throw_in_child() {
   std::printf("signal %d\n", WTERMSIG(status));
 }
 
+rlim_t address_space_bytes() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * rlim_t(sysconf(_SC_PAGESIZE));
+}
+
+// The program may have no more than it has, uses all of it, and throws what the next allocation does.
+[[noreturn]] void use_up_memory() {
+  static std::vector<std::unique_ptr<char[]>> all;
+  all.reserve(1 << 20);
+  const rlimit limit{address_space_bytes(), RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+  for (std::size_t bytes = std::size_t(16) << 20;;) {
+    char* const more = new (std::nothrow) char[bytes];
+    if (more)
+      all.emplace_back(more);
+    else if (bytes > 16)
+      bytes /= 2;
+    else
+      throw std::bad_alloc();
+  }
+}
+
+// A thread of the library has no memory: once, or from now on.
+[[noreturn]] void wait_for_failure(const anello::World& world, int failing) {
+  anello::faults::fail_allocations_of_others(failing);
+  while (!world.failure()) usleep(10'000);
+  throw *world.failure();
+}
+
+void end_without_memory(const anello::World& world, std::string_view what) {
+  if (what == "no memory") use_up_memory();
+  if (what == "no memory here") {
+    anello::faults::plan({.memory = 0, .for_ever = true});
+    throw std::bad_alloc();
+  }
+  if (what == "no memory elsewhere, once") wait_for_failure(world, 1);
+  if (what == "no memory elsewhere") wait_for_failure(world, std::numeric_limits<int>::max());
+}
+
 void rank_main(std::string_view what) {
   anello::World world = anello::init();
   std::optional<anello::World> second;  // of one rank
@@ -47,6 +95,7 @@ void rank_main(std::string_view what) {
   if (world.rank() == 1 && what == "thread") std::thread(throw_it, what).join();
   if (world.rank() == 1 && what == "nothing thrown") std::terminate();
   if (world.rank() == 1 && what == "child") throw_in_child();
+  if (world.rank() == 1) end_without_memory(world, what);
   if (world.rank() == 1 && what != "child") throw_it(what);
   world.barrier();
 }

@@ -62,6 +62,39 @@ TEST(Uncaught, TheProgramsOwnHandlerIsCalled) {
   EXPECT_THAT(later.other.out, HasSubstr("rank 1 on "));
 }
 
+// The thread of the exception has none, and the library's own can still send.
+TEST(Uncaught, WithoutMemoryTheOthersReceiveThatThisRankHasNone) {
+  const Ends ends = ends_of("no memory here");
+  EXPECT_EQ(ends.thrower.code, 1);
+  EXPECT_THAT(ends.thrower.err, HasSubstr("error: out of memory"));
+  EXPECT_THAT(ends.other.out, HasSubstr("rank 1 on "));
+  EXPECT_THAT(ends.other.out, HasSubstr("cannot go on: out of memory"));
+}
+
+// Sanitizers need more address space than there is.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(Uncaught, AProgramThatHasUsedAllMemoryStillSaysWhy) {
+  const Ends ends = ends_of("no memory");
+  EXPECT_EQ(ends.thrower.code, 1);
+  EXPECT_THAT(ends.thrower.err, HasSubstr("error: out of memory"));
+  EXPECT_THAT(ends.other.out, HasSubstr("out of memory"));
+}
+#endif
+
+// The world fails, and the program goes on.
+TEST(Uncaught, AThreadOfTheLibraryWithoutMemoryEndsTheWorldOnly) {
+  const Ends ends = ends_of("no memory elsewhere, once");
+  EXPECT_EQ(ends.thrower.code, 1);
+  EXPECT_THAT(ends.thrower.err, HasSubstr("cannot go on: out of memory"));
+  EXPECT_THAT(ends.other.out, HasSubstr("cannot go on: out of memory"));
+}
+
+TEST(Uncaught, AThreadOfTheLibraryThatGetsNoMemoryAtAllEndsTheProcess) {
+  const Ends ends = ends_of("no memory elsewhere");
+  EXPECT_NE(ends.thrower.code, 0);
+  EXPECT_THAT(ends.other.out, HasSubstr("rank 1 on "));
+}
+
 TEST(Uncaught, InAChildThatForkMadeItDoesNotConcernTheRanks) {
   const Ends ends = ends_of("child");
   EXPECT_EQ(ends.thrower.code, 0);

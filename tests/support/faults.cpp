@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -18,6 +19,9 @@ struct State {
   bool happened = false;
 };
 constinit thread_local State state;
+
+constinit std::atomic<int> failing_of_others = 0;
+constinit thread_local bool is_spared = false;
 
 bool fails(std::int64_t& left) {
   if (left < 0) return false;
@@ -37,9 +41,16 @@ bool plan(const Plan& plan) {
   return happened;
 }
 
+void fail_allocations_of_others(int count) {
+  is_spared = true;
+  failing_of_others = count;
+}
+
 }  // namespace anello::faults
 
 void before_allocation() {
+  using namespace anello::faults;
+  if (!is_spared && failing_of_others > 0 && failing_of_others.fetch_sub(1) > 0) throw std::bad_alloc();
   if (anello::faults::fails(anello::faults::state.plan.memory)) throw std::bad_alloc();
 }
 

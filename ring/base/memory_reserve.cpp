@@ -1,0 +1,25 @@
+#include "ring/base/memory_reserve.hpp"
+
+#include <atomic>
+#include <cstdlib>
+
+namespace anello {
+namespace {
+
+// Malloc maps a block of this size by itself, so that it is free for every thread and size once it is given back.
+constexpr std::size_t kBytes = 1 << 20;
+constinit std::atomic<void*> reserve{nullptr};
+
+}  // namespace
+
+void keep_memory_reserve() noexcept {
+  void* const made = std::malloc(kBytes);
+  void* none = nullptr;
+  if (!reserve.compare_exchange_strong(none, made)) std::free(made);
+}
+
+void release_memory_reserve() noexcept {
+  std::free(reserve.exchange(nullptr));
+}
+
+}  // namespace anello
