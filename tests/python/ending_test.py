@@ -352,6 +352,7 @@ except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 20, fl
     (2, "world.broadcast_object(root=1)", "world.broadcast_object(lambda: 1, root=1)", "pickle <function"),
     (2, "world.recv(numpy.ones(3), 1)", "world.send('abc', 0)", "str is not a tensor"),
     (2, "world.send(numpy.ones(1 << 22), 1)", "world.recv(b'abc', 0)", "bytes"),
+    (2, "world.start_timeline('/dev/null')", "world.start_timeline(5)", "path must be the name of a file"),
     (3, "world.average(2)", "world.average('2')", "value must be a number")])
 def test_a_call_that_is_refused_in_python_is_named_to_those_who_wait(ranks, right, wrong, reason):
     out, err = job(f"""

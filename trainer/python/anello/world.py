@@ -12,6 +12,7 @@ from . import arguments
 from ._library import default, header, lib
 from .arguments import file_name, readable
 from .group import Group
+from .refusals import collective
 from .work import Owned
 
 
@@ -106,10 +107,12 @@ class World(Group):
         """Writes this rank's last operations to a file, as JSON."""
         lib.anello_write_flight(self._world.live(self._what), file_name("path", path))
 
+    @collective
     def start_timeline(self, path: str) -> None:
         """All ranks begin to record. All ranks call; blocks."""
         lib.anello_start_timeline(self._world.live(self._what), file_name("path", path))
 
+    @collective
     def stop_timeline(self) -> None:
         """Rank 0 writes the timeline of all ranks for Perfetto. All ranks call; blocks."""
         lib.anello_stop_timeline(self._world.live(self._what))
