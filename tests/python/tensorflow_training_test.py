@@ -17,7 +17,7 @@ def run(request):
 
 @pytest.fixture
 def weights():
-    """The same ones on all ranks."""
+    """Equal on all ranks."""
     made = numpy.random.default_rng(0)
     return [tf.Variable(made.normal(size=shape).astype("f4"), name=f"weight{k}") for k, shape in enumerate(SHAPES)]
 
@@ -246,13 +246,39 @@ def test_elastic_state():
 
 
 def test_elastic_state_of_keras():
-    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2), tf.keras.layers.Dropout(0.5)])
     model.compile(tf.keras.optimizers.SGD(), "mse")
     model.optimizer.iterations.assign(hvd.rank() + 7)
     state = hvd.elastic.TensorFlowKerasState(model, epoch=hvd.rank() + 1)
     state.sync()
     assert int(model.optimizer.iterations) == 7 and state.epoch == 1
     assert len(set(map(bytes, hvd.allgather_object(model.get_weights()[0].tobytes())))) == 1
+    model.optimizer.learning_rate = 0.5 if hvd.rank() == 0 else 0.25
+    state.sync()
+    assert float(tf.convert_to_tensor(model.optimizer.learning_rate)) == 0.5
+
+
+def test_optimizers_are_numbered_by_their_process_set():
+    """Those of a set, or that some ranks use while others have joined, do not count for the others."""
+
+    def train(optimizer):
+        variable = tf.keras.Variable([0.0])
+        optimizer.apply_gradients([(tf.constant([hvd.rank() + 1.0]), variable)])
+        return float(variable.numpy()[0])
+
+    def made(**options):
+        return hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), **options)
+
+    average = -(hvd.size() + 1) / 2
+    first = hvd.add_process_set([0, 1]) if hvd.size() > 2 else hvd.global_process_set
+    assert train(made(process_set=first)) == (-1.5 if hvd.rank() < 2 else -3)
+    assert train(made()) == average
+    if hvd.rank() == 0:
+        assert train(made()) == pytest.approx(-1 / hvd.size())
+    hvd.join()
+    assert train(made()) == average
+    if first is not hvd.global_process_set:
+        hvd.remove_process_set(first)
 
 
 @pytest.mark.parametrize("passes", [1, 2])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import array
+import re
 from typing import Any, List, Optional, Sequence, Tuple
 
 from ..errors import Mismatch
@@ -40,4 +41,5 @@ def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
 
 
 def _last_part(variable: Any) -> str:
-    return str(variable.name).split("/")[-1].split(":")[0]
+    """Without the number that Keras gives to variables that have no name."""
+    return re.sub(r"_\d+$", "", str(variable.name).split("/")[-1].split(":")[0])

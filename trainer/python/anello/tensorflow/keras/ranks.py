@@ -1,20 +1,19 @@
 """What an optimizer has in common with those of the other ranks."""
 from __future__ import annotations
 
-import itertools
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 import tensorflow as tf
 
+from ...horovod import basics
+from ...horovod.numbering import next_number
 from ...horovod.process_sets import ProcessSet
 from ...horovod.reductions import Min
 from ..gradients import Gradient, Gradients, key
 from ..same_model import require_same
 from ..verbs import allreduce
 from .aggregation import Aggregation
-
-_numbers = itertools.count()
 
 
 class Settings(NamedTuple):
@@ -36,8 +35,8 @@ class Settings(NamedTuple):
 class Ranks:
     """Combines the gradients of one optimizer with those of the other ranks.
 
-    Operations are named after the number of the optimizer, in the order of first use: names that Keras makes up would
-    differ on a rank that has made one more model.
+    Operations are named after the number of the optimizer among those of its process set, in the order of first use:
+    names that Keras makes up would differ on a rank that has made one more model.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -71,7 +70,8 @@ class Ranks:
 
     def _named(self, what: str) -> str:
         if self._name is None:
-            self._name = f"{self._prefix}_{next(_numbers)}"
+            since = f"_after_join_{basics.joins()}" if basics.joins() else ""  # numbers begin anew then
+            self._name = f"{self._prefix}_{next_number(self.process_set.agenda)}{since}"
         return f"{self._name}_{what}"
 
     def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
