@@ -21,7 +21,7 @@ def same(made, expected):
 
 
 def gradient(run, call, given):
-    """Of the sum of call(given), which counts rank + 1 times."""
+    """The gradient of the sum of call(given), which counts rank + 1 times."""
 
     def of(tensor):
         with tf.GradientTape() as tape:
@@ -67,6 +67,14 @@ def test_factors(run):
 def test_gradient_of_allreduce(run, op, factor):
     made = gradient(run, lambda tensor: hvd.allreduce(tensor, op=op), tf.ones([2, 2]))
     same(made, numpy.full((2, 2), mean_of_counts() * factor(hvd.size())))
+
+
+@pytest.mark.parametrize("op", [hvd.Min, hvd.Max, hvd.Product])
+def test_other_reductions_have_no_gradient(run, op):
+    with pytest.raises(NotImplementedError, match=f"op=hvd.{op.name} has no gradient"):
+        gradient(run, lambda tensor: hvd.allreduce(tensor, op=op), tf.ones([2]))
+    made = gradient(run, lambda tensor: tensor * tf.stop_gradient(hvd.allreduce(tensor, op=op)), tf.ones([2]))
+    same(made, [hvd.rank() + 1] * 2)
 
 
 def test_gradient_of_an_allreduce_of_which_one_result_is_used(run):

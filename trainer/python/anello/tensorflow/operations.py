@@ -22,7 +22,10 @@ Tensors = Sequence[tf.Tensor]
 
 
 def allreduce(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
-    """The reduction of each tensor over the ranks. The gradient is the same reduction of the gradients."""
+    """The reduction of each tensor over the ranks. The gradient of a sum or average is that of the gradients.
+
+    NotImplementedError if that of another reduction is asked for.
+    """
     return allreduces([tensors], how, [name])[0]
 
 
@@ -34,13 +37,20 @@ def allreduces(lists: Sequence[Tensors], how: Reduction, names: Sequence[Optiona
                                                     how.ignore_name_scope)))
                 for tensors, name in zip(lists, names)]
     waits = [eager.allreduce(tensors, how, name, waits=len(lists) == 1) for tensors, name in zip(lists, names)]
-    return [_recorded(wait(), tensors, lambda *gradients: allreduce(gradients, how))
+    return [_recorded(wait(), tensors, lambda *gradients: _reduced(gradients, how))
             for wait, tensors in zip(waits, lists)]
 
 
 @tf.RegisterGradient("AnelloAllreduce")
 def _allreduce_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
-    return [*allreduce(_complete(op.outputs, gradients), _reduction(op)), None]
+    return [*_reduced(_complete(op.outputs, gradients), _reduction(op)), None]
+
+
+def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
+    if how.op not in (Average, Sum):
+        raise NotImplementedError(f"allreduce with op=hvd.{how.op.name} has no gradient: use hvd.Average or hvd.Sum, or "
+                                  "tf.stop_gradient() of its result")
+    return allreduce(gradients, how)
 
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:

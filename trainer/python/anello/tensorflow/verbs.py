@@ -1,8 +1,8 @@
 """The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
 
-They wait for their result outside of graphs; in a graph they are nodes. Gradients flow through them. Devices are
-accepted and not needed. Names match operations of different ranks; unnamed ones are counted, and in a graph named after
-their tensor.
+They wait for their result outside of graphs; in a graph they are nodes. Gradients flow through them, except for
+minima, maxima and products. Devices are accepted and not needed. Names match operations of different ranks; unnamed ones
+are counted, and in a graph named after their tensor.
 """
 from __future__ import annotations
 
