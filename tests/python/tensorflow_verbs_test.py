@@ -126,6 +126,20 @@ def test_reducescatter(run):
     same(made, numpy.repeat(numpy.arange(size) + 1, 2) * size / 2)
 
 
+def test_lists_may_be_iterators(run):
+    given = [tf.ones([2]), tf.constant([hvd.rank()])]
+    first, second = run(lambda *tensors: hvd.grouped_allreduce(iter(tensors), op=hvd.Sum), *given)
+    same(first, [hvd.size()] * 2)
+    same(second, [sum(range(hvd.size()))])
+
+
+def test_averages_of_integers_of_indexed_slices_are_truncated(run):
+    made = run(lambda: hvd.allreduce(tf.IndexedSlices(tf.constant([2 * hvd.size() + 1]), tf.constant([0]),
+                                                      tf.constant([3]))).values)
+    assert made.dtype == tf.int32
+    same(made, [2] * hvd.size())
+
+
 def test_indexed_slices(run):
     """Row r of the result is what rank r has given."""
     size, rank = hvd.size(), hvd.rank()

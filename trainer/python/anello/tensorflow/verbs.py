@@ -56,11 +56,12 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
     """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
     how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
                     ignore_name_scope=ignore_name_scope)
-    sparse = [each for each in tensors if isinstance(each, tf.IndexedSlices)]
-    dense = _tensors(each for each in tensors if not isinstance(each, tf.IndexedSlices))
+    every = list(tensors)
+    sparse = [each for each in every if isinstance(each, tf.IndexedSlices)]
+    dense = _tensors(each for each in every if not isinstance(each, tf.IndexedSlices))
     made_sparse = iter(sparse_allreduce(sparse, how, name and f"{name}_sparse") if sparse else ())
     made_dense = iter(allreduces([dense], how, [name], compression)[0] if dense else ())
-    return [next(made_sparse if isinstance(each, tf.IndexedSlices) else made_dense) for each in tensors]
+    return [next(made_sparse if isinstance(each, tf.IndexedSlices) else made_dense) for each in every]
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
@@ -73,7 +74,7 @@ def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: O
     made = []
     for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
         if how.op == Average:
-            values = values / tf.cast(how.process_set.size(), values.dtype)
+            values = tf.cast(values / tf.cast(how.process_set.size(), values.dtype), values.dtype)
         made.append(tf.IndexedSlices(values, indices, each.dense_shape))
     return made
 
