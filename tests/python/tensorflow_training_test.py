@@ -138,6 +138,22 @@ def test_local_sources(run, weights, scales):
     near(others, expected[:1] + expected[2:])
 
 
+def test_an_infinite_gradient_of_a_local_source_reaches_all_ranks(run):
+    """Where losses are scaled, all ranks then leave the step out."""
+    local, others = tf.Variable([1.0]), [tf.Variable([1.0]), tf.Variable([[2.0]])]
+
+    def gradients(factor):
+        with tf.GradientTape() as tape:
+            value = local * factor + others[0] * others[1]
+        tape = hvd.DistributedGradientTape(tape)
+        tape.register_local_source(local)
+        return tape.gradient(value, [local, *others])
+
+    assert all(numpy.isfinite(each).all() for each in run(gradients, tf.constant(1.0)))
+    made = run(gradients, tf.constant(numpy.inf if hvd.rank() == 1 else 1.0))
+    assert not all(numpy.isfinite(each).all() for each in made[1:])
+
+
 def test_local_layers(run):
     layers = [tf.keras.layers.Dense(3, kernel_initializer="ones") for _ in range(2)]
     given = tf.fill([1, 3], float(hvd.rank() + 1))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, Dict, List, Optional, Sequence, Set, Union
 
 import tensorflow as tf
@@ -73,7 +74,9 @@ class Gradients:
         local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
-        lists = self._lists([k for k in there if k not in sparse], made, variables)
+        dense = [k for k in there if k not in sparse]
+        _spread_infinity([made[k] for k in local if made[k] is not None], made, dense)
+        lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
         # At the top, nodes of a second call get other names, which end like those of the first.
@@ -124,6 +127,19 @@ def _checked(groups: Groups) -> Groups:
 def _unscaled(how: Reduction) -> Reduction:
     """Gathered values are not added up here: what is divided before is multiplied afterwards."""
     return how._replace(prescale=1.0, postscale=1.0)
+
+
+def _spread_infinity(local: Sequence[Any], gradients: List[Any], dense: Sequence[int]) -> None:
+    """Makes a gradient that travels NaN if a local one is not finite.
+
+    Where losses are scaled, all ranks leave such a step out together; otherwise their models would differ from then on.
+    """
+    if not local or not dense:
+        return
+    parts = [each.values if isinstance(each, tf.IndexedSlices) else each for each in local]
+    finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in parts])
+    first = gradients[dense[0]]
+    gradients[dense[0]] = tf.where(finite, first, tf.constant(math.nan, first.dtype))
 
 
 def _divided(gradient: Gradient, ranks: int) -> Gradient:
