@@ -316,3 +316,15 @@ def test_an_optimizer_of_a_graph(passes):
     each = (hvd.size() + 1) / 4
     numpy.testing.assert_allclose(seen, [3 - each * (k // passes) for k in range(5)], 1e-6)
     assert counted == 4
+
+
+def test_two_optimizers_of_a_graph_add_up_their_own_passes():
+    with tf.Graph().as_default():
+        weights = [tf.compat.v1.get_variable(name, initializer=tf.constant([0.0])) for name in ("first", "second")]
+        train = [hvd.DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(1.0), backward_passes_per_step=2)
+                 .minimize(each * factor, var_list=[each]) for each, factor in zip(weights, (1.0, 100.0))]
+        with tf.compat.v1.Session() as session:
+            session.run([tf.compat.v1.global_variables_initializer(), tf.compat.v1.local_variables_initializer()])
+            for _ in range(2):
+                session.run(train)
+            numpy.testing.assert_array_equal(session.run(weights), [[-2], [-200]])

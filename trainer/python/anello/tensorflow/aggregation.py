@@ -31,7 +31,7 @@ class Aggregation:
         """The gradients of all ranks and passes in the last pass of a step; in others what apply() does not use."""
         there = [k for k, each in enumerate(gradients) if each is not None]
         made = list(gradients)
-        with tf.compat.v1.variable_scope(f"aggregation_of_{self._name}", reuse=tf.compat.v1.AUTO_REUSE):
+        with tf.compat.v1.variable_scope(None, f"aggregation_of_{self._name}"):
             self.counter = _local("counter", tf.zeros((), tf.int32))
             before = self.counter.read_value()
             sums = [_add(f"sum_{k}", _dense(gradients[k]), before) for k in there]
