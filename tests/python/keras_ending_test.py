@@ -1,9 +1,19 @@
-"""A rank that dies in Model.fit()."""
+"""Programs that begin with Model.compile() and Model.fit(), and a rank that dies in it."""
 import os
 import re
 import subprocess
 import sys
 
+FIRST_COMPILE = """
+import tensorflow as tf
+import anello.tensorflow as hvd
+class Gpu: device_type = "GPU"
+tf.config.list_physical_devices = lambda *_: [Gpu()]
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.InputLayer((3,)), tf.keras.layers.Dense(1)])
+model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam()), loss="mse")
+print(model.jit_compile)
+"""
 SCRIPT = """
 import os, signal, time
 import numpy
@@ -30,3 +40,9 @@ def test_the_error_of_fit_names_the_rank():
                             "-c", SCRIPT], capture_output=True, text=True, timeout=300)
     said = re.search(r"^([\d.]+) s: (.*)", ended.stdout, re.DOTALL)
     assert said and float(said[1]) < 10 and "rank 1" in said[2], ended.stdout + ended.stderr
+
+
+def test_the_first_compile_does_not_choose_xla_for_a_gpu():
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_COMPILE], capture_output=True, text=True,
+                           timeout=300)
+    assert ended.stdout == "False\n", ended.stdout + ended.stderr

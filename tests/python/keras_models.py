@@ -42,6 +42,22 @@ def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **opti
     return trained.get_weights()
 
 
+def operations_of(optimizer, layers):
+    """The allreduces of a step that trains layers, as nodes of TensorFlow."""
+    trained = [each for layer in layers for each in layer.trainable_variables]
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.add_n([tf.reduce_sum(tf.convert_to_tensor(each)) for each in trained])
+        if IS_KERAS_3:
+            optimizer.apply(tape.gradient(loss, trained), trained)
+        else:
+            optimizer.minimize(loss, trained, tape=tape)
+
+    return [each for each in step.get_concrete_function().graph.get_operations() if each.type == "AnelloAllreduce"]
+
+
 def everyone():
     return list(range(hvd.size()))
 

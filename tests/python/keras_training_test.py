@@ -5,8 +5,8 @@ import tensorflow as tf
 
 import anello.tensorflow.keras as hvd
 from anello import Mismatch
-from keras_models import (BATCH, IS_KERAS_3, are_close, are_equal_on_all_ranks, batches, everyone, fit, mine, model, sgd,
-                          variables)
+from keras_models import (BATCH, IS_KERAS_3, are_close, are_equal_on_all_ranks, batches, everyone, fit, mine, model,
+                          operations_of, sgd, variables)
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 only_keras_3 = pytest.mark.skipif(not IS_KERAS_3, reason="an interface of Keras 3")
@@ -199,11 +199,14 @@ def test_xla_is_turned_off_or_refused(monkeypatch):
     with pytest.raises(NotImplementedError, match="jit_compile=False"):
         fit(hvd.DistributedOptimizer(sgd()), mine(), jit_compile=True)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda *_: [Gpu()])
-    plain, trained = model(), model()
+    plain = model()
     plain.compile(optimizer=sgd(), loss="mse")
-    with pytest.warns(UserWarning, match="XLA cannot compile a step that waits for other ranks"):
-        trained.compile(optimizer=hvd.DistributedOptimizer(sgd()), loss="mse")
-    assert plain.jit_compile and not trained.jit_compile
+    assert plain.jit_compile
+    for wrap in (hvd.DistributedOptimizer, wrapped_by_keras, wrapped_by_program):
+        trained = model()
+        with pytest.warns(UserWarning, match="XLA cannot compile a step that waits for other ranks"):
+            trained.compile(optimizer=wrap(sgd()), loss="mse")
+        assert not trained.jit_compile
 
 
 def test_a_rank_outside_of_the_process_set_trains_alone():

@@ -16,10 +16,6 @@ XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compil
 class Distributed(ForAllRanks):
     """The class that DistributedOptimizer puts before that of the optimizer."""
 
-    def begin(self) -> None:
-        super().begin()
-        _adapt_keras()
-
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
         """As the optimizer's, with the gradients of all ranks; with several passes for a step, only in the last.
 
@@ -54,9 +50,11 @@ class Distributed(ForAllRanks):
         return tf.constant(False)
 
 
-@functools.lru_cache(maxsize=None)
-def _adapt_keras() -> None:
-    """Two methods of Keras ask what their optimizer needs, where it is a distributed one."""
+def adapt_keras() -> None:
+    """Two methods of Keras ask what their optimizer needs, where it is a distributed one.
+
+    On import: model.compile(hvd.DistributedOptimizer(...)) takes the method before it makes the optimizer.
+    """
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
     # Where Keras finds it in another class, it takes it for one of the program, and does not call it for a file.
@@ -75,6 +73,10 @@ def _agreeing(check_finite: Any) -> Any:
     return check
 
 
+def _is_of_all_ranks(optimizer: Any) -> bool:
+    return isinstance(optimizer, Distributed) or isinstance(getattr(optimizer, "inner_optimizer", None), Distributed)
+
+
 def _without_xla(compile_model: Any) -> Any:
     """XLA, which Keras takes where there is a GPU, cannot compile operations that wait for other ranks."""
     signature = inspect.signature(compile_model)
@@ -84,7 +86,7 @@ def _without_xla(compile_model: Any) -> Any:
         given = signature.bind(*arguments, **options)
         given.apply_defaults()
         its = given.arguments
-        if isinstance(its["optimizer"], Distributed) and its["jit_compile"] == "auto" and not its["run_eagerly"]:
+        if _is_of_all_ranks(its["optimizer"]) and its["jit_compile"] == "auto" and not its["run_eagerly"]:
             its["jit_compile"] = False
             if any(each.device_type != "CPU" for each in tf.config.list_physical_devices()):
                 warn(XLA_IS_OFF)

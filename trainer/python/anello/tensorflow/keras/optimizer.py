@@ -14,7 +14,11 @@ from ..tape import layers_of
 from . import keras2, keras3
 from .ranks import Settings
 
-_distributed: Any = keras3.Distributed if hasattr(tf.keras.optimizers.Optimizer, "apply") else keras2.Distributed
+if hasattr(tf.keras.optimizers.Optimizer, "apply"):
+    _distributed: Any = keras3.Distributed
+    keras3.adapt_keras()
+else:
+    _distributed = keras2.Distributed
 
 
 def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_dense: str = "", device_sparse: str = "",
