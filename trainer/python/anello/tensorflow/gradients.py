@@ -63,8 +63,8 @@ class Gradients:
         """The gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            gradients: None where there is none, on all ranks alike.
-            variables: those that they belong to; not needed without local variables and lists of groups.
+            gradients: None where there is none, on all ranks alike: an error that compares shapes calls it (0,).
+            variables: those that they belong to.
             name: operations are named by it and their number, not by where in a graph they are.
         """
         process_set = self._how.process_set
@@ -72,6 +72,9 @@ class Gradients:
             return list(gradients)
         made = list(map(self._dense, gradients))
         local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
+        absent = [k for k, each in enumerate(made) if each is None and not local]
+        for k in absent:  # without it, gradients of different variables could be added up where their shapes are equal
+            made[k] = tf.zeros([0], of_tensorflow(variables[k]).dtype.base_dtype)
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
         dense = [k for k in there if k not in sparse]
@@ -88,6 +91,8 @@ class Gradients:
                     made[k] = gradient
             for k in sparse:
                 made[k] = sparse_allreduce([made[k]], _unscaled(how), next(names))[0]
+        for k in absent:
+            made[k] = None
         for k in local if self._scales_local else ():
             made[k] = _divided(made[k], process_set.size())
         return made
