@@ -40,6 +40,8 @@ class Gradients:
                 HOROVOD_FUSION_THRESHOLD bytes.
             scale_local_gradients: those of local variables are divided by the number of ranks.
         """
+        if not gradient_predivide_factor > 0:
+            raise ValueError(f"gradient_predivide_factor must be above 0, but is {gradient_predivide_factor}")
         if gradient_predivide_factor != 1 and op != Average:
             raise ValueError("gradient_predivide_factor is for op=hvd.Average")
         self._how = Reduction(reduction(op), require_set(process_set), 1 / gradient_predivide_factor,

@@ -27,7 +27,9 @@ def view(tensor: tf.Tensor) -> View:
     """
     dtype = _TYPES.get(tensor.dtype)
     if dtype is None:
-        raise TypeError(f"tensors of {tensor.dtype.name} cannot be sent: cast them, or send parts of them")
+        remedy = ("use hvd.broadcast_object() or hvd.allgather_object()" if tensor.dtype == tf.string
+                  else "cast them, or send parts of them")
+        raise TypeError(f"tensors of {tensor.dtype.name} cannot be sent: {remedy}")
     elements = numpy.asarray(tensor._numpy())  # not a copy, except for a tensor without dimensions
     return View(elements.ctypes.data, elements.shape, dtype, "tensors of TensorFlow cannot be changed",
                 (tensor, elements))

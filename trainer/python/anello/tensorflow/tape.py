@@ -42,6 +42,7 @@ class _Distributed(tf.GradientTape):
                 [pair for pair in pairs if not self._of_all_ranks.is_local(pair[0])])
 
 
+@tf.autograph.experimental.do_not_convert
 def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
                             compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = Average,
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
@@ -51,6 +52,10 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
 
     Args: see Gradients. Devices are accepted and not needed; num_groups is an older name of groups.
     """
+    if not isinstance(gradtape, tf.GradientTape):
+        raise TypeError(f"gradtape must be a tf.GradientTape, not {type(gradtape).__name__}")
+    if isinstance(gradtape, _Distributed):
+        raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
     made.__dict__ = gradtape.__dict__  # they are one tape, which either of them may start and stop
@@ -59,6 +64,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
     return made
 
 
+@tf.autograph.experimental.do_not_convert
 def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
                                    compression: Any = Compression.none, sparse_as_dense: bool = False,
                                    op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,

@@ -1,7 +1,7 @@
 """Variables of one rank on every rank. They may be TensorFlow's or those of Keras 3."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterable, List, Optional, Sequence
 
 import tensorflow as tf
 
@@ -49,10 +49,19 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
         variables: the same ones in the same order on all ranks.
         inplace: accepted and not needed.
     """
-    every = list(variables)
+    every = _checked(variables)
     lists = [[every[k] for k in each] for each in plan([of_tensorflow(each) for each in every], bucket_bytes())]
     updated = [broadcast_(each, root_rank, process_set=process_set) for each in lists]
     return None if tf.executing_eagerly() else tf.group(*[tensor for each in updated for tensor in each])
+
+
+def _checked(variables: Any) -> List[Any]:
+    every = list(variables) if isinstance(variables, Iterable) else [variables]
+    for each in every:
+        if not isinstance(of_tensorflow(each), tf.Variable):
+            raise TypeError(f"variables must be a list of variables, as model.variables is; a {type(each).__name__} is "
+                            "none: hvd.broadcast() takes tensors, hvd.broadcast_object() other objects")
+    return every
 
 
 def broadcast_global_variables(root_rank: int) -> tf.Operation:

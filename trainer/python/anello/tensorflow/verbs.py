@@ -69,8 +69,8 @@ def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: O
     if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
         raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
                                   "sparse_as_dense=True or tf.convert_to_tensor(it)")
-    gathered = operations.allgather([part for each in slices for part in (each.values, each.indices)], how.process_set,
-                                    name, how.ignore_name_scope)
+    gathered = operations.allgather(_tensors(part for each in slices for part in (each.values, each.indices)),
+                                    how.process_set, name, how.ignore_name_scope)
     made = []
     for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
         if how.op == Average:
@@ -194,4 +194,11 @@ for _op in ("AnelloRank", "AnelloLocalRank", "AnelloSize", "AnelloLocalSize", "A
 
 
 def _tensors(given: Any) -> List[tf.Tensor]:
-    return [tf.convert_to_tensor(each) for each in given]
+    return [_tensor(each) for each in given]
+
+
+def _tensor(given: Any) -> tf.Tensor:
+    if isinstance(given, (tf.SparseTensor, tf.RaggedTensor)):
+        dense = "tf.sparse.to_dense(it)" if isinstance(given, tf.SparseTensor) else "its to_tensor()"
+        raise TypeError(f"a {type(given).__name__} cannot be sent: give {dense}, or hvd.allgather() each of its parts")
+    return tf.convert_to_tensor(given)
