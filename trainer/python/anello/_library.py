@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict
 
 from . import _header
-from .errors import error, first_told
+from .errors import error, first_report
 
 _FOLDER = pathlib.Path(__file__).parent
 
@@ -57,7 +57,7 @@ def check(status: int, *_: Any) -> int:
     rank = lib.anello_last_error_rank()
     message = lib.anello_last_error().decode("utf-8", "replace")
     raised = error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
-    first_told(raised)  # by the library
+    first_report(raised)  # the library has made it
     raise raised
 
 

@@ -14,7 +14,7 @@ from . import arguments, dlpack
 from ._library import C, default, header, lib
 from .arguments import counts_array, counts_of_ranks, factor, op_code, text, wire_code
 from .group import Group
-from .refusals import Method, tell
+from .refusals import Method, report
 from .scalars import for_reduction
 from .tensors import View, array_over, empty_like, is_torch, kind_of, made_result, require_results, results, view
 from .work import Owned, Pending
@@ -224,7 +224,7 @@ class Agenda:
         Does nothing if that was done for this error.
         """
         number = getattr(C, f"NAMED_{verb.upper()}")
-        tell(error, lambda reason: lib.anello_named_refuse(self._owned.handle, number, text("name", name), reason))
+        report(error, lambda reason: lib.anello_named_refuse(self._owned.handle, number, text("name", name), reason))
 
     def _submit(self, function: Any, name: Optional[str], *arguments: Any, options: Any, keep: Any,
                 result: Callable[[Operation], Any]) -> Operation:

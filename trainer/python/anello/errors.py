@@ -56,10 +56,10 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
     return _KINDS.get(code, Error)(message, code, rank)
 
 
-def first_told(error: Exception) -> bool:
+def first_report(error: Exception) -> bool:
     """Notes that the other ranks have the reason of an error. False if that was noted before."""
-    noted = vars(error).get("_is_told", False)
-    vars(error)["_is_told"] = True
+    noted = vars(error).get("_is_reported", False)
+    vars(error)["_is_reported"] = True
     return not noted
 
 

@@ -11,7 +11,7 @@ from . import arguments, work
 from ._library import lib
 from .arguments import counts_list, counts_of_ranks, factor, integer, op_code, text
 from .errors import Mismatch
-from .refusals import collective, telling, telling_receiver, telling_sender
+from .refusals import collective, receiving_from, reporting, sending_to
 from .tensors import (NOTHING, View, empty_like, in_place_array, made_result, reduced_view, require_results, results,
                       view)
 from .work import Owned, Work
@@ -171,7 +171,7 @@ class Group:
 
     def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
         """The tensors of all ranks, whose first dimensions they exchange; before it fails what this rank alone sees."""
-        with telling(self._refuse):
+        with reporting(self._refuse):
             given, _ = view(tensor), text("name", name)
             require_results(tensor)
         per_row = math.prod(given.shape[1:])
@@ -181,7 +181,7 @@ class Group:
         if odd is not None:
             raise Mismatch(f"allgather: a row has {others[0]} elements on rank 0, but {others[odd]} on rank {odd}: "
                            "only the first dimensions may differ", "mismatch")
-        with telling(self._refuse):
+        with reporting(self._refuse):
             made = empty_like(tensor, (sum(rows),) + tuple(given.shape[1:]))
         self.allgather(tensor, made, counts=[each * per_row for each in rows], name=name)
         return made_result(tensor, made)()
@@ -271,7 +271,7 @@ class Group:
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts send(); see there."""
         to = self._rank("to", to)
-        with telling_receiver(self, to):
+        with sending_to(self, to):
             given, options = view(tensor), arguments.options(name, consistency_token=consistency_token)
             return work.start(lib.anello_send, self._handle, given.input(), to, ctypes.byref(options), result=_nothing,
                               keep=(given, options))
@@ -288,7 +288,7 @@ class Group:
     def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts recv(); see there."""
         source = self._rank("source", source)
-        with telling_sender(self, source), self._receiving:
+        with receiving_from(self, source), self._receiving:
             made, options = view(tensor), arguments.options(name, consistency_token=consistency_token)
             return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options),
                               result=lambda: tensor, keep=(made, options))

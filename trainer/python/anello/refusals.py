@@ -10,50 +10,50 @@ from typing import Any, Callable, ContextManager, Iterator, TypeVar, cast
 
 from ._library import lib
 from .arguments import readable
-from .errors import first_told
+from .errors import first_report
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def tell(error: Exception, refuse: Callable[[bytes], Any]) -> None:
+def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
     """Gives the reason to the other ranks by `refuse`, once: an inner call, or the library, may have done it.
 
-    A world that has ended, or a call that names no ranks, has nobody to tell.
+    No rank waits in a world that has ended, or for a call that names no ranks.
     """
-    if first_told(error):
+    if first_report(error):
         with contextlib.suppress(Exception):
             refuse(readable(f"{type(error).__name__}: {error}"))
 
 
 @contextlib.contextmanager
-def telling(refuse: Callable[[bytes], Any]) -> Iterator[None]:
-    """What fails in this block before the call is made is told by `refuse`."""
+def reporting(refuse: Callable[[bytes], Any]) -> Iterator[None]:
+    """A block that prepares and makes a call: what fails in it is reported by `refuse`."""
     try:
         yield
     except Exception as error:
-        tell(error, refuse)
+        report(error, refuse)
         raise
 
 
-def telling_receiver(group: Any, to: int) -> ContextManager[None]:
+def sending_to(group: Any, to: int) -> ContextManager[None]:
     """A block that sends to a rank of a group: if it fails before that, that rank gets the reason."""
-    return telling(lambda reason: lib.anello_refuse_send(group._handle, to, reason))
+    return reporting(lambda reason: lib.anello_refuse_send(group._handle, to, reason))
 
 
-def telling_sender(group: Any, source: int) -> ContextManager[None]:
+def receiving_from(group: Any, source: int) -> ContextManager[None]:
     """A block that receives from a rank of a group: if it fails before that, that rank gets the reason."""
-    return telling(lambda reason: lib.anello_refuse_recv(group._handle, source, reason))
+    return reporting(lambda reason: lib.anello_refuse_recv(group._handle, source, reason))
 
 
 def collective(method: Method) -> Method:
-    """A method that begins a collective of a group, whose other ranks self._refuse() tells."""
+    """A method that begins a collective of a group, to whose other ranks self._refuse() gives a reason."""
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         try:
             return method(self, *arguments, **options)
         except Exception as error:
-            tell(error, self._refuse)
+            report(error, self._refuse)
             raise
 
     return cast(Method, call)

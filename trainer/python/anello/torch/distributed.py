@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from ..group import Group
 from ..horovod.ending import PATIENCE_S, end_with_script
-from ..refusals import collective, telling_receiver, telling_sender
+from ..refusals import collective, receiving_from, sending_to
 from ..tensors import view
 from ..work import Work
 from ..world import World, init, init_through
@@ -242,14 +242,14 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
         """The receiver gets what a rank sends in the order in which it sends; a receive with another tag fails."""
-        with telling_receiver(self._group, to):
+        with sending_to(self._group, to):
             given = Buffers().usable(_only(tensors), written=False)
             work = self._group.send_async(given, to, **_tagged(tag))
         return self._start("send", [work], tensors, lambda: None, order=("send", to))
 
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = Buffers()
-        with telling_sender(self._group, source):
+        with receiving_from(self._group, source):
             work = self._group.recv_async(buffers.usable(_only(tensors)), source, **_tagged(tag))
         order = ("recv", source)
         callbacks = self._callbacks_of(order)
