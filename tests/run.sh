@@ -25,9 +25,10 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--sanitizers | --interop]
+usage: bash tests/run.sh [--sanitizers | --interop | --frameworks]
   --sanitizers  also under the address+undefined and the thread sanitizer
   --interop     only the tests that need other systems (MPI, Slurm, ssh, Grid Engine)
+  --frameworks  only the tests that need TensorFlow, Keras or JAX, which it installs into build/frameworks
 TEXT
 }
 
@@ -116,6 +117,7 @@ case $#:${1-} in
     ((EUID == 0)) || fail "tests: --interop needs root, for namespaces"
     label=(-L cluster)
     ;;
+  1:--frameworks) label=(-L frameworks) ;;
   1:--help | 1:-h) usage && exit ;;
   *) usage >&2 && exit 2 ;;
 esac
@@ -125,8 +127,11 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
-bash tests/python/frameworks.sh "$root/build/frameworks" ||
-  allowed_skips+=("Python.frameworks|TensorFlow and JAX could not be installed, as said above")
+if ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
+  why="TensorFlow and JAX could not be installed, as said above"
+  [[ ${1-} != --frameworks ]] || { say "tests: SKIPPED: $why" && exit; }
+  allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")
+fi
 for suite in "${suites[@]}"; do run_suite "$suite"; done
 
 status=0
