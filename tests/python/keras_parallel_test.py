@@ -18,7 +18,7 @@ def compiled(seed=0, optimizer=None, **options):
 
 
 def train(job, callbacks=()):
-    """What fit() reports."""
+    """Returns the metrics of each epoch."""
     return job.model.fit(*batches(mine()), batch_size=BATCH, shuffle=False, verbose=0, callbacks=callbacks).history
 
 
@@ -91,6 +91,18 @@ def test_a_schedule_is_not_scaled():
     with pytest.raises(ValueError, match="the learning rate is a schedule.*scale_learning_rate=False"):
         hvd.parallelize(model(), falling())
     train(hvd.parallelize(compiled(optimizer=falling()), scale_learning_rate=False))
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="with Keras 2 the program scales the loss")
+def test_a_model_in_mixed_precision_keeps_the_optimizer_that_scales_its_loss():
+    made = model(dtype="mixed_float16")
+    made.dtype_policy = tf.keras.mixed_precision.Policy("mixed_float16")
+    made.compile(optimizer=sgd(0.25), loss="mse")
+    job = hvd.parallelize(made)
+    assert isinstance(job.optimizer, tf.keras.mixed_precision.LossScaleOptimizer)
+    assert float(tf.convert_to_tensor(job.optimizer.learning_rate)) == 0.25 * hvd.size()
+    train(job)
+    assert are_equal_on_all_ranks(made.get_weights())
 
 
 def test_options_are_those_of_the_optimizer(alone):

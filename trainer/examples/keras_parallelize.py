@@ -11,7 +11,7 @@ import anello.tensorflow as hvd
 
 
 class Residual(tf.keras.Model):
-    """What is left of the equation at some points; training makes it zero."""
+    """The residual of the equation at some points, which training makes zero."""
 
     def __init__(self):
         super().__init__()

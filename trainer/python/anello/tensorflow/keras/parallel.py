@@ -110,7 +110,7 @@ def _optimizer(model: Any, given: Any) -> Any:
 def _scale(optimizer: Any, factor: int) -> None:
     try:
         optimizer.learning_rate = rate_of(optimizer) * factor
-    except (AttributeError, TypeError, ValueError) as error:  # of Keras, for what is not a number
+    except (AttributeError, TypeError, ValueError) as error:  # Keras raises one of them for a schedule or a function
         raise ValueError("the learning rate is a schedule: multiply its rates by hvd.size(), and give "
                          "scale_learning_rate=False") from error
 
