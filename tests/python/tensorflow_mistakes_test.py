@@ -1,4 +1,4 @@
-"""What scripts do wrong with anello.tensorflow: an error names it, on all ranks, and the world goes on."""
+"""Mistakes of scripts with anello.tensorflow: an error names them, on all ranks, and the world goes on."""
 import numpy
 import pytest
 import tensorflow as tf

@@ -76,7 +76,7 @@ class Gradients:
         local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
         absent = [k for k, each in enumerate(made) if each is None and not local]
         for k in absent:  # without it, gradients of different variables could be added up where their shapes are equal
-            made[k] = tf.zeros([0], of_tensorflow(variables[k]).dtype.base_dtype)
+            made[k] = tf.zeros([0], tf.as_dtype(variables[k].dtype).base_dtype)
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
         dense = [k for k in there if k not in sparse]

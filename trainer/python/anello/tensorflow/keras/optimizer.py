@@ -13,6 +13,7 @@ from ..gradients import Gradients, Groups, groups_of
 from ..tape import layers_of
 from . import keras2, keras3
 from .ranks import Settings
+from .same_start import compare_in_fit
 
 if hasattr(tf.keras.optimizers.Optimizer, "apply"):
     _distributed: Any = keras3.Distributed
@@ -31,7 +32,8 @@ def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_d
     Its class becomes one of the same name below its own, so that it keeps its state, and a model that is saved with it
     can be loaded without Anello. Model.fit() needs nothing else. In a custom loop with Keras 3 apply_gradients() combines
     gradients, with Keras 2 minimize() does; with a DistributedGradientTape leave the optimizer as it is. A step raises
-    Mismatch on all ranks if they train different variables.
+    Mismatch on all ranks if they train different variables. Rank 0 warns, once after the first steps of Model.fit(), if
+    their values differ.
 
     Args:
         name: the beginning of the names of operations, the same on all ranks.
@@ -56,6 +58,7 @@ def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_d
     settings = Settings(gradients, backward_passes_per_step, average_aggregated_gradients, name)
     object.__setattr__(optimizer, "__class__", _subclass(optimizer, settings))
     optimizer.begin()
+    compare_in_fit()
     return optimizer
 
 

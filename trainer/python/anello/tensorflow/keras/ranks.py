@@ -48,6 +48,8 @@ class Ranks:
         self._prefix = settings.name or "optimizer"
         self._name: Optional[str] = None
         self._agreed: Set[Any] = set()
+        self._trained: List[Any] = []
+        self._is_compared = False
         self._agenda: Any = None
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
@@ -65,6 +67,12 @@ class Ranks:
                           ignore_name_scope=True)
         return tf.cast(least, tf.bool)
 
+    def not_compared(self) -> List[Any]:
+        """The variables of the last step, for the first call that finds some; none for later ones."""
+        trained = [] if self._is_compared else self._trained
+        self._is_compared = self._is_compared or bool(trained)
+        return trained
+
     def _has_others(self) -> bool:
         return self.process_set.included() and self.process_set.size() > 1
 
@@ -81,6 +89,7 @@ class Ranks:
             self._agreed.clear()
         trained = [variable for gradient, variable in zip(gradients, variables)
                    if gradient is not None and not self.gradients.is_local(variable)]
+        self._trained = trained
         keys = tuple(map(key, trained))
         if keys not in self._agreed:
             # A rank that does not compare meets the others in its first operation, which has this name.

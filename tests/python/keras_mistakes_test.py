@@ -1,0 +1,38 @@
+"""Mistakes of scripts with anello.tensorflow.keras: a warning or an error names them."""
+import warnings
+
+import pytest
+
+import anello.tensorflow.keras as hvd
+from keras_models import are_equal_on_all_ranks, batches, everyone, fit, mine, model, sgd
+
+pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
+
+
+def warned(**options):
+    """The warnings of a training of models that begin differently."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(hvd.DistributedOptimizer(sgd()), mine(), trained=model(seed=hvd.rank()), **options)
+    return [str(each.message) for each in caught if "the ranks train different variables" in str(each.message)]
+
+
+@pytest.mark.parametrize("options", [{}, {"run_eagerly": True}, {"passes": 6}],
+                         ids=["function", "eagerly", "one step"])
+def test_rank_0_warns_where_the_broadcast_is_forgotten(options):
+    made = warned(epochs=2, **options) if "passes" not in options else warned(**options)
+    assert hvd.allgather_object(len(made)) == [1] + [0] * (hvd.size() - 1)
+    assert not made or "kernel" in made[0] and "BroadcastGlobalVariablesCallback(0)" in made[0]
+
+
+def test_nobody_warns_after_a_broadcast():
+    assert not warned(callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)], epochs=2)
+    assert not warned(callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)], passes=6)
+
+
+def test_an_optimizer_may_be_wrapped_after_a_training():
+    trained = model()
+    fit(sgd(), everyone(), trained=trained)  # on all ranks alike
+    hvd.DistributedOptimizer(trained.optimizer)
+    trained.fit(*batches(mine()), verbose=0)
+    assert are_equal_on_all_ranks(trained.get_weights())

@@ -1,0 +1,97 @@
+"""Whether all ranks train the same model in Model.fit(), or the script has forgotten to broadcast it."""
+from __future__ import annotations
+
+import array
+import functools
+import inspect
+import zlib
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy
+import tensorflow as tf
+
+from ...horovod.process_sets import ProcessSet
+from ...horovod.user_warning import warn
+from ..variables import of_tensorflow
+
+_STEPS = 2  # BroadcastGlobalVariablesCallback may broadcast after the first one
+_LIMIT = 2**32
+
+
+class SameStart(tf.keras.callbacks.Callback):
+    """Compares the variables of a distributed optimizer once, after its first steps. Rank 0 warns if they differ.
+
+    It is the last callback of Model.fit(), so that all others have broadcast what they want to.
+    """
+
+    async_safe = True  # Keras 3 need not wait for the logs of a batch
+    _calls = 0
+
+    def __init__(self, ranks: Any) -> None:
+        super().__init__()
+        self._ranks = ranks
+        self._supports_tf_logs = True  # nor need tf-keras
+
+    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        self._calls += 1
+        if self._calls == _STEPS:
+            self._compare()
+
+    def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
+        if self._calls < _STEPS:
+            self._compare()
+
+    def _compare(self) -> None:
+        variables = self._ranks.not_compared()
+        different = _first_difference(variables, self._ranks.process_set) if variables else None
+        if different is not None and self._ranks.process_set.rank() == 0:
+            name = getattr(variables[different], "path", variables[different].name)
+            warn(f"the ranks train different variables; the first that differs is '{name}': give model.fit() "
+                 "hvd.callbacks.BroadcastGlobalVariablesCallback(0), or call hvd.broadcast_variables(model.variables, "
+                 "root_rank=0) before it")
+
+
+def _first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optional[int]:
+    """The number of the first variable whose values differ between ranks. All of them call it; blocks."""
+    values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
+    numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
+    # The maxima of both halves: where ranks differ, they do not add up. Zeros of ranks that have joined do not count.
+    sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
+    process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
+    count = len(numbers)
+    return next((k for k in range(count) if sent[k] + sent[count + k] != _LIMIT), None)
+
+
+@functools.lru_cache(maxsize=None)
+def compare_in_fit() -> None:
+    """Model.fit() compares the variables from now on, where its optimizer is a distributed one."""
+    trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "fit" in kind.__dict__)
+    trainer.fit = _comparing(trainer.fit)
+
+
+def _comparing(fit: Any) -> Any:
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def fit_and_compare(model: Any, *arguments: Any, **options: Any) -> Any:
+        optimizer = getattr(model, "optimizer", None)
+        ranks = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_ranks", None)
+        if ranks is None or not tf.executing_eagerly():
+            return fit(model, *arguments, **options)
+        if getattr(model, "_fitted_for", None) is not ranks:
+            object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
+            model.train_function = None  # one that was made before the optimizer was wrapped would train alone
+        given = signature.bind(model, *arguments, **options)
+        given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
+        return fit(*given.args, **given.kwargs)
+
+    return fit_and_compare
+
+
+def _followed(callbacks: Any, last: Any, model: Any) -> Any:
+    if isinstance(callbacks, tf.keras.callbacks.CallbackList):
+        last.set_model(model)
+        callbacks.append(last)
+        return callbacks
+    every: List[Any] = [] if callbacks is None else tf.nest.flatten(callbacks)
+    return [*every, last]
