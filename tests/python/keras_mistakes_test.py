@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 import anello.tensorflow.keras as hvd
+from anello import Mismatch
 from keras_models import are_equal_on_all_ranks, batches, everyone, fit, mine, model, sgd
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
@@ -36,3 +37,14 @@ def test_an_optimizer_may_be_wrapped_after_a_training():
     hvd.DistributedOptimizer(trained.optimizer)
     trained.fit(*batches(mine()), verbose=0)
     assert are_equal_on_all_ranks(trained.get_weights())
+
+
+def test_a_callback_that_not_all_ranks_have_is_named():
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    callback.set_model(model())
+    name = f"hvd.callbacks.{type(callback).__name__}"
+    with pytest.raises(Mismatch, match=name):
+        if hvd.rank() == 0:
+            callback.on_train_begin()
+        else:
+            hvd.allreduce([1.0, 2.0], name=name, op=hvd.Min)

@@ -1,6 +1,7 @@
 """Callbacks for Model.fit()."""
 from __future__ import annotations
 
+import array
 from typing import Any, Dict, Optional, Sequence, Union
 
 import tensorflow as tf
@@ -45,8 +46,15 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
         self._local.add(key(var))
 
     def on_train_begin(self, logs: Logs = None) -> None:
-        if not self.broadcast_done and basics.world().min(int(self.model.built)):
+        if not self.broadcast_done and self._all_are_built():
             self._broadcast(self.model.variables)
+
+    def _all_are_built(self) -> bool:
+        built = array.array("q", [int(self.model.built)])
+        # Named for a rank that has forgotten the callback: the report of what the others wait for shows it.
+        basics.global_process_set.agenda.allreduce(
+            [built], op="min", name="hvd.callbacks.BroadcastGlobalVariablesCallback", waits=True).wait()
+        return bool(built[0])
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         if not self.broadcast_done:
