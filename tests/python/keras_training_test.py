@@ -84,6 +84,21 @@ def test_passes_are_added_up_unless_they_are_averaged():
     assert are_close(averaged, added)
 
 
+def test_a_variable_without_gradient_in_the_last_pass_takes_part_in_the_step():
+    """Its gradients of earlier passes belong to this step, and not to the next one."""
+    made = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), backward_passes_per_step=2)
+    weights = [tf.Variable([0.0]) for _ in range(2)]
+    for used in (2, 1, 2, 1):
+        with tf.GradientTape() as tape:
+            loss = tf.add_n([each * float(hvd.rank() + 1) for each in weights[:used]])
+        if IS_KERAS_3:
+            made.apply(tape.gradient(loss, weights), weights)
+        else:
+            made.minimize(loss, weights, tape=tape)
+    average = (hvd.size() + 1) / 2
+    assert are_close(weights, [[-4 * average], [-2 * average]])
+
+
 @for_any_keras
 def test_indexed_slices_are_gathered_or_added_up():
     def embedded(optimizer):
@@ -127,6 +142,23 @@ def test_an_infinite_gradient_of_one_rank_lets_all_leave_the_step_out(wrap, eage
     assert float(optimizer.dynamic_scale if IS_KERAS_3 else optimizer.loss_scale) == 32.0
     trained.train_on_batch(x[:BATCH], y[:BATCH])
     assert not are_close(trained.get_weights(), before) and are_equal_on_all_ranks(trained.get_weights())
+
+
+@pytest.mark.parametrize("wrap", [wrapped_by_program, wrapped_by_keras])
+def test_an_infinite_gradient_of_a_local_layer_lets_all_leave_the_step_out(wrap):
+    optimizer = wrap(tf.keras.optimizers.SGD(0.1))
+    inputs, layers = [tf.keras.Input((1,)) for _ in range(2)], [tf.keras.layers.Dense(1) for _ in range(2)]
+    trained = tf.keras.Model(inputs, layers[0](inputs[0]) + layers[1](inputs[1]))
+    of_all_ranks = optimizer if hasattr(optimizer, "register_local_var") else optimizer.inner_optimizer
+    for each in layers[0].trainable_variables:
+        of_all_ranks.register_local_var(each)
+    trained.compile(optimizer=optimizer, loss=lambda _, made: tf.reduce_mean(made))
+    one = numpy.ones((1, 1), "f4")
+    trained.train_on_batch([one, one], one)
+    before = trained.get_weights()
+    trained.train_on_batch([one * (numpy.inf if hvd.rank() == 0 else 1), one], one)
+    assert are_close(trained.get_weights(), before, 0)
+    assert float(optimizer.dynamic_scale if IS_KERAS_3 else optimizer.loss_scale) == 32.0
 
 
 def test_compile_scales_the_loss_of_mixed_float16():

@@ -48,11 +48,19 @@ class Aggregation:
         """True if the pass that was counted last is the last one of a step."""
         return tf.equal(self.counter, self._passes)
 
-    def take(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
-        """The sums for the variables that have a gradient. The next pass begins with zeros."""
+    def summed(self, variables: Sequence[Any]) -> List[int]:
+        """The numbers of the variables that had a gradient in any pass."""
+        return [k for k, each in enumerate(variables) if key(each) in self._sums]
+
+    def zeros(self, variables: Sequence[Any]) -> List[tf.Tensor]:
+        """Zeros like the sums of these variables."""
+        return [tf.zeros_like(self._sums[key(each)]) for each in variables]
+
+    def take(self, variables: Sequence[Any]) -> List[Gradient]:
+        """The sums, None where there is none. The next pass begins with zeros."""
         taken: List[Gradient] = []
-        for gradient, variable in zip(gradients, variables):
-            its = None if gradient is None else self._sums[key(variable)]
+        for variable in variables:
+            its = self._sums.get(key(variable))
             taken.append(None if its is None else its.read_value() / tf.cast(self._divisor, its.dtype))
             if its is not None:
                 its.assign(tf.zeros_like(its))

@@ -38,17 +38,16 @@ class Distributed(ForAllRanks):
         if aggregation is None:
             return self._ranks.combine(gradients, variables)
         aggregation.add(gradients, variables)
-        there = [k for k, each in enumerate(gradients) if each is not None]
-        made = list(gradients)
-        combined = tf.cond(aggregation.is_complete(),
-                           lambda: self._sums([made[k] for k in there], [variables[k] for k in there]),
-                           lambda: [tf.zeros(gradients[k].shape, gradients[k].dtype) for k in there])
-        for k, each in zip(there, combined):
+        summed = aggregation.summed(variables)
+        there = [variables[k] for k in summed]
+        combined = tf.cond(aggregation.is_complete(), lambda: self._sums(there), lambda: aggregation.zeros(there))
+        made: List[Any] = [None] * len(variables)
+        for k, each in zip(summed, combined):
             made[k] = each
         return made
 
-    def _sums(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[tf.Tensor]:
-        return self._ranks.combine(self._ranks.aggregation.take(gradients, variables), variables)
+    def _sums(self, variables: Sequence[Any]) -> List[tf.Tensor]:
+        return self._ranks.combine(self._ranks.aggregation.take(variables), variables)
 
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
         """As the optimizer's. With several passes for a step, in the last; the others only count.

@@ -30,7 +30,7 @@ class Distributed(ForAllRanks):
             return
         self.make_variables(variables)
         aggregation.add(gradients, variables)
-        step = functools.partial(self._apply_sums, gradients, variables)
+        step = functools.partial(self._apply_sums, variables)
         tf.cond(aggregation.is_complete(), step, self._count)
 
     def make_variables(self, variables: Sequence[Any]) -> None:
@@ -39,8 +39,8 @@ class Distributed(ForAllRanks):
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
 
-    def _apply_sums(self, gradients: Sequence[Any], variables: Sequence[Any]) -> tf.Tensor:
-        sums = self._ranks.aggregation.take(gradients, variables)
+    def _apply_sums(self, variables: Sequence[Any]) -> tf.Tensor:
+        sums = self._ranks.aggregation.take(variables)
         super().apply(self._ranks.combine(sums, variables), variables)
         return tf.constant(True)
 
