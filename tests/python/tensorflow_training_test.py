@@ -297,6 +297,11 @@ def test_optimizers_are_numbered_by_their_process_set():
         hvd.remove_process_set(first)
 
 
+def test_the_variables_of_an_optimizer_that_scales_losses_are_a_method_too():
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+    assert len(optimizer.variables()) == len(optimizer.variables) > 0
+
+
 @pytest.mark.parametrize("passes", [1, 2])
 def test_an_optimizer_of_a_graph(passes):
     """With a session, as in TensorFlow 1: the root's variables, then steps with the gradients of all ranks."""

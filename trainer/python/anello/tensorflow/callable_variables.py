@@ -12,6 +12,10 @@ class _Variables(List[Any]):
     def __call__(self) -> "_Variables":
         return self
 
+    def __radd__(self, first: List[Any]) -> "_Variables":
+        # LossScaleOptimizer adds its own ones to those of the optimizer within.
+        return _Variables([*first, *self])
+
 
 def make_callable() -> None:
     """Keras 2 had a method where Keras 3 has a list. After this both ways to write it work."""
