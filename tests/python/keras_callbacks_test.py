@@ -5,6 +5,7 @@ import tensorflow as tf
 
 import anello.keras
 import anello.tensorflow.keras as hvd
+from anello import Mismatch
 from keras_models import (BATCH, STEPS, are_close, are_equal_on_all_ranks, batches, everyone, fit, mine,
                           model, sgd)
 
@@ -39,6 +40,15 @@ def test_the_state_of_the_optimizer_is_broadcast():
     assert float(tf.convert_to_tensor(made.learning_rate)) == pytest.approx(0.1)
 
 
+def test_random_layers_keep_the_seeds_of_their_rank():
+    dropped = tf.keras.layers.Dropout(0.5, seed=hvd.rank())
+    trained = tf.keras.Sequential([tf.keras.layers.InputLayer((5,)), dropped, tf.keras.layers.Dense(2)])
+    fit(hvd.DistributedOptimizer(sgd()), mine(), trained=trained,
+        callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+    assert not are_equal_on_all_ranks([dropped(numpy.ones((1, 64), "f4"), training=True)])
+    assert are_equal_on_all_ranks(trained.get_weights())
+
+
 def test_local_variables_stay_those_of_the_rank():
     trained = model(hvd.rank())
     trained.trainable = False
@@ -61,6 +71,9 @@ def test_metrics_are_averages():
     again.compile(optimizer=sgd(), loss="mse")
     whole = again.fit(*batches(), batch_size=BATCH * hvd.size(), shuffle=False, verbose=0).history
     assert seen["loss"] == pytest.approx(whole["loss"], rel=1e-4)
+    logs = {"loss": float(hvd.rank()), "val_score": 2.0 * hvd.rank()}
+    hvd.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    assert logs == {"loss": (hvd.size() - 1) / 2, "val_score": hvd.size() - 1}
 
 
 def test_the_rate_warms_up(capfd):
@@ -84,12 +97,16 @@ def test_rates_follow_a_schedule():
     assert history["lr"] == pytest.approx(rates.rates)
 
 
-def test_velocities_change_with_the_rate():
+@pytest.mark.parametrize("corrects", [True, False])
+@pytest.mark.parametrize("wrap", [lambda optimizer: optimizer, lambda optimizer:
+                                  tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=1.0)])
+def test_velocities_change_with_the_rate(corrects, wrap):
     """A step with momentum m and rate r: v = m * v - r * g. The correction takes m * r / r_before for m."""
     trained, kept = model(), Rates(lambda model: (model.layers[-1].get_weights()[1]))
     factors = [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
-    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: factors[round(epoch * STEPS)], staircase=False)
-    fit(sgd(), mine(), trained=trained, callbacks=[schedule, kept])
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: factors[round(epoch * STEPS)],
+                                                          staircase=False, momentum_correction=corrects)
+    fit(wrap(sgd()), mine(), trained=trained, callbacks=[schedule, kept])
     expected = model()
     optimizer = tf.keras.optimizers.SGD(1.0)  # takes velocities as they are computed here
     velocities, before = [0.0] * 4, 0.1
@@ -99,7 +116,7 @@ def test_velocities_change_with_the_rate():
             loss = tf.reduce_mean(tf.square(expected(x) - y))
         gradients = tape.gradient(loss, expected.trainable_variables)
         rate = 0.1 * factor
-        velocities = [0.9 * rate / before * v - rate * g for v, g in zip(velocities, gradients)]
+        velocities = [0.9 * (rate / before if corrects else 1) * v - rate * g for v, g in zip(velocities, gradients)]
         optimizer.apply_gradients(zip([-v for v in velocities], expected.trainable_variables))
         before = rate
     assert are_close(trained.get_weights(), expected.get_weights())
@@ -132,7 +149,9 @@ def test_elastic_states_commit_and_restore():
     state = hvd.elastic.KerasState(trained, epoch=0, batch=0)
     trained.fit(*batches(mine()), batch_size=BATCH, verbose=0, epochs=2,
                 callbacks=[hvd.elastic.UpdateBatchStateCallback(state), hvd.elastic.UpdateEpochStateCallback(state)])
-    assert (state.epoch, state.batch) == (2, 0) and not are_close(trained.get_weights(), before)
+    trained.fit(*batches(mine()), batch_size=BATCH, verbose=0,
+                callbacks=[hvd.elastic.UpdateEpochStateCallback(state)])
+    assert (state.epoch, state.batch) == (3, 0) and not are_close(trained.get_weights(), before)
     state.restore()
     assert are_close(trained.get_weights(), before, 0) and state.epoch == 0
 
@@ -143,8 +162,8 @@ def test_a_state_is_committed_after_batches_and_epochs():
     commits = []
     state.commit = lambda: commits.append(state.batch)
     fit(sgd(), mine(), trained=trained, callbacks=[hvd.elastic.UpdateBatchStateCallback(state),
-                                                   hvd.elastic.CommitStateCallback(state, batches_per_commit=4)])
-    assert commits == [3, 0]
+                                                   hvd.elastic.CommitStateCallback(state, batches_per_commit=2)])
+    assert commits == [1, 3, 5, 0]
 
 
 def test_values_are_reduced_gathered_and_broadcast():
@@ -154,6 +173,10 @@ def test_values_are_reduced_gathered_and_broadcast():
     assert hvd.allreduce(float(hvd.rank()), op=hvd.Max, name="most").numpy() == ranks.max()
     assert hvd.allgather([hvd.rank()]).numpy().tolist() == ranks.tolist()
     assert hvd.broadcast(hvd.rank(), 1).numpy() == 1
+    assert hvd.allreduce(1.0, op=hvd.Sum, prescale_factor=3.0, postscale_factor=5.0).numpy() == 15 * hvd.size()
+    third = tf.constant([1 / 3])
+    rounded = hvd.allreduce(third, compression=hvd.Compression.bf16)
+    assert rounded.numpy() == tf.cast(tf.cast(third, tf.bfloat16), tf.float32).numpy()
     rows = hvd.reducescatter(numpy.ones((hvd.size(), 2), "f4"), op=hvd.Sum).numpy()
     assert rows.tolist() == [[hvd.size()] * 2]
 

@@ -274,6 +274,16 @@ def test_elastic_state_of_keras():
     assert float(tf.convert_to_tensor(model.optimizer.learning_rate)) == 0.5
 
 
+def test_elastic_states_restore_optimizers_that_had_taken_no_step():
+    optimizer = tf.keras.optimizers.SGD(1.0, momentum=0.5)
+    model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1, use_bias=False)])
+    state = hvd.elastic.TensorFlowKerasState(model, optimizer)
+    before = [numpy.asarray(each) for each in optimizer.variables]
+    optimizer.apply_gradients([(tf.ones([1, 1]), model.trainable_variables[0])])
+    state.restore()
+    numpy.testing.assert_equal([numpy.asarray(each) for each in optimizer.variables], before)
+
+
 def test_optimizers_are_numbered_by_their_process_set():
     """Those of a set, or that some ranks use while others have joined, do not count for the others."""
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from ..horovod import elastic
 from ..horovod.elastic import State
 from .errors import raising_of_world
-from .variables import broadcast_variables, of_tensorflow, require_built
+from .variables import broadcast_variables, of_optimizer, of_tensorflow, require_built
 
 __all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
 
@@ -79,11 +79,17 @@ class TensorFlowKerasState(TensorFlowState):
         require_built(model)
         self.model = model
         self.optimizer = optimizer or model.optimizer
+        _build(self.optimizer, model.trainable_variables)
         in_graph = backend is not None and not tf.executing_eagerly()
         super().__init__(session=backend.get_session() if in_graph else None, **values)
 
     @property
     def variables(self) -> List[Any]:
-        """Those of the model and of the optimizer as they are now."""
-        optimizer = self.optimizer.variables if self.optimizer is not None else []
-        return [*self.model.variables, *(optimizer() if callable(optimizer) else optimizer)]
+        """Those of the model, without seeds, and of the optimizer as they are now."""
+        return [*self.model.weights, *(of_optimizer(self.optimizer) if self.optimizer is not None else [])]
+
+
+def _build(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Makes the variables of an optimizer before its first step: save() finds them, and restore() resets them."""
+    if hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
+        optimizer.build(variables)

@@ -16,7 +16,7 @@ from ..horovod.user_warning import warn
 from .buckets import plan
 from .compression import Compression, allreduces
 from .reduction import Reduction
-from .variables import of_tensorflow
+from .variables import key
 from .verbs import sparse_allreduce
 
 Groups = Union[None, int, Sequence[Sequence[Any]]]
@@ -111,11 +111,6 @@ class Gradients:
         numbers: Dict[Any, int] = {key(variables[k]): k for k in dense}
         return grouped(dense, [[numbers[key(each)] for each in group if key(each) in numbers]
                                for group in self._groups])
-
-
-def key(variable: Any) -> Any:
-    """Finds a variable in a set or dict: variables of TensorFlow cannot be compared."""
-    return of_tensorflow(variable).ref()
 
 
 def groups_of(groups: Groups, num_groups: int) -> Groups:

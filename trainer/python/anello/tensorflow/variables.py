@@ -17,6 +17,20 @@ def of_tensorflow(variable: Any) -> Any:
     return inner if isinstance(inner, tf.Variable) else variable
 
 
+def key(variable: Any) -> Any:
+    """Finds a variable in a set or dict: variables of TensorFlow cannot be compared."""
+    return of_tensorflow(variable).ref()
+
+
+def of_optimizer(optimizer: Any) -> List[Any]:
+    """Those of an optimizer of Keras, with its learning rate, which tf-keras does not count among them."""
+    variables = optimizer.variables
+    found = list(variables() if callable(variables) else variables)
+    rate = getattr(optimizer, "_learning_rate", None)
+    is_missing = isinstance(of_tensorflow(rate), tf.Variable) and key(rate) not in {key(each) for each in found}
+    return [*found, rate] if is_missing else found
+
+
 def require_built(model: Any) -> None:
     """ValueError if a model of Keras has no variables yet."""
     if not getattr(model, "built", True):

@@ -5,7 +5,8 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import tensorflow as tf
 
-from ..gradients import Gradient, key
+from ..gradients import Gradient
+from ..variables import key
 
 Combine = Callable[[Sequence[Gradient], Sequence[Any]], List[Gradient]]
 

@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from ...horovod import basics
 from ...training import average_metrics
-from ..gradients import key
-from ..variables import of_tensorflow
+from ..variables import key, of_optimizer, of_tensorflow
 from .schedules import LearningRateScheduleCallback, LearningRateWarmupCallback
-from .variables import give_all_ranks, of_optimizer
+from .variables import give_all_ranks
 
 __all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback",
            "LearningRateWarmupCallback", "MetricAverageCallback"]
@@ -20,7 +19,7 @@ Logs = Optional[Dict[str, Any]]
 
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
-    """Gives all ranks the variables of the root's model and optimizer, once.
+    """Gives all ranks the variables of the root's model and optimizer, once, except for seeds of random layers.
 
     It does so before the first batch, as far as all ranks have variables then, and after it, when all exist. A step
     raises Mismatch on all ranks if their models differ.
@@ -47,7 +46,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Logs = None) -> None:
         if not self.broadcast_done and self._all_are_built():
-            self._broadcast(self.model.variables)
+            self._broadcast(self.model.weights)
 
     def _all_are_built(self) -> bool:
         built = array.array("q", [int(self.model.built)])
@@ -58,7 +57,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         if not self.broadcast_done:
-            self._broadcast([*self.model.variables, *of_optimizer(self.model.optimizer)])
+            self._broadcast([*self.model.weights, *of_optimizer(self.model.optimizer)])
             self.broadcast_done = True
 
     def _broadcast(self, variables: Sequence[Any]) -> None:

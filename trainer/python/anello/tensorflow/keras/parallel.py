@@ -12,12 +12,12 @@ from ...horovod import basics
 from ...sharding import shard
 from ...training import save_on_rank_0
 from .. import gpus
-from ..variables import require_built
+from ..variables import of_optimizer, require_built
 from .callbacks import MetricAverageCallback
 from .models import turn_xla_off
 from .optimizer import DistributedOptimizer, of_this_keras
 from .schedules import rate_of
-from .variables import give_all_ranks, of_optimizer
+from .variables import give_all_ranks
 
 
 class Parallel(NamedTuple):
@@ -87,7 +87,7 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
     if scale_learning_rate and basics.size() > 1:
         _scale(trained_by, basics.size())
     trained_by.make_variables(made.trainable_variables)
-    give_all_ranks([*made.variables, *of_optimizer(trained_by)], root_rank)
+    give_all_ranks([*made.weights, *of_optimizer(trained_by)], root_rank)
     return Parallel(made, trained_by, basics.rank(), basics.size())
 
 

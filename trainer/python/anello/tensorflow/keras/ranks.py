@@ -10,8 +10,9 @@ from ...horovod import basics
 from ...horovod.numbering import next_number
 from ...horovod.process_sets import ProcessSet
 from ...horovod.reductions import Min
-from ..gradients import Gradient, Gradients, key
+from ..gradients import Gradient, Gradients
 from ..same_model import require_same
+from ..variables import key
 from ..verbs import allreduce
 from .aggregation import Aggregation
 
