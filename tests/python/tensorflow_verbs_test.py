@@ -63,6 +63,12 @@ def test_factors(run):
          [2.0 * hvd.size()] * 3)
 
 
+def test_factors_have_64_bits(run):
+    made = run(lambda tensor: hvd.allreduce(tensor, op=hvd.Sum, prescale_factor=1e-60, postscale_factor=2.0**24 + 1),
+               tf.constant([1e60], tf.float64))
+    numpy.testing.assert_allclose(made, [hvd.size() * (2.0**24 + 1)], 1e-14)
+
+
 @pytest.mark.parametrize("op, factor", [(hvd.Sum, lambda n: n), (hvd.Average, lambda n: 1)])
 def test_gradient_of_allreduce(run, op, factor):
     made = gradient(run, lambda tensor: hvd.allreduce(tensor, op=op), tf.ones([2, 2]))

@@ -1,4 +1,4 @@
-// What is registered with the fake TensorFlow.
+// The ops and kernels that are registered with the fake TensorFlow.
 #pragma once
 #include "tests/tensorflow/fake_objects.hpp"
 

@@ -58,9 +58,6 @@ void get(const char* function, TF_OpKernelConstruction* node, const char* name, 
 void get_int(TF_OpKernelConstruction* node, const char* name, int32_t* value, TF_Status* status) {
   get<int32_t>("TF_OpKernelConstruction_GetAttrInt32", node, name, status, [&](int32_t its) { *value = its; });
 }
-void get_float(TF_OpKernelConstruction* node, const char* name, float* value, TF_Status* status) {
-  get<float>("TF_OpKernelConstruction_GetAttrFloat", node, name, status, [&](float its) { *value = its; });
-}
 void get_bool(TF_OpKernelConstruction* node, const char* name, unsigned char* value, TF_Status* status) {
   get<bool>("TF_OpKernelConstruction_GetAttrBool", node, name, status, [&](bool its) { *value = its; });
 }
@@ -223,7 +220,6 @@ CApi functions_of_ops() {
     return StringView{node->name.data(), node->name.size()};
   };
   all.OpKernelConstruction_GetAttrInt32 = get_int;
-  all.OpKernelConstruction_GetAttrFloat = get_float;
   all.OpKernelConstruction_GetAttrBool = get_bool;
   all.OpKernelConstruction_GetAttrSize = get_size;
   all.OpKernelConstruction_GetAttrString = get_string;

@@ -64,10 +64,10 @@ std::vector<T> elements(const Value& of) {
   return all;
 }
 
-using Attribute = std::variant<int32_t, float, bool, std::string>;
+using Attribute = std::variant<int32_t, bool, std::string>;
 
 struct AttributeDefinition {
-  std::string kind;  // int, float, bool, string, type or list
+  std::string kind;  // int, bool, string, type or list
   std::optional<Attribute> value_if_missing;
   std::set<std::string> allowed;  // texts or types; empty: any
 };

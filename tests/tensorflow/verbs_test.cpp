@@ -48,10 +48,18 @@ TEST_P(Verbs, AllreduceHasHorovodsReductions) {
 
 TEST_P(Verbs, AllreduceScalesBeforeAndAfter) {
   on_ranks(ranks(), [](const Rank& its) {
-    const Node node = its.node("AnelloAllreduce", {kFloat, kInt}, {{"prescale", 0.5f}, {"postscale", 4.0f}});
+    const Node node = its.node("AnelloAllreduce", {kFloat, kInt}, {{"prescale", "0.5"}, {"postscale", "4.0"}});
     const auto sums = outputs_of(run(node, {value<float>({1}, {3}), value<int32_t>({1}, {4})}));
     EXPECT_THAT(elements<float>(sums[0]), ElementsAre(6.0f * float(its.size)));
     EXPECT_THAT(elements<int32_t>(sums[1]), ElementsAre(8 * its.size));
+  });
+}
+
+TEST_P(Verbs, AllreduceScalesByFactorsOf64Bits) {
+  on_ranks(ranks(), [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kDouble}, {{"prescale", "1e-60"}, {"postscale", "16777217e60"}});
+    const auto sums = outputs_of(run(node, {value<double>({1}, {1})}));
+    EXPECT_NEAR(elements<double>(sums[0])[0] / its.size, 16777217, 1e-6);
   });
 }
 
@@ -125,7 +133,7 @@ TEST_P(Verbs, AlltoallSendsEqualPartsOrSplits) {
 
 TEST_P(Verbs, ReducescatterGivesTheFirstRanksOneMoreRow) {
   on_ranks(ranks(), [](const Rank& its) {
-    const Node node = its.node("AnelloReducescatter", {kFloat, kInt}, {{"postscale", 2.0f}});
+    const Node node = its.node("AnelloReducescatter", {kFloat, kInt}, {{"postscale", "2"}});
     std::vector<float> rows(std::size_t(its.size) + 1);
     std::iota(rows.begin(), rows.end(), 0.0f);
     const auto mine = outputs_of(run(node, {value<float>({its.size + 1}, rows), value<int32_t>({0, 4}, {})}));

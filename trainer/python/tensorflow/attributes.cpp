@@ -1,6 +1,8 @@
 #include "trainer/python/tensorflow/attributes.hpp"
 
+#include <charconv>
 #include <iterator>
+#include <system_error>
 
 #include "trainer/python/tensorflow/tf_types.hpp"
 
@@ -22,10 +24,6 @@ int int_attribute(TF_OpKernelConstruction* node, const char* name) {
   return attribute<int32_t>(node, name, tf.OpKernelConstruction_GetAttrInt32);
 }
 
-double float_attribute(TF_OpKernelConstruction* node, const char* name) {
-  return double(attribute<float>(node, name, tf.OpKernelConstruction_GetAttrFloat));
-}
-
 bool bool_attribute(TF_OpKernelConstruction* node, const char* name) {
   return attribute<unsigned char>(node, name, tf.OpKernelConstruction_GetAttrBool) != 0;
 }
@@ -41,12 +39,10 @@ std::string string_attribute(TF_OpKernelConstruction* node, const char* name) {
   return value;
 }
 
-std::string key_of(TF_OpKernelConstruction* node) {
-  std::string key = string_attribute(node, "key");
-  if (!key.empty()) return key;
+std::string name_of(TF_OpKernelConstruction* node) {
   const StringView view = tf.OpKernelConstruction_GetName(node);
-  key.assign(view.data, view.length);
-  return bool_attribute(node, "ignore_name_scope") ? key.substr(key.rfind('/') + 1) : key;
+  const std::string name(view.data, view.length);
+  return bool_attribute(node, "ignore_name_scope") ? name.substr(name.rfind('/') + 1) : name;
 }
 
 anello_op reduction_of(TF_OpKernelConstruction* node) {
@@ -57,6 +53,16 @@ anello_op reduction_of(TF_OpKernelConstruction* node) {
     throw Failure(Code::invalid_argument,
                   "reduce_op " + std::to_string(number) + " is not available: use Average, Sum, Min, Max or Product");
   return anello_op(kOps[number]);
+}
+
+double factor_of(TF_OpKernelConstruction* node, const char* name) {
+  const std::string text = string_attribute(node, name);
+  double factor = 0;
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, factor);
+  if (error != std::errc{} || last != end)
+    throw Failure(Code::invalid_argument, std::string(name) + " must be a number, not '" + text + "'");
+  return factor;
 }
 
 int wire_of(TF_OpKernelConstruction* node) {

@@ -10,14 +10,15 @@ namespace anello::tensorflow {
 
 // These throw Failure.
 int int_attribute(TF_OpKernelConstruction* node, const char* name);
-double float_attribute(TF_OpKernelConstruction* node, const char* name);
 bool bool_attribute(TF_OpKernelConstruction* node, const char* name);
 std::string string_attribute(TF_OpKernelConstruction* node, const char* name);
 
-// The name under which ranks meet: that which Python gave, or the node's.
-std::string key_of(TF_OpKernelConstruction* node);
+// The name under which ranks meet: that of the node.
+std::string name_of(TF_OpKernelConstruction* node);
 // The reduction that has Horovod's number.
 anello_op reduction_of(TF_OpKernelConstruction* node);
+// A text that is a number: TensorFlow's own attributes have 32 bits.
+double factor_of(TF_OpKernelConstruction* node, const char* name);
 // The type that elements travel as; 0: their own.
 int wire_of(TF_OpKernelConstruction* node);
 

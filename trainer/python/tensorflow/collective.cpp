@@ -8,35 +8,20 @@ namespace anello::tensorflow {
 namespace {
 
 // TensorFlow may start what waits for the node, and may free it: the call must not outlive this.
-void end(std::unique_ptr<Call> call, const Failure* failure) {
+void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
   if (failure) tf.OpKernelContext_Failure(call->context, Status(*failure));
   DoneCallback done = std::move(call->done);
   call.reset();
   done.run();
 }
 
-// Ends the call if `step` throws.
-template <class Step>
-bool succeeds(std::unique_ptr<Call>& call, Step step) {
-  try {
-    step();
-    return true;
-  } catch (const Failure& failure) {
-    end(std::move(call), &failure);
-  } catch (const std::exception& error) {  // there is no memory
-    const Failure failure(Code::resource_exhausted, error.what());
-    end(std::move(call), &failure);
-  }
-  return false;
-}
-
 void finish(void* context, anello_status status, const char* message) {
   std::unique_ptr<Call> call(static_cast<Call*>(context));
-  const auto deliver = [&] {
+  const auto failure = failure_of([&] {
     if (status != ANELLO_OK) throw Failure(code_of(status), message);
     call->node.deliver(*call);
-  };
-  if (succeeds(call, deliver)) end(std::move(call), nullptr);
+  });
+  end(std::move(call), failure);
 }
 
 void finish_here(std::unique_ptr<Call> call) {
@@ -108,8 +93,10 @@ void Collective::start(Call& call) const {
 
 void Collective::run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const {
   auto call = std::unique_ptr<Call>(new Call{*this, context, DoneCallback(done)});
-  if (!succeeds(call, [&] { start(*call); })) return;
-  if (call->done.is_kept())
+  const auto failure = failure_of([&] { start(*call); });
+  if (failure)
+    end(std::move(call), failure);
+  else if (call->done.is_kept())
     finish_when_done(std::move(call));
   else
     finish_here(std::move(call));

@@ -1,4 +1,4 @@
-// What happens when TensorFlow loads the library: tf.load_op_library() collects the ops that are registered meanwhile.
+// Registers the ops while TensorFlow loads the library: tf.load_op_library() collects what is registered meanwhile.
 #include <anello/export.h>
 #include <dlfcn.h>
 

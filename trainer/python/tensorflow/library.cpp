@@ -11,7 +11,7 @@ namespace {
 
 using Specs = std::vector<std::string>;  // "name: type", as TensorFlow reads them
 
-// What an op of the library needs, beside its kernel.
+// An op of the library, except for its kernel.
 struct Definition {
   const char* name;
   Specs attributes, inputs, outputs;
@@ -48,12 +48,10 @@ constexpr const char* kDevices[] = {"CPU", "GPU"};
 // `Kernel` is made from a node; TensorFlow holds it as a `Base`.
 template <class Base, class Kernel>
 void* create(TF_OpKernelConstruction* node) {
-  try {
-    return static_cast<Base*>(new Kernel(node));
-  } catch (const Failure& failure) {
-    tf.OpKernelConstruction_Failure(node, Status(failure));
-    return nullptr;
-  }
+  Base* made = nullptr;
+  const auto failure = failure_of([&] { made = new Kernel(node); });
+  if (failure) tf.OpKernelConstruction_Failure(node, Status(*failure));
+  return made;
 }
 
 template <class Base>
@@ -94,10 +92,10 @@ Specs operator+(Specs first, const Specs& second) {
 void add_collectives() {
   const std::string types = kTypes;
   const Specs set = {"process_set: int = 0"};
-  const Specs name = set + Specs{"key: string = ''", "ignore_name_scope: bool = false"};
+  const Specs name = set + Specs{"ignore_name_scope: bool = false"};
   const Specs one = name + Specs{"distinct: string", "T: " + types};
   const Specs list = name + Specs{"distinct: string", "T: list(" + types + ") >= 1"};
-  const Specs reduction = list + Specs{"reduce_op: int = 1", "prescale: float = 1.0", "postscale: float = 1.0"};
+  const Specs reduction = list + Specs{"reduce_op: int = 1", "prescale: string = '1'", "postscale: string = '1'"};
   const Specs tensors = {"tensors: T", "now: int32"};
   add<Allreduce>(
       {"AnelloAllreduce", reduction + Specs{"wire: {'', 'f16', 'bf16'} = ''"}, tensors, {"reduced: T"}, same_shapes});
@@ -127,13 +125,11 @@ void add_numbers() {
 std::string register_ops(void* (*look_up)(const char* name)) {
   if (const char* missing = load_c_api(look_up))
     return std::string("libtensorflow_framework.so.2 has no function ") + missing;
-  try {
+  const auto failure = failure_of([] {
     add_collectives();
     add_numbers();
-    return {};
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
+  });
+  return failure ? failure->what() : "";
 }
 
 }  // namespace anello::tensorflow

@@ -22,11 +22,8 @@ int32_t local_size(int) {
 }
 
 void Number::run(TF_OpKernelContext* context) const {
-  try {
-    set_output(context, 0, {}, std::vector<int32_t>{number_(process_set_)});
-  } catch (const Failure& failure) {
-    tf.OpKernelContext_Failure(context, Status(failure));
-  }
+  const auto failure = failure_of([&] { set_output(context, 0, {}, std::vector<int32_t>{number_(process_set_)}); });
+  if (failure) tf.OpKernelContext_Failure(context, Status(*failure));
 }
 
 }  // namespace anello::tensorflow

@@ -25,7 +25,7 @@ struct ProcessSet {
 World world();
 // As long as it is held, the agenda is not freed: hold it for one call that does not wait.
 std::shared_ptr<const ProcessSet> process_set(int id);
-// The same, and this process is a member.
+// As process_set(). Throws Failure if this process is no member, too.
 std::shared_ptr<const ProcessSet> own_process_set(int id);
 
 }  // namespace anello::tensorflow

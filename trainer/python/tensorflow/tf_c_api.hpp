@@ -66,7 +66,6 @@ using Deallocator = void (*)(void* data, size_t length, void* argument);
   X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback*))                                            \
   X(StringView, OpKernelConstruction_GetName, (TF_OpKernelConstruction*))                                           \
   X(void, OpKernelConstruction_GetAttrInt32, (TF_OpKernelConstruction*, const char*, int32_t*, TF_Status*))         \
-  X(void, OpKernelConstruction_GetAttrFloat, (TF_OpKernelConstruction*, const char*, float*, TF_Status*))           \
   X(void, OpKernelConstruction_GetAttrBool, (TF_OpKernelConstruction*, const char*, unsigned char*, TF_Status*))    \
   X(void, OpKernelConstruction_GetAttrSize,                                                                         \
     (TF_OpKernelConstruction*, const char*, int32_t* list_size, int32_t* total_size, TF_Status*))                   \

@@ -3,6 +3,7 @@
 #include <anello/anello.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -34,6 +35,19 @@ class Failure : public std::runtime_error {
  private:
   Code code_;
 };
+
+// Why `step` has thrown; nothing may leave a function that TensorFlow calls.
+template <class Step>
+std::optional<Failure> failure_of(Step step) {
+  try {
+    step();
+    return std::nullopt;
+  } catch (const Failure& failure) {
+    return failure;
+  } catch (const std::exception& error) {  // there is no memory
+    return Failure(Code::resource_exhausted, error.what());
+  }
+}
 
 // Throws the thread's last error unless the status is ANELLO_OK.
 void require(anello_status status);

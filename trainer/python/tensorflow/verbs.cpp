@@ -22,7 +22,7 @@ std::vector<uint64_t> rows_of(const Call& call, int index) {
 
 }  // namespace
 
-Named::Named(TF_OpKernelConstruction* node) : Collective(int_attribute(node, "process_set")), key_(key_of(node)) {}
+Named::Named(TF_OpKernelConstruction* node) : Collective(int_attribute(node, "process_set")), name_(name_of(node)) {}
 
 void Named::take(Call& call, const ProcessSet&) const {
   for (int k = 0; k < tensors_of(call); k++) call.add_input(k);
@@ -31,17 +31,17 @@ void Named::take(Call& call, const ProcessSet&) const {
 std::string Named::name(const Call& call) const {
   const uint64_t loop = tf.GetFrameId(call.context);
   const int64_t iteration = tf.GetIterId(call.context);
-  if (loop == 0 && iteration == 0) return key_;
+  if (loop == 0 && iteration == 0) return name_;
   std::ostringstream name;
-  name << key_ << " [iteration " << iteration << " of loop " << std::hex << loop << "]";
+  name << name_ << " [iteration " << iteration << " of loop " << std::hex << loop << "]";
   return name.str();
 }
 
 Reduction::Reduction(TF_OpKernelConstruction* node)
     : Named(node),
       op_(reduction_of(node)),
-      prescale_(float_attribute(node, "prescale")),
-      postscale_(float_attribute(node, "postscale")) {}
+      prescale_(factor_of(node, "prescale")),
+      postscale_(factor_of(node, "postscale")) {}
 
 void Reduction::set_factors(Call& call) const {
   call.options.prescale = prescale_;

@@ -18,7 +18,7 @@ class Named : public Collective {
   std::string name(const Call& call) const;
 
  private:
-  std::string key_;
+  std::string name_;
 };
 
 class Reduction : public Named {

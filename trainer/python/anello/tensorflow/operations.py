@@ -162,11 +162,13 @@ def _complete(made: Tensors, gradients: Sequence[Any]) -> List[tf.Tensor]:
 
 
 def _attributes(how: Reduction) -> Dict[str, Any]:
-    return {"reduce_op": int(how.op), "prescale": how.prescale, "postscale": how.postscale}
+    """Factors are texts, because an attribute that is a number has 32 bits."""
+    return {"reduce_op": int(how.op), "prescale": repr(float(how.prescale)), "postscale": repr(float(how.postscale))}
 
 
 def _reduction(op: tf.Operation) -> Reduction:
-    """What a node was made with. An operation that has no wire sends elements as they are."""
+    """The reduction that a node was made with. An operation that has no wire sends elements as they are."""
     wire = op.get_attr("wire").decode() if op.type == "AnelloAllreduce" else ""
     return Reduction(ReduceOp(op.get_attr("reduce_op")), set_with_id(op.get_attr("process_set")),
-                     op.get_attr("prescale"), op.get_attr("postscale"), wire, op.get_attr("ignore_name_scope"))
+                     float(op.get_attr("prescale")), float(op.get_attr("postscale")), wire,
+                     op.get_attr("ignore_name_scope"))
