@@ -5,7 +5,7 @@ import pytest
 
 import anello.tensorflow.keras as hvd
 from anello import Mismatch
-from keras_models import are_equal_on_all_ranks, batches, everyone, fit, mine, model, sgd
+from keras_models import BATCH, are_equal_on_all_ranks, batches, everyone, fit, mine, model, sgd
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 
@@ -35,7 +35,7 @@ def test_an_optimizer_may_be_wrapped_after_a_training():
     trained = model()
     fit(sgd(), everyone(), trained=trained)  # on all ranks alike
     hvd.DistributedOptimizer(trained.optimizer)
-    trained.fit(*batches(mine()), verbose=0)
+    trained.fit(*batches(mine()), batch_size=BATCH * hvd.size(), verbose=0)  # shapes of the function that there is
     assert are_equal_on_all_ranks(trained.get_weights())
 
 
