@@ -228,6 +228,21 @@ def test_a_difference_is_named_on_all_ranks_and_the_world_goes_on(run):
     same(run(lambda: hvd.allreduce(tf.ones([2]), name="different")), [1, 1])
 
 
+@pytest.mark.parametrize("right, wrong, why", [
+    (lambda: hvd.broadcast(tf.ones([3]), 0, name="given"), lambda: hvd.broadcast(tf.ones([3]), 99, name="given"),
+     "rank 99"),
+    (lambda: hvd.alltoall(tf.ones([6]), name="given"), lambda: hvd.alltoall(tf.ones([6]), [6], name="given"),
+     "1 splits for [23] ranks")])
+def test_what_one_rank_refuses_in_a_function_fails_on_the_others(right, wrong, why):
+    if hvd.rank() == 1:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=why):
+            tf.function(wrong)()
+    else:
+        with pytest.raises(tf.errors.FailedPreconditionError, match=f"rank 1 cannot take part: .*{why}"):
+            tf.function(right)()
+    tf.function(right)()
+
+
 def test_errors_of_eager_calls_are_those_of_horovod_too():
     with pytest.raises(hvd.HorovodInternalError) as caught:
         hvd.allreduce(tf.ones([2], tf.int32 if hvd.rank() else tf.float32))

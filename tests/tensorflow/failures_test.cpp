@@ -1,4 +1,4 @@
-// What the ops say when they cannot be carried out: to TensorFlow, on each rank.
+// Ops that cannot be carried out say why to TensorFlow, on each rank.
 #include "tests/tensorflow/with_ops.hpp"
 
 namespace anello::tensorflow {
@@ -66,6 +66,37 @@ TEST_F(Failures, OfOneRanksArgumentsAreToldToTheOthers) {
     EXPECT_EQ(result.code, its.rank ? kInvalidArgument : kFailedPrecondition);
     EXPECT_THAT(result.message, HasSubstr("more than the 2 rows"));
   });
+}
+
+TEST_F(Failures, BeforeAnOperationReachTheOtherRanks) {
+  on_ranks(2, [](const Rank& its) {
+    const auto fails = [&](const Result& result, const std::string& why) {
+      EXPECT_EQ(result.code, its.rank ? kInvalidArgument : kFailedPrecondition);
+      EXPECT_THAT(result.message, HasSubstr(its.rank ? why : "rank 1 cannot take part: " + why));
+    };
+    const Node broadcast = its.node("AnelloBroadcast", {kFloat}, {{"root", its.rank ? 2 : 0}});
+    fails(run(broadcast, {numbers(1)}), "the root, rank 2, is not one of the 2 ranks");
+    const Node alltoall = its.node("AnelloAlltoall", {kFloat, kInt});
+    const std::vector<int32_t> splits(std::size_t(2 + its.rank), 1);
+    fails(run(alltoall, {numbers(2), value<int32_t>({int64_t(splits.size())}, splits)}),
+          "there are 3 splits for 2 ranks");
+  });
+}
+
+// TensorFlow has no memory for one rank, the first that comes.
+TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
+  std::array<Result, 2> results;
+  fake::fail("TF_ForwardInputOrAllocateOutput", 0);
+  on_ranks(2, [&](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat});
+    results[std::size_t(its.rank)] = run(node, {numbers(1)});
+    EXPECT_THAT(elements<float>(outputs_of(run(node, {numbers(1)}))[0]), ElementsAre(2));
+  });
+  const auto& [without, with] =
+      results[0].code == kResourceExhausted ? std::tie(results[0], results[1]) : std::tie(results[1], results[0]);
+  EXPECT_EQ(without.message, "the fake fails in TF_ForwardInputOrAllocateOutput");
+  EXPECT_EQ(with.code, kFailedPrecondition);
+  EXPECT_THAT(with.message, HasSubstr("cannot take part: " + without.message));
 }
 
 TEST_F(Failures, OfTheWorldNameTheRankThatEndedIt) {

@@ -85,7 +85,10 @@ void Collective::start(Call& call) const {
   const auto set = own_process_set(process_set_);
   call.ranks = set->size();
   call.options.waits = !call.done.is_kept();
-  take(call, *set);
+  if (const auto failure = failure_of([&] { take(call, *set); })) {
+    refuse(call, *set, failure->what());
+    throw Failure(*failure);
+  }
   anello_named* operation = nullptr;
   require(submit(call, *set, &operation));
   call.operation = std::shared_ptr<anello_named>(operation, anello_named_free);

@@ -47,6 +47,8 @@ class Collective {
   // Takes from TensorFlow what submit() needs. Throws Failure.
   virtual void take(Call& call, const ProcessSet& set) const = 0;
   virtual anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const = 0;
+  // take() has failed: the operation must fail on the other ranks too, which would wait for this one.
+  virtual void refuse(const Call& call, const ProcessSet& set, const char* why) const = 0;
   // The operation is complete: gives TensorFlow the outputs that are not there yet. Throws Failure.
   virtual void deliver(Call& call) const = 0;
 

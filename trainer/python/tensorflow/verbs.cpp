@@ -28,6 +28,10 @@ void Named::take(Call& call, const ProcessSet&) const {
   for (int k = 0; k < tensors_of(call); k++) call.add_input(k);
 }
 
+void Named::refuse(const Call& call, const ProcessSet& set, const char* why) const {
+  anello_named_refuse(set.agenda, verb(), name(call).c_str(), why);
+}
+
 std::string Named::name(const Call& call) const {
   const uint64_t loop = tf.GetFrameId(call.context);
   const int64_t iteration = tf.GetIterId(call.context);

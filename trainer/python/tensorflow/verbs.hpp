@@ -11,11 +11,13 @@ class Named : public Collective {
   explicit Named(TF_OpKernelConstruction* node);
 
   void take(Call& call, const ProcessSet& set) const override;  // inputs
+  void refuse(const Call& call, const ProcessSet& set, const char* why) const override;
   void deliver(Call&) const override {}
 
  protected:
   // The name of a call. Calls of one node that may be under way together, in a while loop, have different ones.
   std::string name(const Call& call) const;
+  virtual anello_verb verb() const = 0;
 
  private:
   std::string name_;
@@ -42,6 +44,7 @@ class Allreduce : public Reduction {
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
 
  private:
+  anello_verb verb() const override { return ANELLO_NAMED_ALLREDUCE; }
   int wire_;
 };
 
@@ -50,6 +53,9 @@ class Reducescatter : public Reduction {
   using Reduction::Reduction;
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
   void deliver(Call& call) const override;
+
+ private:
+  anello_verb verb() const override { return ANELLO_NAMED_REDUCE_SCATTER; }
 };
 
 class Allgather : public Named {
@@ -57,6 +63,9 @@ class Allgather : public Named {
   using Named::Named;
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
   void deliver(Call& call) const override;
+
+ private:
+  anello_verb verb() const override { return ANELLO_NAMED_ALLGATHER; }
 };
 
 class Broadcast : public Named {
@@ -66,6 +75,7 @@ class Broadcast : public Named {
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
 
  private:
+  anello_verb verb() const override { return ANELLO_NAMED_BROADCAST; }
   int root_;  // a rank of the world
 };
 
@@ -75,6 +85,9 @@ class Alltoall : public Named {
   void take(Call& call, const ProcessSet& set) const override;
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
   void deliver(Call& call) const override;
+
+ private:
+  anello_verb verb() const override { return ANELLO_NAMED_ALLTOALL; }
 };
 
 class Barrier : public Named {
@@ -82,6 +95,9 @@ class Barrier : public Named {
   using Named::Named;
   void take(Call&, const ProcessSet&) const override {}
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+
+ private:
+  anello_verb verb() const override { return ANELLO_NAMED_BARRIER; }
 };
 
 class Join : public Collective {
@@ -89,6 +105,7 @@ class Join : public Collective {
   explicit Join(TF_OpKernelConstruction* node);
   void take(Call&, const ProcessSet&) const override {}
   anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const override;
+  void refuse(const Call&, const ProcessSet&, const char*) const override {}
   void deliver(Call& call) const override;
 };
 
