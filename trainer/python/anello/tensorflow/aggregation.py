@@ -75,6 +75,6 @@ def _count(global_step: Any) -> Any:
 
 
 def _after(work: Any) -> tf.Tensor:
-    """What both branches of tf.cond return when they are done."""
+    """A result for both branches of tf.cond, which is there when they are done."""
     with tf.control_dependencies([work] if work is not None else []):
         return tf.constant(True)

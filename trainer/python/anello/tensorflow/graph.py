@@ -1,4 +1,4 @@
-"""What every operation in a graph needs, whatever it does."""
+"""The arguments that every operation in a graph needs, whatever it does."""
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,4 @@
-"""What scripts import from Horovod's module of this name."""
+"""The names that scripts import from Horovod's module of this name."""
 import tensorflow as tf
 
 

@@ -75,6 +75,6 @@ class Distributed(ForAllRanks):
 
 
 def _done(call: Any) -> tf.Tensor:
-    """What both branches of tf.cond return."""
+    """Calls it, for both branches of tf.cond, which must return equal types."""
     call()
     return tf.constant(True)

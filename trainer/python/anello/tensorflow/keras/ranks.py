@@ -1,4 +1,4 @@
-"""What an optimizer has in common with those of the other ranks."""
+"""The part of an optimizer that it has in common with those of the other ranks."""
 from __future__ import annotations
 
 import weakref
@@ -18,7 +18,7 @@ from .aggregation import Aggregation
 
 
 class Settings(NamedTuple):
-    """What a program asks DistributedOptimizer() for.
+    """The arguments of DistributedOptimizer().
 
     Attributes:
         gradients: the arguments of Gradients.
