@@ -49,6 +49,12 @@ def test_random_layers_keep_the_seeds_of_their_rank():
     assert are_equal_on_all_ranks(trained.get_weights())
 
 
+def test_different_models_are_named_before_they_are_broadcast():
+    with pytest.raises(Mismatch, match="the models of the ranks differ"):
+        fit(hvd.DistributedOptimizer(sgd()), mine(), trained=model(hidden=6 + hvd.rank()),
+            callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+
+
 def test_local_variables_stay_those_of_the_rank():
     trained = model(hvd.rank())
     trained.trainable = False
@@ -97,6 +103,15 @@ def test_rates_follow_a_schedule():
     assert history["lr"] == pytest.approx(rates.rates)
 
 
+def test_a_warm_up_takes_the_number_of_batches_that_it_is_given():
+    rates = Rates()
+    fit(sgd(), mine(), callbacks=[
+        hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=1, steps_per_epoch=2 * STEPS), rates])
+    part = [(batch + 1) / (2 * STEPS) for batch in range(STEPS - 1)]
+    expected = [0.1 * (1 + each * (hvd.size() - 1)) / hvd.size() for each in part]
+    assert rates.rates[0] == pytest.approx(expected[0]) and rates.rates[-1] < 0.1
+
+
 @pytest.mark.parametrize("corrects", [True, False])
 @pytest.mark.parametrize("wrap", [lambda optimizer: optimizer, lambda optimizer:
                                   tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=1.0)])
@@ -122,6 +137,17 @@ def test_velocities_change_with_the_rate(corrects, wrap):
     assert are_close(trained.get_weights(), expected.get_weights())
 
 
+def test_velocities_of_rmsprop_change_with_the_rate():
+    trained = model()
+    fit(tf.keras.optimizers.RMSprop(0.1, momentum=0.9), mine(), trained=trained)
+    before = trained.optimizer._momentums[0].numpy()
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, 0.5)
+    schedule.set_model(trained)
+    schedule.on_epoch_begin(1)
+    schedule.on_train_batch_begin(0)
+    assert are_close([trained.optimizer._momentums[0].numpy()], [before / 2]) and before.any()
+
+
 def test_a_schedule_needs_the_number_of_batches():
     schedule = hvd.callbacks.LearningRateWarmupCallback(0.1)
     schedule.set_params({})
@@ -137,6 +163,24 @@ def test_only_rank_0_writes_the_best_model(tmp_path):
     best.filepath = str(file)
     fit(sgd(), mine(), callbacks=[best])
     assert file.exists() == (hvd.rank() == 0)
+
+
+def test_the_best_model_is_kept(tmp_path):
+    """By the metric and in the direction that are given; only rank 0 writes, also after a batch."""
+    file, trained = tmp_path / "best.weights.h5", model(0)
+    best = hvd.callbacks.BestModelCheckpoint("score", save_weights_only=True, mode="max", filepath=str(file))
+    trained.compile(optimizer=sgd(), loss="mse")
+    best.set_model(trained)
+    for epoch, score in enumerate([1.0, 3.0, 2.0]):
+        trained.set_weights(model(epoch).get_weights())
+        best.on_epoch_end(epoch, {"score": score, "val_loss": -epoch})
+    assert file.exists() == (hvd.rank() == 0)
+    if hvd.rank() == 0:
+        trained.load_weights(str(file))
+        assert are_close(trained.get_weights(), model(1).get_weights(), 0)
+    often = tmp_path / "often.keras"
+    fit(sgd(), mine(), callbacks=[hvd.callbacks.BestModelCheckpoint("loss", filepath=str(often), save_freq=STEPS)])
+    assert often.exists() == (hvd.rank() == 0)
 
 
 def test_elastic_states_commit_and_restore():
@@ -179,6 +223,13 @@ def test_values_are_reduced_gathered_and_broadcast():
     assert rounded.numpy() == tf.cast(tf.cast(third, tf.bfloat16), tf.float32).numpy()
     rows = hvd.reducescatter(numpy.ones((hvd.size(), 2), "f4"), op=hvd.Sum).numpy()
     assert rows.tolist() == [[hvd.size()] * 2]
+
+
+@pytest.mark.parametrize("call", [hvd.allreduce, hvd.allgather, lambda value, name: hvd.broadcast(value, 0, name),
+                                  hvd.reducescatter])
+def test_operations_on_values_have_names(call):
+    with pytest.raises(tf.errors.FailedPreconditionError, match="'mine'"):
+        call(numpy.ones(2, "f4" if hvd.rank() else "f8"), name="mine")
 
 
 def test_the_older_module_has_the_same_names():

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import anello.tensorflow.keras as hvd
-from keras_models import are_close, are_equal_on_all_ranks, batches, fit, mine, model, sgd, variables
+from keras_models import (IS_KERAS_3, are_close, are_equal_on_all_ranks, batches, fit, mine, model, operations_of, sgd,
+                          variables)
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 
@@ -47,6 +48,34 @@ def test_load_model_makes_the_optimizer_one_of_all_ranks(tmp_path):
     assert are_close(variables(loaded.optimizer), variables(trained.optimizer), 0)
     loaded.fit(*batches(mine()), verbose=0)
     assert are_equal_on_all_ranks(loaded.get_weights())
+
+
+def test_load_model_takes_a_compression(tmp_path):
+    saved(tmp_path, sgd())
+    loaded = hvd.load_model(tmp_path / "model.keras", compression=hvd.Compression.bf16)
+    assert [each.get_attr("wire") for each in operations_of(loaded.optimizer, loaded.layers)] == [b"bf16"]
+
+
+def test_load_model_takes_layers_of_the_program(tmp_path):
+    class Mine(tf.keras.layers.Dense):
+        pass
+
+    tf.keras.Sequential([tf.keras.layers.InputLayer((5,)), Mine(2)]).save(tmp_path / "model.keras")
+    loaded = hvd.load_model(tmp_path / "model.keras", custom_objects={"Mine": Mine})
+    assert isinstance(loaded.layers[-1], Mine)
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 does not choose XLA by itself")
+def test_a_loaded_model_is_not_compiled_by_xla(tmp_path, monkeypatch):
+    class Gpu:
+        device_type = "GPU"
+
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda *_: [Gpu()])
+    plain = model()
+    plain.compile(optimizer=sgd(), loss="mse")
+    plain.save(tmp_path / "model.keras")
+    assert tf.keras.models.load_model(tmp_path / "model.keras").jit_compile
+    assert not hvd.load_model(tmp_path / "model.keras").jit_compile
 
 
 def test_load_model_takes_a_model_without_an_optimizer(tmp_path):

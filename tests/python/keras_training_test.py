@@ -99,6 +99,11 @@ def test_a_variable_without_gradient_in_the_last_pass_takes_part_in_the_step():
     assert are_close(weights, [[-4 * average], [-2 * average]])
 
 
+def test_operations_are_named_by_the_program():
+    made = hvd.DistributedOptimizer(sgd(), name="mine")
+    assert all(each.name.split("/")[-1].startswith("mine_") for each in operations_of(made, model().layers))
+
+
 @for_any_keras
 def test_indexed_slices_are_gathered_or_added_up():
     def embedded(optimizer):
@@ -183,6 +188,28 @@ def test_local_layers_keep_their_gradients():
     assert are_equal_on_all_ranks(last.get_weights()) and not are_equal_on_all_ranks(first.get_weights())
     with pytest.raises(ValueError, match="build the model first"):
         hvd.PartialDistributedOptimizer(sgd(), local_layers=[tf.keras.layers.Dense(2)])
+
+
+def test_partial_optimizers_take_the_arguments_of_the_others():
+    layers = model().layers[-2:]
+    made = hvd.PartialDistributedOptimizer(sgd(), local_layers=layers[1:], groups=2, op=hvd.Sum,
+                                           compression=hvd.Compression.fp16)
+    nodes = operations_of(made, layers)
+    assert [(each.get_attr("reduce_op"), each.get_attr("wire")) for each in nodes] == [(hvd.Sum, b"f16")] * 2
+
+
+@pytest.mark.parametrize("scales", [True, False])
+def test_local_gradients_are_scaled_or_not(scales):
+    x, y = (each[:BATCH] for each in batches(mine()))
+    alone, ours = model(), model()
+    alone.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
+    alone.train_on_batch(x, y)
+    ours.compile(optimizer=hvd.PartialDistributedOptimizer(tf.keras.optimizers.SGD(0.1), local_layers=ours.layers,
+                                                           scale_local_gradients=scales), loss="mse")
+    ours.train_on_batch(x, y)
+    part = 1 / hvd.size() if scales else 1
+    for start, end, made in zip(model().get_weights(), alone.get_weights(), ours.get_weights()):
+        assert numpy.allclose(made - start, (end - start) * part, atol=1e-6)
 
 
 def test_a_rank_that_made_more_models_trains_with_the_others(alone):
