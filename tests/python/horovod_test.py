@@ -187,6 +187,15 @@ def test_gradients_flow():
     assert received.sum() == len(exchanged)
 
 
+@pytest.mark.parametrize("op", [hvd.Min, hvd.Max, hvd.Product])
+def test_other_reductions_have_no_gradient(op):
+    given = torch.ones(3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match=f"op=hvd.{op.name} has no gradient"):
+        hvd.allreduce(given, op=op).sum().backward()
+    (given * hvd.allreduce(given, op=op).detach()).sum().backward()
+    assert given.grad.shape == (3,)
+
+
 def test_splits_that_do_not_fit_are_refused():
     rest = [0] * (hvd.size() - 1)
     for splits, message in ([4] + rest, "4 of the 5 rows"), ([6] + rest, "more than the 5 rows"), (

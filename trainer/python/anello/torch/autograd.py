@@ -14,7 +14,7 @@ from .compression import Compression, Compressor
 
 
 class _Allreduce(torch.autograd.Function):
-    """The gradient of a reduction is the same reduction of the gradients."""
+    """The gradient of a sum or average is that of the gradients; other reductions have none."""
 
     @staticmethod
     def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -23,6 +23,10 @@ class _Allreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        op = ctx.options["op"]
+        if op not in (Average, Sum):
+            raise NotImplementedError(f"allreduce with op=hvd.{op.name} has no gradient: use hvd.Average or hvd.Sum, or "
+                                      "detach() its result")
         return (None, None, *_Allreduce.apply(ctx.options, None, *gradients))
 
 
