@@ -128,7 +128,8 @@ class ControlPlane {
   std::set<int> to_ping_;
   bool pinging_ = false;
   std::chrono::steady_clock::time_point resumed_{};  // when this process last went on after it had stood still
-  std::set<int> unproven_;  // neighbours since the start was over, from which nothing has been received
+  std::set<int> unproven_;         // neighbours since the start was over, from which nothing has been received
+  std::set<int> to_ping_if_lost_;  // of these; the end of such a connection does not show whether the rank has died
   asio::steady_timer timer_;
   bool leaving_ = false;
   std::set<int> read_goodbye_;  // neighbours that have read this rank's

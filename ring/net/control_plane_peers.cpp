@@ -90,6 +90,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
       check_standstill();
       heartbeats_.received(peer, now());
       unproven_.erase(peer);
+      to_ping_if_lost_.erase(peer);
       handle(peer, message);
       flush();
     }
@@ -114,6 +115,7 @@ void ControlPlane::disconnected(int peer, const std::string& how) {
   else if (!leaving_)
     detector_.lost(peer, how, now());
   flush();
+  if (to_ping_if_lost_.erase(peer) > 0) ping(peer);
 }
 
 // A rank that does not answer at once has left.
@@ -131,6 +133,7 @@ awaitable<void> ControlPlane::ping_all() {
   pinging_ = true;
   while (!to_ping_.empty() && !leaving_) {
     const int peer = to_ping_.extract(to_ping_.begin()).value();
+    if (unproven_.contains(peer)) to_ping_if_lost_.insert(peer);
     if (!neighbours_.contains(peer) && !detector_.has_left(peer)) co_await ping_one(peer);
     for (std::size_t way = 1; way < peer_connections_.ways(peer); way++) co_await ping_way(peer, way);
   }

@@ -4,6 +4,8 @@
 #include <asio/post.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
+#include <future>
+#include <optional>
 
 #include "ring/base/wire.hpp"
 #include "ring/net/control_plane.hpp"
@@ -12,6 +14,17 @@
 
 namespace anello::net {
 namespace {
+
+// Carries it out on a rank's thread; blocks.
+template <class Call>
+void carry_out(Plane& plane, Call call) {
+  std::promise<void> done;
+  asio::post(plane.background.context(), [&] {
+    call();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
 
 // Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one is up to the
 // machine.
@@ -54,6 +67,25 @@ TEST(ControlPlaneLeaving, ADeathThatNoConnectionShowsIsFoundByAPing) {
   }
   world.kill(3);
   world[0].ping(3);
+  const Error error = world[0].error();
+  EXPECT_EQ(error.code(), ErrorCode::rank_dead) << error.what();
+  EXPECT_EQ(error.rank(), 3) << error.what();
+}
+
+// Rank 3 has connected with rank 0 and sent nothing yet, so the end of that connection is no death.
+TEST(ControlPlaneLeaving, ADeathOfARankThatHasJustConnectedIsFoundByAPing) {
+  ControlPlanes world(6);
+  world.connect();
+  auto connection = std::make_optional(world.plane(3).dial(0));
+  for (const int rank : {1, 2, 4, 5}) {
+    world[rank].leave(3);
+    world.kill(rank);
+  }
+  world[0].ping(3);
+  carry_out(world.plane(0), [] {});  // after the ping
+  carry_out(world.plane(3), [&] { world.plane(3).peer_connections.close(); });
+  connection.reset();
+  world.kill(3);
   const Error error = world[0].error();
   EXPECT_EQ(error.code(), ErrorCode::rank_dead) << error.what();
   EXPECT_EQ(error.rank(), 3) << error.what();
