@@ -147,10 +147,10 @@ anello_status anello_named_barrier(anello_agenda* agenda, const char* name, cons
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
   return submit(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
 }
-anello_status anello_named_refuse(anello_agenda* agenda, anello_verb verb, const char* name, const char* reason) {
+anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason) {
   return guarded([&] {
     if (verb < ANELLO_NAMED_ALLREDUCE || verb > ANELLO_NAMED_BARRIER)
-      refuse(text("verb must be one of anello_verb, not ", int(verb)));
+      refuse(text("verb must be one of anello_verb, not ", verb));
     required(agenda, "agenda").scheduler->refuse(view(name), one_of<Verb>(verb), &required(reason, "reason"));
   });
 }

@@ -395,8 +395,9 @@ typedef enum {
 } anello_verb;
 /* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason, and counts
  * as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank and the reason.
- * Does not block. No effect if the name is taken or too long, if this rank has joined, or if the world has failed. */
-anello_status anello_named_refuse(anello_agenda* agenda, anello_verb verb, const char* name, const char* reason);
+ * `verb` is one of anello_verb. Does not block. No effect if the name is taken or too long, if this rank has joined, or
+ * if the world has failed. */
+anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason);
 
 /* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then
  * ANELLO_TIMED_OUT, the operation goes on, and may be waited for again. UINT64_MAX: no limit. The calling thread moves
