@@ -1,4 +1,4 @@
-"""What TensorFlow's operations and training steps take, through Anello or through Horovod. Prints for each its name and
+"""Measures TensorFlow's operations and training steps, through Anello or through Horovod. Prints for each its name and
 microseconds: the median of its calls, each that of the slowest rank. bench/tensorflow.sh runs both libraries in turn.
 PYTHONPATH=build/release/python anello run -n 2 -- python3 bench/tensorflow_training.py anello
 """

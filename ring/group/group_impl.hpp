@@ -119,8 +119,7 @@ class GroupAccess {
   // As Group::abort(); ranks get the error with this code.
   static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
-  // Of what this rank sends to member `to`, or receives from member `from`. Throws Error{invalid_argument} if that is
-  // no other member.
+  // See Group::Impl.
   static group::OperationQueue& sends(const Group& group, int to) { return group.impl_->sends(to); }
   static group::OperationQueue& receives(const Group& group, int from) { return group.impl_->receives(from); }
   static void carried_out(const Group& group, std::uint64_t operations) { group.impl_->carried_out(operations); }

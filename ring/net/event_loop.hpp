@@ -22,9 +22,9 @@ class EventLoop {
 
   asio::io_context& context() { return context_; }
 
-  // Has `call` called, once, on the loop's thread, when memory has run out in a handler, of which the rest is lost;
-  // then the loop goes on. The next time, and without such a call, that ends the process, as every other exception
-  // does.
+  // Sets what happens when a handler runs out of memory. The first time the rest of the handler is lost, the loop's
+  // thread calls `call`, and the loop goes on. A second time ends the process, as any other exception does; without a
+  // call the first one does.
   void when_out_of_memory(std::function<void()> call) {
     asio::post(context_, [this, call = std::move(call)] { out_of_memory_ = call; });
   }

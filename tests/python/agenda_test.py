@@ -6,15 +6,6 @@ import numpy
 import pytest
 
 import anello
-from anello.agenda import Agenda
-
-
-@pytest.fixture(scope="module")
-def agenda(world):
-    made = Agenda(world)
-    yield made
-    world.barrier()
-    made.free()
 
 
 def test_ranks_submit_in_any_order(world, agenda):

@@ -8,18 +8,9 @@ import numpy
 import pytest
 import torch
 
-from anello.agenda import Agenda
 
 TYPES = ["0", 1.5, None, [0], b"0", numpy.ones(2, "i8"), 1j]
 RANGE = [-1, 99, 2**32, 2**31, -2**63, 10**30]
-
-
-@pytest.fixture(scope="module")
-def agenda(world):
-    made = Agenda(world)
-    yield made
-    world.barrier()
-    made.free()
 
 
 def calls(world, agenda, one):

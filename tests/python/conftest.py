@@ -6,6 +6,7 @@ import tempfile
 import pytest
 
 import anello
+from anello.agenda import Agenda
 
 _groups = itertools.count()
 
@@ -14,6 +15,14 @@ _groups = itertools.count()
 def world():
     with anello.init() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def agenda(world):
+    made = Agenda(world)
+    yield made
+    world.barrier()
+    made.free()
 
 
 @pytest.fixture(scope="module")

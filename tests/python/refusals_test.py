@@ -11,14 +11,6 @@ READ_ONLY = numpy.ones(2)
 READ_ONLY.flags.writeable = False
 
 
-@pytest.fixture(scope="module")
-def agenda(world):
-    made = Agenda(world)
-    yield made
-    world.barrier()
-    made.free()
-
-
 def calls(agenda, one):
     """For each verb a right call and a wrong one, with the reason."""
     return {

@@ -5,7 +5,6 @@ import warnings
 import numpy
 import pytest
 
-from anello.agenda import Agenda
 from tensor_kinds import CHANGED, INPUT, NUMBER, REFUSED, kinds, require_fences
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -17,14 +16,6 @@ if "torch" in os.environ.get("ANELLO_TEST_KINDS", "torch"):
 if "foreign" in os.environ.get("ANELLO_TEST_KINDS", ""):
     from foreign_kinds import foreign_kinds
     KINDS.update({kind.name: kind for kind in foreign_kinds()})
-
-
-@pytest.fixture(scope="module")
-def agenda(world):
-    made = Agenda(world)
-    yield made
-    world.barrier()
-    made.free()
 
 
 @pytest.fixture(scope="module")

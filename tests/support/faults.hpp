@@ -15,7 +15,7 @@ struct Plan {
 
 // From now on, of the calling thread. Returns whether the plan before this one has had its effect.
 bool plan(const Plan& plan);
-// From now on so many allocations of all other threads fail, the next ones.
+// Makes the next `count` allocations of all threads but the calling one fail.
 void fail_allocations_of_others(int count);
 
 }  // namespace anello::faults
