@@ -37,6 +37,8 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 export PYTHONPATH=${PYTHONPATH-$bench_root/build/release/python}
+threads=$(($(nproc) > 1 ? $(nproc) / 2 : 1)) # `anello run` sets them so; horovodrun leaves all cores to each rank
+export TF_NUM_INTEROP_THREADS=${TF_NUM_INTEROP_THREADS-$threads} TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS-$threads}
 
 launch_anello() { "$anello" run --no-prefix -n 2 -- "$@"; }
 launch_horovod() { "$python" -m horovod.runner.launch --gloo -np 2 "$@"; }

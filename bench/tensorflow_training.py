@@ -13,7 +13,7 @@ import numpy  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 FEWEST, MOST, WARMUP = 3, 3000, 3
-FIT_STEPS = 30
+FIT_STEPS = 100
 
 
 def eager(hvd):
@@ -67,7 +67,6 @@ def main():
     parser.add_argument("--only", default="", help="a list of names, such as eager-1K,fit (all)")
     parser.add_argument("--seconds", type=float, default=1, help="for which each is measured (1)")
     arguments = parser.parse_args()
-    tf.config.threading.set_intra_op_parallelism_threads(1)  # a core for each rank
     hvd = importlib.import_module(f"{arguments.library}.tensorflow")
     keras = importlib.import_module(f"{arguments.library}.tensorflow.keras")
     hvd.init()

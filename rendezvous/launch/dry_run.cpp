@@ -51,7 +51,9 @@ std::vector<PlannedRank> planned_ranks(const Job& job) {
   const MeetingPlaces places = places_before_start(job);
   for (const HostRanks& here : job.layout)
     for (int rank = here.first; rank < here.first + here.count; rank++)
-      out.push_back({rank, here.host, variables_set_for(job, here, rank, places)});
+      out.push_back(
+          {rank, here.host,
+           variables_set_for(job, here, rank, places, job.remote ? "SHARE_OF_CORES" : threads_of_rank(here))});
   return out;
 }
 

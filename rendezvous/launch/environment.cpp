@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ring/base/config.hpp"
+#include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -44,9 +45,13 @@ bool is_set(std::string_view name) {
   return false;
 }
 
+std::string threads_of_rank(const HostRanks& here) {
+  return text(std::max(1, int(available_cores().count()) / here.count));
+}
+
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank,
                                           const MeetingPlaces& places) {
-  const std::vector<std::string> own = variables_set_for(job, here, rank, places);
+  const std::vector<std::string> own = variables_set_for(job, here, rank, places, threads_of_rank(here));
   std::vector<std::string> out = own;
   for (char** entry = environ; *entry; entry++) {
     const auto same = [&](const std::string& one) { return variable_of(one) == variable_of(*entry); };
@@ -57,7 +62,8 @@ std::vector<std::string> rank_environment(const Job& job, const HostRanks& here,
 
 void check_exported(const Job& job) {
   const HostRanks& here = job.layout.front();
-  const std::vector<std::string> own = variables_set_for(job, here, here.first, {job.rendezvous, job.master});
+  const std::vector<std::string> own =
+      variables_set_for(job, here, here.first, {job.rendezvous, job.master}, threads_of_rank(here));
   for (const std::string& name : job.exported) {
     if (name == "MASTER_ADDR" || name == "MASTER_PORT") continue;
     const auto set = std::ranges::find(own, name, variable_of);
@@ -67,8 +73,8 @@ void check_exported(const Job& job) {
   }
 }
 
-std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank,
-                                           const MeetingPlaces& places) {
+std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
+                                           const std::string& threads) {
   std::vector<std::string> out;
   out.push_back(text("ANELLO_RANK=", rank));
   out.push_back(text("ANELLO_SIZE=", job.size));
@@ -86,6 +92,9 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
+  // TensorFlow starts as many threads as it sees cores, and those of bound ranks are their own.
+  for (const char* name : {"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
+    if (!job.bind && !is_set(name)) out.push_back(text(name, "=", threads));
   // The GPU plugin would set it in the rank, where other threads may be reading the environment.
   if (!is_set("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;

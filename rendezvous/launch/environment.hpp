@@ -18,10 +18,14 @@ struct MeetingPlaces {
   Master master;
 };
 
-// Both return "NAME=value" entries. `here` has the rank.
+// Both return "NAME=value" entries. `here` has the rank, and is this host for the first. `threads`: how many a rank of
+// it may keep busy.
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
-std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank,
-                                           const MeetingPlaces& places);
+std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
+                                           const std::string& threads);
+
+// The share of this host's cores that each of its ranks has.
+std::string threads_of_rank(const HostRanks& here);
 
 // Whether this process has the variable, perhaps with an empty value.
 bool is_set(std::string_view name);

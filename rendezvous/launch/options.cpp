@@ -34,6 +34,7 @@ constexpr const char* kFooter =
     "signal n killed it, 127 if the program was not found, 126 if it is not executable. 124 is --timeout, 2 is wrong\n"
     "usage. --restarts does not repeat a job that ends with 2, 126, 127, by --timeout or by a signal to `anello run`.\n"
     "OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and NCCL_LAUNCH_ORDER_IMPLICIT are 1 unless you set them.\n"
+    "TF_NUM_INTEROP_THREADS and TF_NUM_INTRAOP_THREADS are a rank's share of the host's cores, unless you set them.\n"
     "Ranks inherit standard input, output and error, and no other open file.\n\n"
     "Environment variables (`anello run` sets ANELLO_RANK to ANELLO_SECRET_FD, and ANELLO_REPORT_FD to "
     "ANELLO_RESTART,\n"

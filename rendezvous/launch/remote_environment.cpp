@@ -14,7 +14,7 @@ namespace anello::launch {
 
 std::vector<std::string> remote_environment(const std::vector<std::string>& exported) {
   const auto wanted = [&](std::string_view name) {
-    for (const std::string_view prefix : {"ANELLO_", "HOROVOD_", "NCCL_", "OMP_", "OPENBLAS_"})
+    for (const std::string_view prefix : {"ANELLO_", "HOROVOD_", "NCCL_", "OMP_", "OPENBLAS_", "TF_"})
       if (name.starts_with(prefix)) return true;
     for (const std::string_view path : {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH"})
       if (name == path) return true;

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "tests/launch/launched.hpp"
@@ -80,6 +81,25 @@ TEST(Environment, TheUsersThreadsAreTheUsers) {
                 .out,
             "[0] /\n")
       << "what is set to nothing is set";
+}
+
+TEST(Environment, TensorFlowsThreadsAreARanksShareOfTheCores) {
+  const std::string script = "echo ${TF_NUM_INTEROP_THREADS-unset}/${TF_NUM_INTRAOP_THREADS-unset}";
+  const Words unset = {"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"};
+  const int cores = int(available_cores().count());
+  for (const int count : {1, 2, cores + 1}) {
+    const std::string share = std::to_string(std::max(1, cores / count));
+    EXPECT_THAT(testing::run(ranks(count, script), {.environment = unset}).out,
+                HasSubstr("[0] " + share + "/" + share + "\n"))
+        << count << " ranks";
+  }
+  EXPECT_EQ(
+      testing::run(ranks(1, script), {.environment = {"TF_NUM_INTEROP_THREADS=5", "TF_NUM_INTRAOP_THREADS="}}).out,
+      "[0] 5/\n");
+  EXPECT_EQ(testing::run(ranks(1, script, {"--bind"}), {.environment = unset}).out, "[0] unset/unset\n")
+      << "TensorFlow sees the cores to which it is bound";
+  EXPECT_THAT(testing::run(ranks(1, "true", {"--dry-run"}), {.environment = unset}).out,
+              HasSubstr("TF_NUM_INTEROP_THREADS=" + std::to_string(std::max(1, cores))));
 }
 
 TEST(Environment, EveryRunIsAnotherJob) {
