@@ -34,6 +34,8 @@ def wire_code(wire: Optional[str]) -> int:
 
 def factor(which: str, value: float) -> float:
     """A number as a float. TypeError names the argument."""
+    if type(value) is float:  # nearly always, and the rest takes longer
+        return value
     is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"
     if not is_complex and not is_masked(value) and not isinstance(value, (str, bytes, bytearray)):
         try:

@@ -42,7 +42,7 @@ def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequen
         raise ValueError("give op or average, not both")
     if op is None:
         return Sum if average is False else Average
-    if op not in list(ReduceOp):
+    if not isinstance(op, ReduceOp) and op not in list(ReduceOp):
         raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
     if op == Adasum or op in refused:
         raise NotImplementedError(f"hvd.{ReduceOp(op).name} is not available for {of}: use hvd.Average or hvd.Sum")

@@ -60,6 +60,8 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
     With Compression.fp16 and .bf16 the engine rounds what travels, and sums in the tensors' own type. Where it cannot,
     and for a compressor of the program's own, compress() and decompress() of the compressor are called.
     """
+    if compression is NoneCompressor:
+        return operations.allreduces(lists, how, names)
     wire = getattr(compression, "wire", None)
     if wire and all(each.dtype in (tf.float32, tf.float64) for tensors in lists for each in tensors):
         return operations.allreduces(lists, how._replace(wire=wire), names)

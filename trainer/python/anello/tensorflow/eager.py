@@ -4,8 +4,7 @@ A function starts its operation, and returns one that waits for the result, so t
 """
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
@@ -28,10 +27,9 @@ def allreduce(tensors: Tensors, how: Reduction, name: Optional[str], waits: bool
     Args:
         waits: the caller waits at once, which takes less time.
     """
-    with _submitting("allreduce", name, how.process_set):
-        given, made = _given(tensors), []
-        for each, tensor in zip(given, tensors):
-            made.append(host.Made(each, tensor.dtype, each.shape))
+    with as_tensorflow(), submitting("allreduce", name, how.process_set):
+        given = _given(tensors)
+        made = [host.Made(each, tensor.dtype, each.shape) for each, tensor in zip(given, tensors)]
         operation = _agenda(how.process_set).allreduce(
             given, [each.view for each in made], engine_op(how.op), name=name, prescale=how.prescale,
             postscale=how.postscale, wire=how.wire, waits=waits)
@@ -40,7 +38,7 @@ def allreduce(tensors: Tensors, how: Reduction, name: Optional[str], waits: bool
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str]) -> Wait:
     """Starts the reduction of a list of which each rank gets its rows."""
-    with _submitting("reduce_scatter", name, how.process_set):
+    with as_tensorflow(), submitting("reduce_scatter", name, how.process_set):
         operation = _agenda(how.process_set).reduce_scatter(
             _given(tensors), engine_op(how.op), name=name, prescale=how.prescale, postscale=how.postscale, waits=True)
     return _result(operation, lambda made: host.copied(made, _types(tensors)))
@@ -48,7 +46,7 @@ def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str]) -> Wait
 
 def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str]) -> Tuple[Wait, Callable[[], Any]]:
     """Starts to gather a list. The second function returns the rows of each rank, for each tensor."""
-    with _submitting("allgather", name, process_set):
+    with as_tensorflow(), submitting("allgather", name, process_set):
         operation = _agenda(process_set).allgather(_given(tensors), name=name, waits=True)
 
     def rows() -> List[Tuple[int, ...]]:
@@ -60,7 +58,7 @@ def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str]) ->
 def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: Optional[str],
               waits: bool = True) -> Wait:
     """Starts to copy the root's tensors."""
-    with _submitting("broadcast", name, process_set):
+    with as_tensorflow(), submitting("broadcast", name, process_set):
         given = _given(tensors)
         made = [host.Made(each, tensor.dtype, each.shape) for each, tensor in zip(given, tensors)]
         agenda = _agenda(process_set)
@@ -74,7 +72,7 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 
 def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name: Optional[str]) -> Wait:
     """Starts the exchange of rows. The result is the rows that came, and how many came from each rank."""
-    with _submitting("alltoall", name, process_set):
+    with as_tensorflow(), submitting("alltoall", name, process_set):
         rows = splits.numpy().tolist() or None
         operation = _agenda(process_set).alltoall(_given([tensor])[0], rows, name=name, waits=True)
 
@@ -83,12 +81,6 @@ def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name
         return [*host.copied([output], [tensor.dtype]), tf.constant(received, tf.int32, (len(received),))]
 
     return _result(operation, result)
-
-
-@contextlib.contextmanager
-def _submitting(verb: str, name: Optional[str], process_set: ProcessSet) -> Iterator[None]:
-    with as_tensorflow(), submitting(verb, name, process_set):
-        yield
 
 
 def _given(tensors: Tensors) -> List[Any]:

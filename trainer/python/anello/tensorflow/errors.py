@@ -1,8 +1,7 @@
 """Errors of eager calls: those of the engine, which are those of TensorFlow too, as a graph raises them."""
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, Iterator, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 import tensorflow as tf
 
@@ -34,15 +33,17 @@ class InvalidArgumentError(errors.InvalidArgument, _WithNode, tf.errors.InvalidA
         _WithNode.__init__(self, error, tf.errors.INVALID_ARGUMENT)
 
 
-@contextlib.contextmanager
-def as_tensorflow() -> Iterator[None]:
-    """Raises errors of the engine such that a script that expects TensorFlow's catches them."""
-    try:
-        yield
-    except errors.Mismatch as error:
-        raise MismatchError(error) from None
-    except errors.InvalidArgument as error:
-        raise InvalidArgumentError(error) from None
+class as_tensorflow:
+    """A block whose errors of the engine are raised such that a script that expects TensorFlow's catches them."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, errors.Mismatch):
+            raise MismatchError(error) from None
+        if isinstance(error, errors.InvalidArgument):
+            raise InvalidArgumentError(error) from None
 
 
 def of_world(error: tf.errors.OpError) -> Optional[errors.Error]:

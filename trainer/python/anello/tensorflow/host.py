@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, Dict, Sequence, Tuple
+import math
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy
 import tensorflow as tf
@@ -17,6 +18,7 @@ _TYPES: Dict[tf.DType, int] = {
     tf.bool: C.BOOL}
 # The types of which every version of TensorFlow makes tensors without filling them: 2.13 has no others.
 _UNFILLED = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64, tf.bool}
+_COPIED_BYTES = 1 << 15  # up to this a copy takes less time than to have TensorFlow make a tensor
 _SHAPES_KEPT = 1024
 
 
@@ -39,11 +41,13 @@ class Made:
     """A new tensor that the engine fills: `view` until it is full, then `tensor()`."""
 
     def __init__(self, like: View, dtype: tf.DType, shape: Tuple[int, ...]) -> None:
-        self._shape = shape
-        # Without dimensions it would be copied for Python.
-        self._tensor = _empty(shape or (1,), dtype)
-        elements = self._tensor._numpy()
-        self.view = View(elements.ctypes.data, shape, like.dtype, "", elements)
+        self._tensor: Optional[tf.Tensor] = None
+        if dtype in _UNFILLED and math.prod(shape) * like.item_bytes > _COPIED_BYTES:
+            self._tensor = _empty(shape, dtype)
+            self._elements = self._tensor._numpy()
+        else:
+            self._elements = numpy.empty(shape, dtype.as_numpy_dtype)
+        self.view = View(self._elements.ctypes.data, shape, like.dtype, "", self._elements)
 
     def fill(self, given: View) -> None:
         """Copies the elements of a tensor of this shape."""
@@ -51,7 +55,7 @@ class Made:
 
     def tensor(self) -> tf.Tensor:
         """The tensor, which is full now."""
-        return self._tensor if self._shape else tf.raw_ops.Reshape(tensor=self._tensor, shape=_as_tensor(()))
+        return tf.constant(self._elements) if self._tensor is None else self._tensor
 
 
 def copied(made: Sequence[View], types: Sequence[tf.DType]) -> Any:
@@ -64,9 +68,7 @@ def copied(made: Sequence[View], types: Sequence[tf.DType]) -> Any:
 
 def _empty(shape: Tuple[int, ...], dtype: tf.DType) -> tf.Tensor:
     with tf.device("CPU:0"):
-        if dtype in _UNFILLED:
-            return tf.raw_ops.Empty(shape=_as_tensor(shape), dtype=dtype)
-        return tf.raw_ops.Fill(dims=_as_tensor(shape), value=tf.constant(0, dtype))
+        return tf.raw_ops.Empty(shape=_as_tensor(shape), dtype=dtype)
 
 
 @functools.lru_cache(_SHAPES_KEPT)

@@ -43,8 +43,9 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
     arguments, which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
     tf.errors.InternalError for the first.
     """
-    return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor,
-                             postscale_factor, process_set, ignore_name_scope, name)[0]
+    how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
+                    ignore_name_scope=ignore_name_scope)
+    return _allreduce([tensor], how, name, compression)[0]
 
 
 @_as_written
@@ -56,7 +57,10 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
     """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
     how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
                     ignore_name_scope=ignore_name_scope)
-    every = list(tensors)
+    return _allreduce(list(tensors), how, name, compression)
+
+
+def _allreduce(every: Sequence[Any], how: Reduction, name: Optional[str], compression: Any) -> List[Any]:
     sparse = [each for each in every if isinstance(each, tf.IndexedSlices)]
     dense = _tensors(each for each in every if not isinstance(each, tf.IndexedSlices))
     made_sparse = iter(sparse_allreduce(sparse, how, name and f"{name}_sparse") if sparse else ())
@@ -201,4 +205,4 @@ def _tensor(given: Any) -> tf.Tensor:
     if isinstance(given, (tf.SparseTensor, tf.RaggedTensor)):
         dense = "tf.sparse.to_dense(it)" if isinstance(given, tf.SparseTensor) else "its to_tensor()"
         raise TypeError(f"a {type(given).__name__} cannot be sent: give {dense}, or hvd.allgather() each of its parts")
-    return tf.convert_to_tensor(given)
+    return given if isinstance(given, tf.Tensor) else tf.convert_to_tensor(given)
