@@ -139,11 +139,12 @@ def test_lists_may_be_iterators(run):
     same(second, [sum(range(hvd.size()))])
 
 
-def test_averages_of_integers_of_indexed_slices_are_truncated(run):
-    made = run(lambda: hvd.allreduce(tf.IndexedSlices(tf.constant([2 * hvd.size() + 1]), tf.constant([0]),
-                                                      tf.constant([3]))).values)
-    assert made.dtype == tf.int32
-    same(made, [2] * hvd.size())
+@pytest.mark.parametrize("given, made", [(tf.uint8, tf.float32), (tf.int32, tf.float64)])
+def test_averages_of_integers_of_indexed_slices_are_quotients(run, given, made):
+    average = run(lambda: hvd.allreduce(tf.IndexedSlices(tf.constant([3], given), tf.constant([0]),
+                                                         tf.constant([3]))).values)
+    assert average.dtype == made
+    same(average, numpy.full(hvd.size(), 3 / hvd.size(), made.as_numpy_dtype))
 
 
 def test_indexed_slices(run):

@@ -34,7 +34,8 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
     Args:
         average: older form of `op`: True for Average, False for Sum.
         compression: Compression.none, .fp16, .bf16, or an object with compress() and decompress().
-        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
+        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated, but those of
+            tf.IndexedSlices are floats, as in Horovod.
         prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers
             are multiplied in float64 and truncated.
         ignore_name_scope: in a graph the names of scopes are no part of the operation's name.
@@ -78,7 +79,7 @@ def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: O
     made = []
     for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
         if how.op == Average:
-            values = tf.cast(values / tf.cast(how.process_set.size(), values.dtype), values.dtype)
+            values = values / tf.cast(how.process_set.size(), values.dtype)
         made.append(tf.IndexedSlices(values, indices, each.dense_shape))
     return made
 
