@@ -247,7 +247,7 @@ def test_a_list_of_ranks_is_no_process_set_and_the_error_says_how_to_make_one(ca
 def test_process_sets_given_at_the_start():
     hvd.shutdown()
     others = range(1, world_size())
-    given = [hvd.ProcessSet([0]), hvd.ProcessSet(reversed(others) if own_rank() else others)]
+    given = [hvd.ProcessSet([0]), hvd.ProcessSet(ranks_or_comm=reversed(others) if own_rank() else others)]
     for wrong, why in ((given + [hvd.ProcessSet([0])], "already registered"), (given[:1] * 2, "already registered"),
                        ([hvd.ProcessSet([world_size()])], "does not have")):
         with pytest.raises(ValueError, match=why):

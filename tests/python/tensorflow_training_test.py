@@ -261,6 +261,19 @@ def test_elastic_state():
     assert train(state) == (4, 4)
 
 
+@pytest.mark.parametrize("given", [(hvd.broadcast_object, hvd.rank), ()], ids=["as_horovod", "alone"])
+def test_elastic_state_of_objects(given):
+    state = hvd.elastic.ObjectState(*given, epoch=hvd.rank())
+    state.sync()
+    assert state.epoch == 0
+
+
+def test_elastic_state_is_broadcast_as_it_is_asked():
+    state = hvd.elastic.ObjectState(bcast_object=lambda value: value + 1, get_rank=hvd.rank, epoch=hvd.rank())
+    state.sync()
+    assert state.epoch == hvd.rank() + 1
+
+
 def test_elastic_state_of_keras():
     model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2), tf.keras.layers.Dropout(0.5)])
     model.compile(tf.keras.optimizers.SGD(), "mse")

@@ -13,9 +13,16 @@ from .objects import broadcast_object
 
 
 class State:
-    """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes."""
+    """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes.
 
-    def __init__(self, **values: Any) -> None:
+    Args:
+        bcast_object: gives all ranks an object of rank 0.
+        get_rank: accepted, and not needed where the hosts are fixed.
+    """
+
+    def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Any = None,
+                 **values: Any) -> None:
+        self._broadcast_object = bcast_object
         self._names = list(values)
         self._callbacks: List[Callable[[], None]] = []
         for name, value in values.items():
@@ -57,8 +64,8 @@ class State:
     def _synchronized(self, value: Any) -> Any:
         """The value of rank 0. Frameworks add what their models and optimizers need."""
         if not _has_state(value):
-            return broadcast_object(value, 0)
-        value.load_state_dict(broadcast_object(value.state_dict(), 0))
+            return self._broadcast_object(value)
+        value.load_state_dict(self._broadcast_object(value.state_dict()))
         return value
 
 

@@ -15,10 +15,10 @@ class ProcessSet:
         process_set_id: its number, the same on all ranks; None before it is registered and after it is removed.
     """
 
-    def __init__(self, ranks: Iterable[int]) -> None:
-        if not isinstance(ranks, Iterable):
+    def __init__(self, ranks_or_comm: Iterable[int]) -> None:
+        if not isinstance(ranks_or_comm, Iterable):
             raise ValueError("a process set is a list of ranks; communicators of MPI cannot be used")
-        self.ranks: List[int] = sorted(int(rank) for rank in ranks)
+        self.ranks: List[int] = sorted(int(rank) for rank in ranks_or_comm)
         if len(set(self.ranks)) != len(self.ranks):
             raise ValueError(f"the process set {self.ranks} has a rank twice")
         self.process_set_id: Optional[int] = None
