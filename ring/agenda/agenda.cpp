@@ -49,11 +49,6 @@ bool has_name(std::string_view key) {
   return key.ends_with('\'');
 }
 
-// "'loss'" of "allreduce 'loss'".
-std::string_view name_in(std::string_view key) {
-  return key.substr(key.find(' ') + 1);
-}
-
 }  // namespace
 
 Agenda::Agenda(int rank, std::vector<int> members)
@@ -360,35 +355,6 @@ std::shared_ptr<const Agreed> Agenda::learn(const std::string& key, const Item& 
     numbered_[item.number].agreed = agreed;
   }
   return agreed;
-}
-
-std::string Agenda::waits_for(const std::string& key) const {
-  const bool is_join = key == kJoin;
-  const auto entry = entries_.find(key);
-  std::string late, instead;
-  bool has_others = is_join;
-  for (std::size_t child = 0; child < children_ && (is_join || entry != entries_.end()); child++) {
-    if (joined_[child + 1] || (!is_join && entry->second[child + 1])) continue;
-    const int rank = world_rank(neighbours_[child]);
-    late += text(late.empty() ? "" : ", ", "rank ", rank,
-                 children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
-    const std::string other = is_join ? "" : reported_by(child + 1, key);
-    if (other.empty()) continue;
-    instead += text("; rank ", rank, " called ", other, " instead");
-    has_others |= name_in(other) != name_in(key);
-  }
-  if (late.empty())
-    return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
-  return text(key, " waits for ", late, instead, has_others ? "; a rank that has no more data must call join()" : "");
-}
-
-// An operation that this part has reported and that is not decided; one of the same name as `key` if there is one.
-// Empty: none.
-std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
-  std::string found;
-  for (const auto& [other, reports] : entries_)
-    if (reports[part] && (found.empty() || name_in(other) == name_in(key))) found = other;
-  return found;
 }
 
 }  // namespace anello::agenda

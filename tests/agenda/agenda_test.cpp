@@ -234,32 +234,6 @@ TEST(Agenda, MessagesNameRanksOfTheWorld) {
   EXPECT_EQ(first.decide()[0].refusal->why, "rank 7 has shape (1,), rank 3 has (2,)");
 }
 
-TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
-  WorldOfAgendas world(4);
-  world[0].submit("w", {.verb = Verb::broadcast, .root = 0, .arrays = {{DType::f32, {1}}}}, {});
-  world[1].submit("a", allreduce_of({1}), {});
-  world.settle();
-  EXPECT_EQ(world[0].waits_for("broadcast 'w'"),
-            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead; "
-            "a rank that has no more data must call join()");
-  world[1].submit("w", allreduce_of({1}), {});
-  world.settle();
-  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), EndsWith("; rank 1 called allreduce 'w' instead"));
-}
-
-TEST(Agenda, SaysWhoHasNotJoined) {
-  WorldOfAgendas world(4);
-  world[0].join();
-  EXPECT_EQ(world[0].waits_for("join"),
-            "join waits for rank 1, rank 2 or one that reports to it; a rank that has no more data must call join()");
-  world[2].join();
-  EXPECT_EQ(world[2].waits_for("join"), "join waits for rank 3; a rank that has no more data must call join()");
-  world[3].join();
-  world.settle();
-  EXPECT_EQ(world[0].waits_for("join"), "join waits for rank 1; a rank that has no more data must call join()");
-  EXPECT_EQ(world[2].waits_for("join"), "join waits for the answer of rank 0");
-}
-
 TEST(Agenda, ANameIsTakenUntilItIsReleased) {
   Agenda alone(0, {0});
   alone.submit("x", allreduce_of({1}), {});

@@ -26,7 +26,8 @@ class _Distributed(tf.GradientTape):
         """As tf.GradientTape.gradient(), for all ranks. Blocks outside of graphs.
 
         Args:
-            use_generic_names: operations are named by their number, for ranks whose graphs differ.
+            use_generic_names: operations are named by their number, for ranks whose graphs differ, or that have made
+                different numbers of Keras's layers before. Otherwise a graph names them after its gradients.
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
         name = "grad" if use_generic_names else None
