@@ -1,12 +1,13 @@
 """How tensors travel: as they are, or rounded to 16 bits."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, ContextManager, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
 from ..horovod.compression import checked
 from . import operations
+from .eager import preparing
 from .reduction import Reduction
 
 
@@ -65,12 +66,15 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
     wire = getattr(compression, "wire", None)
     if wire and all(each.dtype in (tf.float32, tf.float64) for tensors in lists for each in tensors):
         return operations.allreduces(lists, how._replace(wire=wire), names)
-    return compressed(lambda sent: operations.allreduces(sent, how, names), lists, compression)
+    return compressed(lambda sent: operations.allreduces(sent, how, names), lists, compression,
+                      preparing("allreduce", names, how.process_set))
 
 
-def compressed(reduce: Any, lists: Sequence[Sequence[tf.Tensor]], compression: Any) -> List[List[tf.Tensor]]:
-    """Reduces lists of tensors as a compressor makes them."""
-    pairs = [[checked(compression).compress(each) for each in tensors] for tensors in lists]
+def compressed(reduce: Any, lists: Sequence[Sequence[tf.Tensor]], compression: Any,
+               compressing: ContextManager[None]) -> List[List[tf.Tensor]]:
+    """Reduces lists of tensors as a compressor makes them, in the block `compressing`."""
+    with compressing:
+        pairs = [[checked(compression).compress(each) for each in tensors] for tensors in lists]
     made = reduce([[sent for sent, _ in each] for each in pairs])
     return [[compression.decompress(each, ctx) for each, (_, ctx) in zip(tensors, its)]
             for tensors, its in zip(made, pairs)]

@@ -21,13 +21,31 @@ Tensors = Sequence[tf.Tensor]
 Wait = Callable[[], List[tf.Tensor]]
 
 
-def allreduce(tensors: Tensors, how: Reduction, name: Optional[str], waits: bool = True) -> Wait:
+class preparing(submitting):
+    """A block before operations are submitted: if it fails, they fail on the other ranks too. Nothing in a graph.
+
+    Args:
+        names: of those that the other ranks submit, in order.
+    """
+
+    def __init__(self, verb: str, names: Sequence[Optional[str]], process_set: ProcessSet) -> None:
+        super().__init__(verb, names[0] if names else None, process_set, names[1:])
+        self._are_submitted = bool(names)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is not None and self._are_submitted and tf.executing_eagerly():
+            super().__exit__(kind, error, trace)
+
+
+def allreduce(tensors: Tensors, how: Reduction, name: Optional[str], waits: bool = True,
+              later: Sequence[Optional[str]] = ()) -> Wait:
     """Starts the reduction of a list, which is one operation.
 
     Args:
         waits: the caller waits at once, which takes less time.
+        later: as in submitting().
     """
-    with as_tensorflow(), submitting("allreduce", name, how.process_set):
+    with as_tensorflow(), submitting("allreduce", name, how.process_set, later):
         given = _given(tensors)
         made = [host.Made(each, tensor.dtype, each.shape) for each, tensor in zip(given, tensors)]
         operation = _agenda(how.process_set).allreduce(

@@ -36,7 +36,8 @@ def allreduces(lists: Sequence[Tensors], how: Reduction, names: Sequence[Optiona
                                           **options("allreduce", tensors[0], name, how.process_set,
                                                     how.ignore_name_scope)))
                 for tensors, name in zip(lists, names)]
-    waits = [eager.allreduce(tensors, how, name, waits=len(lists) == 1) for tensors, name in zip(lists, names)]
+    waits = [eager.allreduce(tensors, how, names[k], waits=len(lists) == 1, later=names[k + 1:])
+             for k, tensors in enumerate(lists)]
     return [_recorded(wait(), tensors, lambda *gradients: _reduced(gradients, how))
             for wait, tensors in zip(waits, lists)]
 

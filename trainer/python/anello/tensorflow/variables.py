@@ -9,6 +9,7 @@ from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.settings import bucket_bytes
 from . import operations
 from .buckets import plan
+from .eager import preparing
 
 
 def of_tensorflow(variable: Any) -> Any:
@@ -45,8 +46,10 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
     Args:
         root_rank: a rank of the world.
     """
-    targets = [of_tensorflow(each) for each in variables]
-    received = operations.broadcast([tf.convert_to_tensor(each) for each in targets], root_rank, process_set, name)
+    with preparing("broadcast", [name], process_set):
+        targets = [of_tensorflow(each) for each in variables]
+        values = [tf.convert_to_tensor(each) for each in targets]
+    received = operations.broadcast(values, root_rank, process_set, name)
     updates = [variable.assign(value) for variable, value in zip(targets, received)]
     if tf.executing_eagerly():
         return received
@@ -63,7 +66,8 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
         variables: the same ones in the same order on all ranks.
         inplace: accepted and not needed.
     """
-    every = _checked(variables)
+    with preparing("broadcast", [None], process_set):
+        every = _checked(variables)
     lists = [[every[k] for k in each] for each in plan([of_tensorflow(each) for each in every], bucket_bytes())]
     updated = [broadcast_(each, root_rank, process_set=process_set) for each in lists]
     return None if tf.executing_eagerly() else tf.group(*[tensor for each in updated for tensor in each])

@@ -15,6 +15,7 @@ from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, reduction
 from . import graph, operations
 from .compression import Compression, allreduces, compressed
+from .eager import preparing
 from .library import ops
 from .reduction import Reduction
 
@@ -44,9 +45,8 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
     arguments, which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
     tf.errors.InternalError for the first.
     """
-    how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
-                    ignore_name_scope=ignore_name_scope)
-    return _allreduce([tensor], how, name, compression)[0]
+    return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor,
+                             postscale_factor, process_set, ignore_name_scope, name)[0]
 
 
 @_as_written
@@ -56,32 +56,38 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
     """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
-    how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
-                    ignore_name_scope=ignore_name_scope)
-    return _allreduce(list(tensors), how, name, compression)
-
-
-def _allreduce(every: Sequence[Any], how: Reduction, name: Optional[str], compression: Any) -> List[Any]:
+    with preparing("allreduce", [name], process_set):
+        every = list(tensors)
     sparse = [each for each in every if isinstance(each, tf.IndexedSlices)]
-    dense = _tensors(each for each in every if not isinstance(each, tf.IndexedSlices))
-    made_sparse = iter(sparse_allreduce(sparse, how, name and f"{name}_sparse") if sparse else ())
+    # Ranks wait in the first of the two operations, and do not come to the other one if that fails.
+    first = ("allgather", _of_slices(name)) if sparse else ("allreduce", name)
+    with preparing(first[0], [first[1]], process_set):
+        how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
+                        ignore_name_scope=ignore_name_scope)
+        dense = _tensors(each for each in every if not isinstance(each, tf.IndexedSlices))
+    made_sparse = iter(sparse_allreduce(sparse, how, _of_slices(name)) if sparse else ())
     made_dense = iter(allreduces([dense], how, [name], compression)[0] if dense else ())
     return [next(made_sparse if isinstance(each, tf.IndexedSlices) else made_dense) for each in every]
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
     """Gathers the values and indices of all ranks, which adds them up: an index may come from several ranks."""
-    if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
-        raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
-                                  "sparse_as_dense=True or tf.convert_to_tensor(it)")
-    gathered = operations.allgather(_tensors(part for each in slices for part in (each.values, each.indices)),
-                                    how.process_set, name, how.ignore_name_scope)
+    with preparing("allgather", [name], how.process_set):
+        if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
+            raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
+                                      "sparse_as_dense=True or tf.convert_to_tensor(it)")
+        parts = _tensors(part for each in slices for part in (each.values, each.indices))
+    gathered = operations.allgather(parts, how.process_set, name, how.ignore_name_scope)
     made = []
     for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
         if how.op == Average:
             values = values / tf.cast(how.process_set.size(), values.dtype)
         made.append(tf.IndexedSlices(values, indices, each.dense_shape))
     return made
+
+
+def _of_slices(name: Optional[str]) -> Optional[str]:
+    return name and f"{name}_sparse"
 
 
 @_as_written
@@ -95,14 +101,18 @@ def allgather(tensor: Tensor, name: Optional[str] = None, ignore_name_scope: boo
 def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ignore_name_scope: bool = False,
                       process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
     """For each tensor of a list those of all ranks, one after another. The list is one operation."""
-    return operations.allgather(_tensors(tensors), process_set, name, ignore_name_scope) if tensors else []
+    with preparing("allgather", [name], process_set):
+        given = _tensors(tensors)
+    return operations.allgather(given, process_set, name, ignore_name_scope) if given else []
 
 
 @_as_written
 def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
     """The root's tensor, as a new tensor. `root_rank` is a rank of the world."""
-    return operations.broadcast(_tensors([tensor]), root_rank, process_set, name, ignore_name_scope)[0]
+    with preparing("broadcast", [name], process_set):
+        given = _tensors([tensor])
+    return operations.broadcast(given, root_rank, process_set, name, ignore_name_scope)[0]
 
 
 @_as_written
@@ -113,8 +123,10 @@ def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ign
     Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and
     how many came from each rank.
     """
-    parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
-    output, received = operations.alltoall(_tensors([tensor])[0], parts, process_set, name, ignore_name_scope)
+    with preparing("alltoall", [name], process_set):
+        parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
+        given = _tensor(tensor)
+    output, received = operations.alltoall(given, parts, process_set, name, ignore_name_scope)
     return output if splits is None else (output, received)
 
 
@@ -124,8 +136,8 @@ def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Com
                   process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                   prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> tf.Tensor:
     """This rank's rows of the reduction; the first ranks get one more if rows are left over."""
-    how = _scattering(op, process_set, prescale_factor, postscale_factor, ignore_name_scope)
-    return _reducescatter([tensor], how, name, compression)[0]
+    return _reducescatter([tensor], name, compression, op, process_set, prescale_factor, postscale_factor,
+                          ignore_name_scope)[0]
 
 
 @_as_written
@@ -133,21 +145,22 @@ def grouped_reducescatter(tensors: Sequence[Tensor], device_dense: str = "", com
                           op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
     """For each tensor of a list this rank's rows of its reduction. The list is one operation."""
-    how = _scattering(op, process_set, prescale_factor, postscale_factor, False)
-    return _reducescatter(tensors, how, None, compression) if tensors else tensors
+    return _reducescatter(tensors, None, compression, op, process_set, prescale_factor, postscale_factor)
 
 
-def _scattering(op: Optional[int], process_set: ProcessSet, prescale: float, postscale: float,
-                ignore_name_scope: bool) -> Reduction:
-    return Reduction(reduction(op, refused=(Min, Max, Product), of="reducescatter"), process_set, prescale, postscale,
-                     ignore_name_scope=ignore_name_scope)
+def _reducescatter(tensors: Sequence[Tensor], name: Optional[str], compression: Any, op: Optional[int],
+                   process_set: ProcessSet, prescale: float, postscale: float,
+                   ignore_name_scope: bool = False) -> List[tf.Tensor]:
+    with preparing("reduce_scatter", [name], process_set):
+        given = _tensors(tensors)
+        how = Reduction(reduction(op, refused=(Min, Max, Product), of="reducescatter"), process_set, prescale,
+                        postscale, ignore_name_scope=ignore_name_scope)
 
-
-def _reducescatter(tensors: Sequence[Tensor], how: Reduction, name: Optional[str], compression: Any) -> List[tf.Tensor]:
     def reduce(lists: Any) -> Any:
         return [operations.reducescatter(each, how, name) for each in lists]
 
-    return compressed(reduce, [_tensors(tensors)], compression)[0]
+    return compressed(reduce, [given], compression,
+                      preparing("reduce_scatter", [name], process_set))[0] if given else []
 
 
 @_as_written
