@@ -9,8 +9,6 @@
 namespace anello::agenda {
 namespace {
 
-constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
-
 // A first dimension in which ranks may differ is shown as *.
 std::string shown(const Description& description, const std::vector<std::uint64_t>& shape) {
   const bool own_rows = description.verb == Verb::allgather || description.verb == Verb::alltoall;

@@ -20,6 +20,9 @@ inline bool allows_joined(Verb verb) {
   return verb == Verb::allreduce || verb == Verb::barrier;
 }
 
+// Of one operation, and of one of its arrays. More would be a violation of the protocol.
+inline constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
+
 struct Array {
   DType dtype = DType::f32;
   std::vector<std::uint64_t> shape;  // where ranks may differ in the first dimension, that is 0

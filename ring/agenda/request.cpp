@@ -22,6 +22,8 @@ bool reduces(Verb verb) {
 void check_array(const Request& request, const ArrayView& array) {
   const std::string_view call = name(request.verb);
   if (name(array.dtype) == "?") refuse(call, "a tensor's dtype must be one of the known types");
+  if (array.shape.size() > kMaxDimensions)
+    refuse(call, text("a tensor has ", array.shape.size(), " dimensions, which may be at most ", kMaxDimensions));
   group::check_size(call, "tensor", count(array.shape), array.dtype);
   group::check_tensor(call, "tensor", array.tensor());
   if (array.shape.empty() && request.verb != Verb::allreduce && request.verb != Verb::broadcast)
@@ -100,6 +102,9 @@ std::pair<Description, Sizes> describe(const Request& request, int ranks) {
   if (has_tensors == request.inputs.empty())
     refuse(call, has_tensors ? "there must be a tensor" : "there must be no tensor");
   if (request.verb == Verb::alltoall && request.inputs.size() != 1) refuse(call, "there must be one tensor");
+  if (request.inputs.size() > kMaxArrays)
+    refuse(call, text("there are ", request.inputs.size(), " tensors, which may be at most ", kMaxArrays,
+                      ": divide the list"));
   if (request.on_gpu) check_on_gpu(request);
   Description description{.verb = request.verb,
                           .op = reduces(request.verb) ? request.op : Op::sum,

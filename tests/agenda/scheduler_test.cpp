@@ -310,6 +310,10 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
     EXPECT_THAT(refused({.verb = Verb::reduce_scatter, .inputs = {scalar}}), HasSubstr("first dimension"));
     EXPECT_THAT(refused({.verb = Verb::allgather, .inputs = {{tensor.data(), {1ULL << 40, 1ULL << 40}}}}),
                 HasSubstr("allgather"));
+    EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = std::vector((1 << 20) + 1, good), .root = 0}),
+                HasSubstr("1048577 tensors, which may be at most 1048576"));
+    EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {{tensor.data(), std::vector<std::uint64_t>(1025, 1)}}}),
+                HasSubstr("1025 dimensions, which may be at most 1024"));
   });
 }
 
