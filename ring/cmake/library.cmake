@@ -38,6 +38,7 @@ function(anello_library name)
   # Objects reach a program through an interface only: an object library that is linked itself does not pass them on.
   add_library(${name} INTERFACE)
   target_link_libraries(${name} INTERFACE anello_options ${ROOM_LINKS} ${ROOM_PRIVATE} $<TARGET_OBJECTS:${name}_objects>)
+  add_dependencies(${name} ${name}_objects)  # make, unlike Ninja, does not find that out from the objects
 endfunction()
 
 # anello_inline_more(TARGET): for code that every operation runs. g++ inlines a function that other files might call only

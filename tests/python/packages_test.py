@@ -69,6 +69,19 @@ def test_pip_installs_the_folder_where_there_is_nothing_else(tmp_path):
     train(venv / "bin" / "anello", venv / "bin" / "python", "plain_sgd.py")
 
 
+def test_make_compiles_what_it_links(tmp_path):
+    """pip takes make where Ninja is not asked for. A compiler that writes empty files is quick."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nuntil [ "$1" = -o ]; do shift; done\n: >"$2"\nchmod +x "$2"\n')
+    compiler.chmod(0o755)
+    launchers = " ".join(f"-DCMAKE_CXX_{step}_LAUNCHER={compiler}" for step in ("COMPILER", "LINKER"))
+    compiling = "import sys, build_backend; build_backend.compile_in(sys.argv[1])"
+    variables = {"CMAKE_GENERATOR": "Unix Makefiles", "CMAKE_ARGS": f"-DANELLO_CUDA=OFF {launchers}"}
+    done = subprocess.run([sys.executable, "-B", "-c", compiling, tmp_path / "build"], env={**os.environ, **variables},
+                          cwd=SOURCE / "trainer" / "python", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_cmake_installs_it(tmp_path):
     subprocess.run(["cmake", "--install", BUILD, "--component", "python", "--prefix", tmp_path], check=True,
                    stdout=subprocess.DEVNULL)
