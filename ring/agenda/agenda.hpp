@@ -92,11 +92,11 @@ class Agenda {
   void resume();
   bool holds_back() const;
   const std::string& key_of(const Item& item) const;
-  void add(std::size_t part, const Item& report);
+  void add(std::size_t part, Item report);
   bool complete(const Reports& reports) const;
   void joined(std::size_t part, int last);
   void pass_on(Entries::iterator entry);
-  Item combined(const Reports& reports) const;
+  Item combined(Reports reports) const;
   void combine(Item& all, const Item& report) const;
   const Description& described(const Item& report) const;
   std::vector<Party> parties_of(const Item& report) const;
@@ -106,7 +106,7 @@ class Agenda {
   void apply(const Item& decision);
   std::shared_ptr<const Agreed> learn(const std::string& key, const Item& decision);
   std::string reported_by(std::size_t part, std::string_view key) const;
-  void take_report(std::size_t part, const Item& item);
+  void take_report(std::size_t part, Item item);
   void take_decision(const Item& item);
   int world_rank(int rank) const { return members_[std::size_t(rank)]; }
 
