@@ -1,4 +1,4 @@
-// What people read of an operation that waits: for which ranks, and what these have called instead.
+// Describes to people an operation that waits: for which ranks, and which calls these have made instead.
 #include <string>
 #include <string_view>
 

@@ -20,7 +20,7 @@ inline bool allows_joined(Verb verb) {
   return verb == Verb::allreduce || verb == Verb::barrier;
 }
 
-// Of one operation, and of one of its arrays. More would be a violation of the protocol.
+// The most arrays of an operation, and dimensions of an array. More would be a violation of the protocol.
 inline constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
 
 struct Array {

@@ -1,4 +1,4 @@
-// What a thread that waits does with its core, how much it may lose by yielding it, and when to spin. Knows no links.
+// How a thread that waits uses its core: how much it may lose by yielding it, and when it spins. Independent of links.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-// What an agenda says of an operation that waits.
+// The words of an agenda for an operation that waits.
 #include "tests/agenda/world_of_agendas.hpp"
 
 namespace anello::agenda {
