@@ -28,11 +28,11 @@ TEST_F(Agents, RanksGetTheVariablesThatAreNamed) {
   const Outcome outcome = testing::run(
       job("h1", "env", {"-x", "SHOWN", "-x", "GIVEN=a b'c"}),
       around({"SHOWN=1", "HIDDEN=1", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "LD_LIBRARY_PATH=/lib/of/mine",
-              "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN"}));
+              "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN", "TF_NUM_INTEROP_THREADS=3"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* line :
-       {"SHOWN=1", "GIVEN=a b'c", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "ANELLO_RANK=0",
-        "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/", "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN"})
+  for (const char* line : {"SHOWN=1", "GIVEN=a b'c", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "ANELLO_RANK=0",
+                           "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/", "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC",
+                           "NCCL_DEBUG=WARN", "TF_NUM_INTEROP_THREADS=3"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("[0] ") + line + "\n"));
   EXPECT_FALSE(contains(outcome.out, "HIDDEN"));
   const Outcome more = testing::run(job("h1", "env", {"-x", "EMPTY", "-x", "GIVEN="}), around({"EMPTY=", "GIVEN=1"}));

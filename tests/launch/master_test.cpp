@@ -103,7 +103,8 @@ TEST_F(Agents, TwoPortsSuffice) {
 
 TEST_F(Agents, ADryRunSaysWhatIsFoundAtTheStart) {
   EXPECT_THAT(testing::run(job("user@h1:1,h2:1", "true", {"--dry-run"}), around()).out,
-              HasSubstr(" MASTER_ADDR=ADDRESS_OF_h1 MASTER_PORT=PORT"));
+              ::testing::AllOf(HasSubstr(" MASTER_ADDR=ADDRESS_OF_h1 MASTER_PORT=PORT"),
+                               HasSubstr(" TF_NUM_INTEROP_THREADS=SHARE_OF_CORES")));
   EXPECT_THAT(testing::run(job("h1:1,h2:1", "true", {"--dry-run", "-x", "MASTER_ADDR=10.1.1.1"}), around()).out,
               HasSubstr(" MASTER_ADDR=10.1.1.1 MASTER_PORT=PORT"));
   EXPECT_THAT(testing::run(ranks(2, "true", {"--dry-run", "-x", "MASTER_PORT=29507"})).out,
