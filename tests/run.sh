@@ -97,26 +97,9 @@ count_results() {
   verdict+=("$suite $ran")
 }
 
-build_suite() { build "$1" -DANELLO_BUILD_TESTS=ON --; }
-
-# begin_build PRESET: beside the tests of another suite, many of which wait, and yielding to them. end_build ends it, when
-# they have ended; build_suite then builds what is left, and repeats an error.
-builder=''
-begin_build() {
-  say "build: $1 begins beside the tests"
-  set -m  # a process group of its own, for end_build
-  { renice -n 19 "$BASHPID" && build_suite "$1"; } >/dev/null 2>&1 &
-  builder=$!
-  set +m
-}
-end_build() {
-  [[ -n $builder ]] || return 0
-  while kill -- "-$builder" 2>/dev/null; do sleep 0.1; done
-  builder=''
-}
-
 run_suite() {
   local preset=$1 junit=$root/build/$1-tests.xml status=0
+  build "$preset" -DANELLO_BUILD_TESTS=ON --
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
   # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
@@ -142,19 +125,14 @@ esac
 # What failing jobs leave in the folder for temporary files goes with it.
 TMPDIR=$(mktemp -d)
 export TMPDIR
-trap 'end_build; rm -rf -- "$TMPDIR"' EXIT
+trap 'rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
 if ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
   why="TensorFlow and JAX could not be installed, as said above"
   [[ ${1-} != --frameworks ]] || { say "tests: SKIPPED: $why" && exit; }
   allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")
 fi
-for i in "${!suites[@]}"; do
-  end_build
-  build_suite "${suites[i]}"
-  ((i + 1 == ${#suites[@]})) || begin_build "${suites[i + 1]}"
-  run_suite "${suites[i]}"
-done
+for suite in "${suites[@]}"; do run_suite "$suite"; done
 
 status=0
 if ((${#problems[@]} > 0)); then
