@@ -105,3 +105,10 @@ def test_in_a_world_that_has_ended_the_error_is_the_callers():
     for call in (lambda: ended.allreduce(1.0), lambda: ended.send(1.0, 0), lambda: agenda.allreduce([1.0])):
         with pytest.raises(ValueError, match="has ended"):
             call()
+
+
+def test_a_metric_that_is_no_number_leaves_the_ranks_in_step(world):
+    if world.rank == 1:
+        with pytest.raises(ValueError, match="could not convert"):
+            anello.average_metrics(world, {"loss": "high"})
+    assert anello.average_metrics(world, {"loss": float(world.rank)}) == {"loss": (world.size - 1) / 2}

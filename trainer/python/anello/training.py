@@ -36,11 +36,11 @@ def warm_up(steps: int, start: float = 0.0) -> Callable[[int], float]:
 def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, float]:
     """Each metric averaged over the ranks, which must have the same ones; in one operation."""
     names = sorted(metrics)
+    values = array.array("d", [float(metrics[name]) for name in names])  # before an operation: a wrong one may raise
     others = group.allgather_object(names)
     for rank, each in enumerate(others):
         if each != names:
             raise ValueError(f"rank {rank} has the metrics {each}, rank {group.rank} has {names}")
-    values = array.array("d", [float(metrics[name]) for name in names])
     group.allreduce(values, "average")
     return dict(zip(names, values))
 
