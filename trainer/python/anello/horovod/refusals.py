@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Optional, Sequence
+from typing import Any, Iterable, Optional
 
 from .process_sets import ProcessSet, require_set
 
@@ -17,7 +17,7 @@ class submitting:
     """
 
     def __init__(self, verb: str, name: Optional[str], process_set: ProcessSet,
-                 later: Sequence[Optional[str]] = ()) -> None:
+                 later: Iterable[Optional[str]] = ()) -> None:
         self._call = verb, name, process_set, later
 
     def __enter__(self) -> None:

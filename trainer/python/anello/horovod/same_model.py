@@ -11,6 +11,7 @@ from ..errors import Mismatch
 from .process_sets import ProcessSet, require_set
 
 REMEDY = "make the same model on all ranks; freeze, unfreeze, add and replace the same parameters before the same step"
+NAMES = "names of the parameters"  # the operation of find_difference()
 _MANY = 4  # names in an error
 
 
@@ -25,7 +26,7 @@ def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -
     Shapes are not compared: an operation does that, and names the parameter.
     """
     mine = f"{names_number(name for name, _ in named)} {len(named)}".encode()
-    gathered = require_set(process_set).agenda.allgather_bytes(mine, name="names of the parameters", waits=True)
+    gathered = require_set(process_set).agenda.allgather_bytes(mine, name=NAMES, waits=True)
     if len(set(gathered.wait())) == 1:
         return None
     return explain_difference(named, process_set, "has")

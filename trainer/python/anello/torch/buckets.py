@@ -17,6 +17,7 @@ from ..arguments import wire_code
 from ..errors import Unsupported
 from ..horovod.compression import checked
 from ..horovod.process_sets import ProcessSet, require_set
+from ..horovod.refusals import submitting
 from ..tensors import view
 from . import gpus
 from .compression import Compressor
@@ -92,6 +93,7 @@ class Bucket:
         self._streams = gpus.Streams()
         self._wait: Optional[Callable[[], None]] = None
         self._sent: Optional[_Gradients] = None
+        self._refusal: Optional[Exception] = None  # why start() sent nothing
         self._absent: List[torch.nn.Parameter] = []  # frozen ones without a gradient, in this step
         if shared:
             self._share()
@@ -114,7 +116,12 @@ class Bucket:
     @property
     def started(self) -> bool:
         """True from start() to finish()."""
-        return self._wait is not None
+        return self._wait is not None or self._refusal is not None
+
+    @property
+    def refused(self) -> bool:
+        """Whether start() has failed since the last finish()."""
+        return self._refusal is not None
 
     def ready(self, parameter: torch.nn.Parameter) -> bool:
         """A gradient is complete; True if it was the last."""
@@ -124,20 +131,38 @@ class Bucket:
 
     @torch.no_grad()  # the backward pass may be one with create_graph=True
     def start(self, reduction: Reduction) -> None:
-        """Sends the gradients; one that is not there counts as zero."""
+        """Sends the gradients; one that is not there counts as zero.
+
+        If that fails, it counts as started: finish() raises the error again, and Mismatch on the other ranks.
+        """
+        try:
+            self._wait = self._send(reduction)
+        except Exception as error:
+            self._refusal = error
+            raise
+
+    def _send(self, reduction: Reduction) -> Callable[[], None]:
+        with submitting("allreduce", self.name, reduction.process_set):
+            return self._reduce(reduction)
+
+    def _reduce(self, reduction: Reduction) -> Callable[[], None]:
         self._streams.join()
         self._absent = [each for each in self.parameters if each.grad is None and not each.requires_grad]
         for parameter in self.parameters:
             self._adopt(parameter)
-        self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
+        wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
         self._sent = self._gradients()
+        return wait
 
     @torch.no_grad()
     def finish(self) -> None:
         """Waits until the gradients are those of all ranks. Raises RuntimeError if the program changed them since."""
         wait, self._wait = self._wait, None
         sent, self._sent = self._sent, None
+        refusal, self._refusal = self._refusal, None
         self._missing = self._all.copy()
+        if refusal:
+            raise refusal
         same = sent is None or _are_same(sent, self._gradients())
         if wait:
             wait()
@@ -207,19 +232,19 @@ class SparseBucket(Bucket):
 
     def __init__(self, name: str, parameter: torch.nn.Parameter, reduce: Callable[..., Any]) -> None:
         super().__init__(name, [parameter], shared=False)
-        self._reduce = reduce
+        self._gather = reduce
 
-    def start(self, reduction: Reduction) -> None:
-        """Sends the gradient; one that is not there counts as no rows."""
+    def _send(self, reduction: Reduction) -> Callable[[], None]:
+        """One that is not there counts as no rows."""
         parameter = self.parameters[0]
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter).to_sparse(1)
-        gathered = self._reduce(parameter.grad, self.name)
+        gathered = self._gather(parameter.grad, self.name)
 
         def wait() -> None:
             parameter.grad = gathered()
 
-        self._wait = wait
+        return wait
 
 
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:

@@ -1,13 +1,15 @@
 """Parameters and the state of optimizers of one rank on every rank."""
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Mapping, Tuple, Union
+import itertools
+from typing import Any, Iterable, List, Mapping, Sequence, Tuple, Union
 
 import torch
 
 from ..horovod.objects import broadcast_object
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
-from ..horovod.same_model import find_difference
+from ..horovod.refusals import submitting
+from ..horovod.same_model import NAMES, find_difference
 from . import ops
 
 
@@ -17,19 +19,45 @@ def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, An
 
     Raises HorovodInternalError on all ranks, before anything is sent, if their parameters have different names.
     """
+    with submitting("allgather", NAMES, process_set):
+        tensors = [(name, each) for name, each in _named(params) if isinstance(each, torch.Tensor)]
+    difference = find_difference(tensors, process_set)
+    if difference is not None:
+        raise difference
+    _broadcast([(f"parameter {name}", tensor) for name, tensor in tensors], root_rank, process_set)
+
+
+def _named(params: Any) -> List[Tuple[str, Any]]:
     if isinstance(params, torch.nn.Module):
         raise TypeError("params must be model.state_dict() or model.named_parameters(), not the model itself")
     named = list(params.items()) if isinstance(params, Mapping) else list(params)
     if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
         raise ValueError("params must be a state_dict() or pairs of name and tensor, as named_parameters() gives")
-    tensors = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.Tensor)]
-    difference = find_difference(tensors, process_set)
-    if difference is not None:
-        raise difference
-    handles = [ops.broadcast_async_(tensor, root_rank, f"parameter {name}", process_set)
-               for name, tensor in tensors]
+    return named
+
+
+def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
+    """Copies the root's tensors, each under its name. If one is refused, so are those after it, on all ranks."""
+    handles: List[ops.Handle] = []
+    try:
+        for k, (name, tensor) in enumerate(named):
+            later = (each for each, _ in itertools.islice(named, k + 1, None))
+            with submitting("broadcast", name, process_set, later):
+                handles.append(ops.broadcast_async_(tensor, root_rank, name, process_set))
+    finally:
+        _wait_for_all(handles)
+
+
+def _wait_for_all(handles: Sequence[ops.Handle]) -> None:
+    """Also if one has failed: then the names are free again. Raises the error of the first one that has."""
+    errors = []
     for handle in handles:
-        handle.wait()
+        try:
+            handle.wait()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 class _Placeholder:
@@ -60,22 +88,20 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
 
     The others get the entries that the root has, also if they had none yet. `model` is accepted and not needed.
     """
-    if not hasattr(optimizer, "state_dict"):
-        raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
-    is_root = require_set(process_set).rank_of(root_rank) == process_set.rank()
     tensors: List[torch.Tensor] = []
 
     def take(given: Any) -> Any:
         tensors.append(given.make() if isinstance(given, _Placeholder) else given)
         return _Placeholder(given) if isinstance(given, torch.Tensor) else tensors[-1]
 
-    skeleton = _map(optimizer.state_dict(), torch.Tensor, take) if is_root else None
+    with submitting("allgather", None, process_set):  # that of the object
+        if not hasattr(optimizer, "state_dict"):
+            raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
+        is_root = require_set(process_set).rank_of(root_rank) == process_set.rank()
+        skeleton = _map(optimizer.state_dict(), torch.Tensor, take) if is_root else None
     skeleton = broadcast_object(skeleton, root_rank, process_set=process_set)
     state = skeleton if is_root else _map(skeleton, _Placeholder, take)
-    handles = [ops.broadcast_async_(tensor, root_rank, f"optimizer state {k}", process_set)
-               for k, tensor in enumerate(tensors)]
-    for handle in handles:
-        handle.wait()
+    _broadcast([(f"optimizer state {k}", tensor) for k, tensor in enumerate(tensors)], root_rank, process_set)
     if not is_root:
         optimizer.load_state_dict(state)
     _give_gradients(optimizer)

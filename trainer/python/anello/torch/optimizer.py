@@ -245,10 +245,12 @@ class Distributed(torch.optim.Optimizer):
             self._attempt(self._restore_sparse)
 
     def _finish_first(self, bucket: Bucket) -> None:
+        refused = bucket.refused
         try:
             bucket.finish()
-        except Mismatch:  # another rank may agree about changed parameters instead
-            self._same_start.explain()
+        except Exception as error:
+            if refused or isinstance(error, Mismatch):  # another rank may agree about changed parameters instead
+                self._same_start.explain()
             raise
 
     def _restart_count(self) -> None:

@@ -9,6 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Sum
+from ..horovod.refusals import submitting
 from .autograd import allreduce
 
 
@@ -35,9 +36,11 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Normalises the input, and keeps running means as torch.nn.BatchNorm does."""
-        self._check_input_dim(input)
         if not self.training or self.process_set.size() == 1:
+            self._check_input_dim(input)
             return super().forward(input)
+        with submitting("allreduce", None, self.process_set):
+            self._check_input_dim(input)
         shape = (1, -1) + (1,) * (input.dim() - 2)
         wide = input.to(torch.promote_types(input.dtype, torch.float32))
         count, mean, away = self._mean(wide, shape)
