@@ -55,6 +55,13 @@ Reason reason() {
   }
 }
 
+void abort_all_worlds(const std::string& why) {
+  try {
+    world::WorldMaker::abort_all(why);
+  } catch (const std::bad_alloc&) {  // the list of worlds needs memory only if there was never a world
+  }
+}
+
 void report(const std::string& error) {
   try {
     log(Severity::error, error);
@@ -74,7 +81,7 @@ void report(const std::string& error) {
   static std::mutex once;
   once.lock();
   const Reason why = reason();
-  world::WorldMaker::abort_all(why.text);
+  abort_all_worlds(why.text);
   if (previous != by_default || !why.is_error) {
     previous();
     std::abort();

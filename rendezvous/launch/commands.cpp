@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "rendezvous/describe.hpp"
 #include "rendezvous/home_secret.hpp"
 #include "rendezvous/launch/agent.hpp"
 #include "rendezvous/launch/command_line.hpp"
@@ -15,6 +16,7 @@
 #include "rendezvous/launch/rendezvous_command.hpp"
 #include "rendezvous/launch/run_command.hpp"
 #include "rendezvous/launch/secret.hpp"
+#include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -150,14 +152,13 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  rendezvous::handle_uncaught_exceptions();  // in threads
   try {
     return dispatch(argc, argv);
-  } catch (const Error& error) {
+  } catch (const std::exception& thrown) {
+    const Error error = rendezvous::as_error(thrown);
     std::cerr << "anello: " << error.what() << "\n";
     return error.code() == ErrorCode::configuration ? 2 : 1;
-  } catch (const std::exception& error) {
-    std::cerr << "anello: " << error.what() << "\n";
-    return 1;
   }
 }
 
