@@ -145,7 +145,7 @@ class Agent {
   const HostRanks& here_;
   char** argv_;
   const std::vector<pid_t> inherited_children_;
-  const Signals signals_{std::initializer_list<int>()};  // none is wanted: the launcher, not a signal, ends an agent
+  const Signals signals_{std::vector<int>()};  // none is wanted: the launcher, not a signal, ends an agent
   MessageStream messages_;
   Lifeline lifeline_;
   const std::string address_;  // of this host

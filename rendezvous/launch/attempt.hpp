@@ -22,7 +22,7 @@ struct LauncherProcess {
   char** const argv;
   const std::vector<pid_t> inherited_children = children();  // this process had them before it executed `anello`
   const OpenFilesLimit files = open_files_limit();
-  Signals signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
+  Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
   const std::optional<Clock::time_point> limit;  // --timeout
 };
 

@@ -148,9 +148,6 @@ class Keeper {
     kill(process, signal);
     if (ends_programs(signal)) kill(process, SIGCONT);
   }
-  static bool ends_programs(int signal) {
-    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-  }
 
   KeeperConfig config_;
   const pid_t parent_;

@@ -80,7 +80,7 @@ class RemoteRanks : public RankProcesses {
 
   const Job& job_;
   RankEvents events_;
-  Signals starter_ended_{SIGCHLD};
+  Signals starter_ended_{{SIGCHLD}};
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<StarterProcess>> starters_;
   std::optional<AgentListener> listener_;

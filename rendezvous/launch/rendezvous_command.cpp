@@ -32,12 +32,12 @@ bool formed_one(const ServerStats& stats) {
   throw Error(ErrorCode::rendezvous, stats.last_failure);
 }
 
-// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP; with `once`, until one world has
+// Prints "ANELLO_RENDEZVOUS=address:port" and serves until a signal ends it; with `once`, until one world has
 // formed.
 void serve(const ServerOptions& options, bool once) {
   open_missing_standard_descriptors();
   set_open_files_limit(open_files_limit().max);  // one for each rank
-  Signals signals({SIGINT, SIGTERM, SIGHUP});    // before the server's thread, which inherits the blocked signals
+  Signals signals(ending_signals_and({}));       // before the server's thread, which inherits the blocked signals
   const RendezvousServer server(options);
   write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",
             "standard output");

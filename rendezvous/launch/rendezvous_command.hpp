@@ -4,7 +4,7 @@
 
 namespace anello::launch {
 
-// Returns the exit code. Blocks until SIGINT, SIGTERM or SIGHUP; with --once, until one world has formed. Throws Error.
+// Returns the exit code. Blocks until a signal ends it; with --once, until one world has formed. Throws Error.
 int rendezvous_command(const Words& words, char**);
 
 }  // namespace anello::launch

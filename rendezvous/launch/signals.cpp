@@ -3,12 +3,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
 namespace {
+
+constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGALRM, SIGXCPU};
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -18,7 +22,7 @@ bool ignored(int signal) {
 
 }  // namespace
 
-Signals::Signals(std::initializer_list<int> wanted) {
+Signals::Signals(const std::vector<int>& wanted) {
   sigset_t all, readable;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
@@ -42,6 +46,15 @@ std::optional<int> Signals::next() {
     if (!from_terminal || !sigismember(&ignored_from_terminal_, int(info.ssi_signo))) return int(info.ssi_signo);
   }
   return std::nullopt;
+}
+
+bool ends_programs(int signal) {
+  return std::ranges::find(kEndingSignals, signal) != kEndingSignals.end();
+}
+
+std::vector<int> ending_signals_and(std::vector<int> others) {
+  others.insert(others.end(), kEndingSignals.begin(), kEndingSignals.end());
+  return others;
 }
 
 void stop_until_continued() {

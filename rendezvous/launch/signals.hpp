@@ -5,9 +5,9 @@
 // terminal's keys: from a terminal these two stay ignored, but a process may send them.
 #pragma once
 #include <csignal>
-#include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rendezvous/launch/descriptor.hpp"
 
@@ -15,7 +15,7 @@ namespace anello::launch {
 
 class Signals {
  public:
-  explicit Signals(std::initializer_list<int> wanted);
+  explicit Signals(const std::vector<int>& wanted);
 
   int fd() const { return queue_.get(); }  // readable when next() returns a signal
   std::optional<int> next();               // the next queued signal, if any; does not block
@@ -26,6 +26,10 @@ class Signals {
   Descriptor queue_;
   sigset_t ignored_from_terminal_{};
 };
+
+// Whether a person, a scheduler, a watchdog or a limit of time ends programs by it.
+bool ends_programs(int signal);
+std::vector<int> ending_signals_and(std::vector<int> others);
 
 // As Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
 void stop_until_continued();

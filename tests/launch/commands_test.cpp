@@ -112,7 +112,7 @@ TEST_P(Rendezvous, SaysWhereItListensAndEndsWhenAsked) {
   server.signal(GetParam());
   EXPECT_EQ(server.wait(), 0);
 }
-INSTANTIATE_TEST_SUITE_P(, Rendezvous, ::testing::Values(SIGINT, SIGTERM),
+INSTANTIATE_TEST_SUITE_P(, Rendezvous, ::testing::Values(SIGINT, SIGTERM, SIGQUIT, SIGABRT, SIGALRM),
                          [](const auto& one) { return std::string(sigabbrev_np(one.param)); });
 
 TEST(RendezvousAlone, APortInUseIsNamed) {

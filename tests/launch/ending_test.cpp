@@ -142,11 +142,11 @@ TEST(Ending, WhatRanksLeaveIsEnded) {
 class EndingBySignal : public ::testing::TestWithParam<int> {};
 
 TEST_P(EndingBySignal, ReachesAllRanksAndTheirChildren) {
-  Process job(
-      ranks(3,
-            "sh -c 'trap \"echo child heard; exit 0\" INT TERM HUP QUIT; echo child; while :; do sleep 0.05; done' & "
-            "trap 'echo heard; wait; exit 0' INT TERM HUP QUIT; echo parent; wait",
-            {"--grace", "20"}));
+  Process job(ranks(3,
+                    "sh -c 'trap \"echo child heard; exit 0\" INT TERM HUP QUIT ABRT ALRM XCPU; echo child; while :; "
+                    "do sleep 0.05; done' & "
+                    "trap 'echo heard; wait; exit 0' INT TERM HUP QUIT ABRT ALRM XCPU; echo parent; wait",
+                    {"--grace", "20"}));
   for (const std::string rank : {"[0] ", "[1] ", "[2] "})
     ASSERT_TRUE(job.says(rank + "child\n") && job.says(rank + "parent\n"));
   job.signal(GetParam());
@@ -156,7 +156,7 @@ TEST_P(EndingBySignal, ReachesAllRanksAndTheirChildren) {
     EXPECT_TRUE(contains(job.out(), label)) << job.out();
   EXPECT_EQ(job.marked(), std::vector<pid_t>());
 }
-INSTANTIATE_TEST_SUITE_P(, EndingBySignal, ::testing::Values(SIGTERM, SIGHUP),
+INSTANTIATE_TEST_SUITE_P(, EndingBySignal, ::testing::Values(SIGTERM, SIGHUP, SIGABRT, SIGALRM, SIGXCPU),
                          [](const auto& one) { return std::string(sigabbrev_np(one.param)); });
 
 TEST(Ending, AnInterruptEndsAllAndASecondKills) {
