@@ -12,6 +12,7 @@
 
 #include "bench/benchmark.hpp"
 #include "bench/busy.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::bench {
@@ -112,7 +113,9 @@ class CommandLine {
 
 int run_program(const Program& program, int argc, char** argv) {
   try {
-    return CommandLine(program).parse_and_run(argc, argv);
+    const int exit_code = CommandLine(program).parse_and_run(argc, argv);
+    require_output_written();
+    return exit_code;
   } catch (const std::exception& error) {
     std::cerr << text(program.name, ": ", error.what(), "\n");
     return 1;

@@ -39,7 +39,7 @@ Report::Report(World& world, const TrainOptions& options, std::ostream& out, int
     : world_(world), options_(options), out_(out), columns_(columns) {
   if (world_.rank() != 0 || options_.log.empty()) return;
   log_.open(options_.log, options_.resume != "no" ? std::ios::app : std::ios::trunc);
-  if (!log_) throw Error(ErrorCode::file, "log '" + options_.log + "' cannot be written: " + std::strerror(errno));
+  if (!log_) refuse_log();
 }
 
 // The line overwrites the progress bar, if there is one.
@@ -126,7 +126,16 @@ void Report::epoch(const EpochResult& result) {
                       {"exposed_ms_per_step", exposed},
                       {"hidden_ms_per_step", hidden},
                       {"learning_rate", learning_rate}};
-  if (log_.is_open()) log_ << entry << std::endl;
+  write(entry.dump());
+}
+
+void Report::write(const std::string& entry) {
+  if (log_.is_open() && !(log_ << entry << std::endl)) refuse_log();
+  if (!out_) throw Error(ErrorCode::file, "standard output cannot be written: what it goes to may be full");
+}
+
+void Report::refuse_log() const {
+  throw Error(ErrorCode::file, "log '" + options_.log + "' cannot be written: " + std::strerror(errno));
 }
 
 void Report::end(const Metrics& test, std::uint64_t parameter_hash) {
@@ -138,7 +147,7 @@ void Report::end(const Metrics& test, std::uint64_t parameter_hash) {
                       {"test_accuracy", test.accuracy()},
                       {"parameter_hash", hex(parameter_hash)},
                       {"world", world_.size()}};
-  if (log_.is_open()) log_ << entry << std::endl;
+  write(entry.dump());
 }
 
 }  // namespace anello::trainer

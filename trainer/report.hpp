@@ -26,8 +26,8 @@ int terminal_columns(const Settings& settings);
 
 class Report {
  public:
-  // `columns` is the width of the terminal behind `out`, 0 if there is none. Throws Error{file} if the log cannot be
-  // written.
+  // `columns` is the width of the terminal behind `out`, 0 if there is none. Like epoch() and end(), throws Error{file}
+  // if the log cannot be written; those two also if `out` cannot.
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
@@ -40,6 +40,8 @@ class Report {
 
  private:
   std::ostream& begin_line();
+  void write(const std::string& entry);  // into the log; throws if what was written before to `out` is lost, too
+  [[noreturn]] void refuse_log() const;
 
   World& world_;
   const TrainOptions& options_;

@@ -18,6 +18,7 @@
 #include "rendezvous/launch/secret.hpp"
 #include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -154,7 +155,9 @@ int dispatch(int argc, char** argv) {
 int run_program(int argc, char** argv) {
   rendezvous::handle_uncaught_exceptions();  // in threads
   try {
-    return dispatch(argc, argv);
+    const int exit_code = dispatch(argc, argv);
+    require_output_written();
+    return exit_code;
   } catch (const std::exception& thrown) {
     const Error error = rendezvous::as_error(thrown);
     std::cerr << "anello: " << error.what() << "\n";

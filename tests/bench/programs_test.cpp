@@ -145,6 +145,12 @@ TEST(Programs, AFileThatCannotBeWrittenEndsAllRanks) {
   EXPECT_THAT(outcome.err, HasSubstr("[0] anello-bench: -J /nowhere/out.json: No such file or directory"));
 }
 
+TEST(Programs, FiguresThatAreLostAreAnError) {
+  const Outcome full = run({"sh", "-c", BENCH " allreduce -s 4 -n 1 -w 1 > /dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("standard output cannot be written"));
+}
+
 #ifdef BENCH_OPENMPI
 TEST(Programs, OpenMpiMeasuresInTheSameColumns) {
   expect_mpi_rows({OPENMPI_LAUNCHER, "--allow-run-as-root", "--oversubscribe", "-n", "2", BENCH_OPENMPI});

@@ -101,6 +101,15 @@ TEST(Doctor, SaysWhatStartedIt) {
       << copies.err;
 }
 
+TEST(Output, ThatIsLostIsAnError) {
+  for (const std::string command :
+       {"--version", "settings", "run --help", "run --dry-run -n 2 -- true", "manual run"}) {
+    const Outcome full = testing::run({"sh", "-c", ANELLO_PROGRAM " " + command + " > /dev/full"});
+    EXPECT_EQ(full.code, 1) << command;
+    EXPECT_TRUE(contains(full.err, "standard output cannot be written")) << command << ": " << full.err;
+  }
+}
+
 class Rendezvous : public ::testing::TestWithParam<int> {};
 
 TEST_P(Rendezvous, SaysWhereItListensAndEndsWhenAsked) {

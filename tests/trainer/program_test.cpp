@@ -103,6 +103,18 @@ TEST(Program, ACheckpointThatCannotBeWrittenAnyMoreIsSaidByAll) {
   EXPECT_GE(count(training.err(), "checkpoint '" + file + "' cannot be written: "), 2) << training.err();
 }
 
+TEST(Program, ALogThatCannotBeWrittenAnyMoreIsSaidByAll) {
+  const Outcome full = run(ranks(2, {"--epochs", "1", "--log", "/dev/full"}));
+  EXPECT_EQ(full.code, 1);
+  EXPECT_GE(count(full.err, "log '/dev/full' cannot be written: No space left on device"), 2) << full.err;
+}
+
+TEST(Program, AReportThatIsLostIsAnError) {
+  const Outcome full = run({"sh", "-c", TRAIN_PROGRAM " --epochs 1 > /dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("standard output cannot be written"));
+}
+
 // As srun starts them that knows nothing of Anello: each is a world of one.
 TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
   const Scratch scratch;
