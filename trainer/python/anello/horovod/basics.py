@@ -8,7 +8,7 @@ import time
 from typing import Any, Iterable, List, Optional, Protocol, Sequence, Tuple, Union
 
 from ..agenda import Gpu
-from ..errors import Error
+from ..errors import Error, Mismatch
 from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
@@ -74,7 +74,8 @@ def use_gpus(of_framework: Gpus) -> None:
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
     """Joins the world, and sums one of each rank; does nothing if that is done already.
 
-    ValueError on all ranks, which have then left the world, if the arguments of one are wrong.
+    ValueError on all ranks, which have then left the world, if the arguments of one are wrong; Mismatch if ranks were
+    given other process sets than others.
 
     Args:
         comm: None, or the list of all ranks.
@@ -90,8 +91,8 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
     wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
-    with_timeline, refusals, with_gpu = _first_sums(_world.size, float(records), float(refusal is not None),
-                                                    float(_gpus.usable()))
+    with_timeline, refusals, with_gpu, with_sets = _first_sums(
+        _world.size, float(records), float(refusal is not None), float(_gpus.usable()), float(bool(wanted)))
     if refusals:
         shutdown()
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
@@ -102,8 +103,18 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         _sets.use_gpus()
     if with_timeline:
         _start_timeline(timeline())
+    if with_sets:
+        _add_all(_sets, wanted)
+
+
+def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
+    try:
+        sets.require_same(wanted)
+    except Mismatch:
+        shutdown()
+        raise
     for each in wanted:
-        add_process_set(each)
+        sets.add(each)
 
 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:

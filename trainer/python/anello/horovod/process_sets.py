@@ -5,6 +5,7 @@ import reprlib
 from typing import Any, Iterable, List, Optional, Protocol, Sequence, Union
 
 from ..agenda import Agenda
+from ..errors import Mismatch
 
 
 class ProcessSet:
@@ -97,6 +98,7 @@ class Watcher(Protocol):
         """A set ends; its agenda is freed afterwards. That of all ranks ends with the world."""
 
 
+_AGREEMENT = "process sets"  # the operation by which the ranks compare what they do with them
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
 
@@ -135,13 +137,28 @@ class ProcessSets:
         global_process_set.agenda.use_gpus(self.world)
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-        """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
+        """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered.
+
+        Raises Mismatch if other ranks do something else with process sets, or have refused to.
+        """
+        try:
+            made = self._checked(given)
+        except Exception as error:
+            global_process_set.agenda.refuse("allgather", _AGREEMENT, error)
+            raise
+        self._agree(f"adds the process set {made.ranks}")
+        self._register(made, self.world.group(made.ranks) if self.world.rank in made.ranks else None)
+        return made
+
+    def require_same(self, wanted: Sequence[ProcessSet]) -> None:
+        """Raises Mismatch on all ranks if they are to begin with different sets. All call; blocks."""
+        self._agree(f"begins with the process sets {[each.ranks for each in wanted]}")
+
+    def _checked(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         made = as_process_set(given)
         refusal = self.refusal([made])
         if refusal is not None:
             raise ValueError(refusal)
-        self._agree(f"add the process set {made.ranks}")
-        self._register(made, self.world.group(made.ranks) if self.world.rank in made.ranks else None)
         return made
 
     def _register(self, made: ProcessSet, group: Any) -> None:
@@ -174,7 +191,7 @@ class ProcessSets:
         """Takes a set away, when all ranks have called. False if it is not registered, or that of all ranks."""
         if given is global_process_set or given not in self.all:
             return False
-        self._agree(f"remove the process set {given.ranks}")
+        self._agree(f"removes the process set {given.ranks}")
         self._forget(given)
         self.all.remove(given)
         return True
@@ -197,5 +214,10 @@ class ProcessSets:
             given._agenda = None
 
     @staticmethod
-    def _agree(name: str) -> None:
-        global_process_set.agenda.barrier(name=name, waits=True).wait()
+    def _agree(does: str) -> None:
+        """Blocks until all ranks have called. Raises Mismatch on all of them if one does something else."""
+        ranks = global_process_set.agenda.allgather_bytes(does.encode(), name=_AGREEMENT, waits=True).wait()
+        other = next((rank for rank, each in enumerate(ranks) if each != ranks[0]), None)
+        if other is not None:
+            raise Mismatch(f"the ranks differ: rank 0 {ranks[0].decode()}, rank {other} {ranks[other].decode()}; all ranks "
+                           "add and remove the same process sets in the same order", "mismatch")
