@@ -105,6 +105,7 @@ void Attempt::watch(PollSet& polls) {
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
   polls.until(supervisor_.next_tick());
   if (supervisor_.over() && !output_.streams_closed()) polls.until(last_bytes_until_);
+  polls.until(output_limit());
 }
 
 void Attempt::act() {
@@ -119,8 +120,9 @@ void Attempt::act() {
   if (!ended_ && supervisor_.keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
   // No process writes to the pipes any more. Read what they still hold, until nothing has come for kLastBytes.
   if (!ended_ || !output_.written() || ranks_->output_may_come()) last_bytes_until_ = now + kLastBytes;
-  ended_ = true;
-  if (now >= last_bytes_until_) output_.close_streams();
+  if (!std::exchange(ended_, true)) over_since_ = now;
+  if (const auto limit = output_limit(); limit && now >= *limit) hurry();
+  if (now >= last_bytes_until_ || discard_output_) output_.close_streams();
   if (output_.streams_closed() && !std::exchange(concluded_, true)) conclude();
 }
 
@@ -135,6 +137,13 @@ void Attempt::take_signals() {
     else
       supervisor_.signalled(*signal, Clock::now());
   }
+}
+
+// A job that is told to end does not wait for ever for a reader of what its ranks have written.
+std::optional<Clock::time_point> Attempt::output_limit() const {
+  return ended_ && supervisor_.told_to_end() && !discard_output_
+             ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
+             : std::nullopt;
 }
 
 // For a signal that comes when no rank is left, but output is.

@@ -55,6 +55,7 @@ class Attempt {
   void take_signals();
   void pause_all();
   void hurry();
+  std::optional<Clock::time_point> output_limit() const;
   void learn_cores(const HostRanks& here, double cores);
   void lose(const HostLoss& loss);
   void conclude();
@@ -75,7 +76,7 @@ class Attempt {
   std::string crowding_;                     // of the first crowded one
   std::optional<std::uint64_t> failed_at_;   // the line of the output before the first message of the supervisor
   std::optional<Restart> restart_;
-  Clock::time_point last_bytes_until_{};
+  Clock::time_point last_bytes_until_{}, over_since_{};
 };
 
 }  // namespace anello::launch

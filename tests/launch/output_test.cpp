@@ -146,6 +146,34 @@ TEST(Output, ASlowReaderLosesNothing) {
   expect_untorn({code, job.out(), job.err()}, 3000, 2000);
 }
 
+// A launcher whose standard output is a full pipe that nobody reads.
+Words before_full_pipe(const std::string& options, const std::string& pipe) {
+  const std::string script =
+      "mkfifo \"$0\"; sleep 300 < \"$0\" & head -c 65536 /dev/zero > \"$0\"; exec " ANELLO_PROGRAM " run -n 2 " +
+      options + " -- sh -c 'echo ready >&2; exec yes' > \"$0\"";
+  return {"sh", "-c", script, pipe};
+}
+
+TEST(Output, ThatNobodyReadsIsLostWhenTheTimeOfTheJobIsOver) {
+  const Scratch scratch;
+  Process job(before_full_pipe("--timeout 0.2 --grace 0.2", scratch / "pipe"));
+  EXPECT_TRUE(job.says_error("its time is over"));
+  EXPECT_TRUE(testing::in_state(job.pid(), 'Z'));
+}
+
+TEST(Output, ThatNobodyReadsIsLostAtTheSecondSignal) {
+  const Scratch scratch;
+  Process job(before_full_pipe("--grace 300", scratch / "pipe"));
+  ASSERT_TRUE(job.says_error("[0] ready") && job.says_error("[1] ready"));
+  std::this_thread::sleep_for(milliseconds(300));  // until the launcher reads nothing any more
+  job.signal(SIGTERM);
+  for (int k = 0; k < 30000 && job.marked().size() > 2; k++) std::this_thread::sleep_for(milliseconds(10));
+  ASSERT_EQ(job.marked().size(), 2u) << "the launcher, and what does not read";
+  ASSERT_TRUE(testing::alive(job.pid()));
+  job.signal(SIGTERM);
+  EXPECT_TRUE(testing::in_state(job.pid(), 'Z'));
+}
+
 TEST(Output, NothingIsSpentWhileNothingHappens) {
   Process job(ranks(2, "echo started; exec sleep 300"));
   ASSERT_TRUE(job.says("[0] started") && job.says("[1] started"));
