@@ -139,9 +139,9 @@ void Attempt::take_signals() {
   }
 }
 
-// A job that is told to end does not wait for ever for a reader of what its ranks have written.
+// A job that must end does not wait for ever for a reader of what its ranks have written.
 std::optional<Clock::time_point> Attempt::output_limit() const {
-  return ended_ && supervisor_.told_to_end() && !discard_output_
+  return ended_ && supervisor_.asked_to_end() && !discard_output_
              ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
              : std::nullopt;
 }

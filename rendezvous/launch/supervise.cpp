@@ -176,7 +176,7 @@ std::string Supervisor::lack_of_memory() const {
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {
-  interrupted_ = told_to_end_ = true;
+  interrupted_ = asked_to_end_ = true;
   if (phase_ != Phase::running) {
     if (now - signalled_at_ > kSameSignal) kill(now);
     return;
@@ -190,7 +190,7 @@ void Supervisor::signalled(int signal, Clock::time_point now) {
 
 void Supervisor::timed_out(Clock::time_point now) {
   exit_code_ = kTimedOut;
-  told_to_end_ = true;
+  asked_to_end_ = true;
   failure_ = text("its time is over (--timeout ", double(job_.timeout->count()) / 1000, ")");
   actions_.print("the job is ended: " + failure_);
   end(SIGTERM, failure_, now);

@@ -60,7 +60,7 @@ class Supervisor {
   bool over() const { return phase_ == Phase::over; }
   bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
-  bool told_to_end() const { return told_to_end_; }              // by a signal or --timeout
+  bool asked_to_end() const { return asked_to_end_; }              // by a signal or --timeout
   int exit_code() const { return exit_code_; }
   // Whether the job may succeed if it is started again: a rank has failed, but not with a status that means wrong
   // usage, or a host was lost; and the user has not ended the job. A host that could not be used from the first is a
@@ -122,7 +122,7 @@ class Supervisor {
   std::vector<int> ended_;               // by the launcher, ascending
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
-  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, told_to_end_ = false;
+  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;
   bool any_started_ = false, lost_host_ = false, left_stopped_ = false;
 };
 
