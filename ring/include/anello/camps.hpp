@@ -21,7 +21,7 @@ template <class Value>
 std::vector<Camp<Value>> camps(const std::map<int, Value>& values) {
   std::vector<Camp<Value>> all;
   for (const auto& [rank, value] : values) {
-    const auto equal = [&](const Camp<Value>& camp) { return camp.value == value; };
+    const auto equal = [&value = value](const Camp<Value>& camp) { return camp.value == value; };
     if (const auto camp = std::find_if(all.begin(), all.end(), equal); camp != all.end())
       camp->ranks.push_back(rank);
     else
