@@ -70,10 +70,16 @@ void Mixer::line_typed() {
 
 bool Mixer::accepts(int stream) const {
   const bool shown_now = floor_ < 0 || floor_ == stream;
-  return out_.size() < kMaxOut && (shown_now || streams_[std::size_t(stream)].pending.size() < kMaxPending);
+  return !full() && (shown_now || streams_[std::size_t(stream)].pending.size() < kMaxPending);
+}
+
+bool Mixer::full() const {
+  return out_.size() >= kMaxOut;
 }
 
 void Mixer::tick(TimePoint now) {
+  // Nothing was read from the stream that has the floor since the output was full: that is not its silence.
+  if (std::exchange(was_full_, full())) floor_used_ = now;
   const auto due = next_tick();
   if (!due || now < *due) return;
   end(floor_, now);

@@ -68,6 +68,7 @@ class Mixer {
   void take_lines(Stream& stream);
   void keep_rest(int stream, TimePoint now);
   void take_floor(int stream, TimePoint now);
+  bool full() const;
   bool others_wait() const;
   std::string_view shown(std::string_view line) const;
   bool can_be_tail(int stream) const;
@@ -81,6 +82,7 @@ class Mixer {
   bool owes_break_ = false;     // before the next line, if one comes
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
+  bool was_full_ = false;  // at the last tick
   std::string tail_drawn_;  // the part of the tail that the terminal shows
 };
 

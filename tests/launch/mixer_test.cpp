@@ -97,6 +97,22 @@ TEST_F(MixerTest, MemoryIsBoundedWhileOneHasTheFloor) {
   EXPECT_FALSE(mixer.accepts(huge)) << "the reader must take some first";
 }
 
+TEST_F(MixerTest, AHugeLineIsNotBrokenBecauseTheReaderIsSlow) {
+  Mixer mixer({});
+  const int huge = mixer.add_stream(0), other = mixer.add_stream(1);
+  const std::string piece(300000, 'x');
+  mixer.feed(huge, piece, now_);
+  mixer.feed(other, "waits\n", now_);
+  mixer.tick(now_);
+  ASSERT_FALSE(mixer.accepts(huge));
+  std::string all = take(mixer);
+  mixer.tick(now_ + milliseconds(5000));
+  mixer.tick(now_ + milliseconds(5999));
+  EXPECT_TRUE(mixer.accepts(huge));
+  mixer.feed(huge, "end\n", now_ + milliseconds(5999));
+  EXPECT_EQ(all + take(mixer), "[0] " + piece + "end\n[1] waits\n");
+}
+
 TEST_F(MixerTest, AHugeLineThatStallsIsBrokenWhenOthersWait) {
   Mixer mixer({});
   const int huge = mixer.add_stream(0), other = mixer.add_stream(1);
