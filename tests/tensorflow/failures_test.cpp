@@ -1,4 +1,6 @@
 // Ops that cannot be carried out say why to TensorFlow, on each rank.
+#include <latch>
+
 #include "tests/tensorflow/with_ops.hpp"
 
 namespace anello::tensorflow {
@@ -100,13 +102,15 @@ TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
 }
 
 TEST_F(Failures, OfTheWorldNameTheRankThatEndedIt) {
-  const auto program = [](anello::World& world) {
+  std::latch first_has_ended(3);  // on all ranks, or the end of the world meets it
+  const auto program = [&](anello::World& world) {
     anello_group group{world};
     Rank its{world.rank(), world.size(), nullptr, world};
     ASSERT_EQ(anello_agenda_create(&group, &its.agenda), ANELLO_OK);
     add_set(its);
     const Node node = its.node("AnelloAllreduce", {kFloat});
     outputs_of(run(node, {numbers(1)}));
+    first_has_ended.arrive_and_wait();
     if (its.rank == 1) {
       world.abort("no more disk");
     } else {
