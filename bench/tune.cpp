@@ -18,7 +18,6 @@
 #include "bench/statistics.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
-#include "ring/base/file.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::bench {
@@ -218,9 +217,10 @@ algorithms::Table rows_of_others(const std::string& file, const std::string& lay
 }
 
 void write(const std::string& file, const algorithms::Table& rows) {
-  std::string all = algorithms::table_headline();
-  for (const algorithms::TableRow& row : rows) all += to_text(row);
-  replace_file(file, all);
+  std::ofstream out(file);
+  out << algorithms::table_headline();
+  for (const algorithms::TableRow& row : rows) out << to_text(row);
+  if (!out.flush()) throw Error(ErrorCode::file, text("-o ", file, ": cannot be written"));
 }
 
 void tune_in(World& world, const Settings& settings, const TuneRequest& request) {
