@@ -79,7 +79,7 @@ def test_batch_normalisation(given, reason):
 
 
 class Odd:
-    """A compressor that fails on rank 1 if it is told to."""
+    """A compressor that fails on rank 1 while `fails` is set."""
 
     fails = False
 

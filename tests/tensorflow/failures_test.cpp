@@ -109,8 +109,9 @@ TEST_F(Failures, OfTheWorldNameTheRankThatEndedIt) {
     ASSERT_EQ(anello_agenda_create(&group, &its.agenda), ANELLO_OK);
     add_set(its);
     const Node node = its.node("AnelloAllreduce", {kFloat});
-    outputs_of(run(node, {numbers(1)}));
+    Result first = run(node, {numbers(1)});
     first_has_ended.arrive_and_wait();
+    outputs_of(std::move(first));
     if (its.rank == 1) {
       world.abort("no more disk");
     } else {
