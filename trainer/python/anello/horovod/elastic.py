@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any, Callable, List
+from typing import Any, Callable, List, TypeVar
 
+from . import basics
 from .objects import broadcast_object
+from .process_sets import global_process_set
+from .refusals import submitting
+
+Result = TypeVar("Result")
 
 
 class State:
@@ -56,17 +61,32 @@ class State:
             setattr(self, name, _restored(getattr(self, name), self._saved[name]))
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and remembers them."""
+        """Gives all ranks the values of rank 0, and remembers them. If a value refuses that on one rank, all raise."""
         for name in self._names:
             setattr(self, name, self._synchronized(getattr(self, name)))
-        self.save()
+        on_all_ranks(self.save)
 
     def _synchronized(self, value: Any) -> Any:
         """The value of rank 0. Frameworks add what their models and optimizers need."""
         if not _has_state(value):
             return self._broadcast_object(value)
-        value.load_state_dict(self._broadcast_object(value.state_dict()))
+        state = self._broadcast_object(on_all_ranks(value.state_dict))
+        on_all_ranks(lambda: value.load_state_dict(state))
         return value
+
+
+def on_all_ranks(part: Callable[[], Result]) -> Result:
+    """The result of a part of the program that all ranks call, and that may raise on one of them alone.
+
+    The others get its reason, and do not wait for the operation that follows. Collective, if there is a world.
+    """
+    if not basics.is_initialized():
+        return part()
+    name = "part of an elastic state"
+    with submitting("allgather", name, global_process_set):
+        result = part()
+    global_process_set.agenda.allgather_bytes(b"", name=name, waits=True).wait()
+    return result
 
 
 def _has_state(value: Any) -> bool:

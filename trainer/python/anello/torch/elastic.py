@@ -18,7 +18,7 @@ class State(elastic.State):
 
     def _synchronized(self, value: Any) -> Any:
         if isinstance(value, torch.nn.Module):
-            broadcast_parameters(value.state_dict(), 0)
+            broadcast_parameters(elastic.on_all_ranks(value.state_dict), 0)
         elif isinstance(value, torch.optim.Optimizer):
             broadcast_optimizer_state(value, 0)
         else:
