@@ -7,11 +7,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "ring/base/text.hpp"
 
 namespace anello {
 namespace {
+
+namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& path) {
   throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
@@ -23,6 +27,28 @@ void require_replaceable(const std::string& path) {
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
     throw Error(ErrorCode::file,
                 text("'", path, "' cannot be written: it is not a regular file, and would be replaced"));
+}
+
+// What a link in /proc/self/fd names has been opened: what is written there later would be lost with the old content.
+bool is_open_file(const fs::path& link) {
+  std::error_code error;
+  return fs::canonical(fs::absolute(link).parent_path(), error).string().starts_with("/proc/");
+}
+
+// The path of the file that `path` names, or is to name, behind symbolic links.
+std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // the kernel's limit
+  fs::path at = path;
+  for (int links = 0; links <= kMostLinks; links++) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) return at.string();  // not a link
+    if (is_open_file(at))
+      throw Error(ErrorCode::file, text("'", path, "' cannot be written: it is an open file, and would be replaced"));
+    at = at.parent_path() / next;
+  }
+  errno = ELOOP;
+  fail(path);
 }
 
 // A new name is on the disk when its folder is.
@@ -47,15 +73,16 @@ void write_all(const Descriptor& file, const std::string& path, std::string_view
 void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers, Until until) {
   require_replaceable(path);
   const mode_t mode = readers == ReadableBy::all ? 0644 : 0600;
-  std::string fresh = path + ".XXXXXX";
+  const std::string real = behind_links(path);
+  std::string fresh = real + ".XXXXXX";
   const Descriptor file(mkostemp(fresh.data(), O_CLOEXEC));
   if (!file) fail(path);
   try {
     write_all(file, path, bytes);
     // EINVAL: this file system has nothing to sync.
     if (until == Until::on_disk && fsync(file.get()) != 0 && errno != EINVAL) fail(path);
-    if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
-    if (until == Until::on_disk) sync_folder_of(path);
+    if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), real.c_str()) != 0) fail(path);
+    if (until == Until::on_disk) sync_folder_of(real);
   } catch (...) {
     unlink(fresh.c_str());
     throw;
