@@ -61,8 +61,7 @@ std::string seconds(std::chrono::milliseconds duration) {
 Error as_error(const std::exception& thrown) {
   if (const auto* error = dynamic_cast<const Error*>(&thrown)) return *error;
   if (!dynamic_cast<const std::bad_alloc*>(&thrown)) return {ErrorCode::rendezvous, thrown.what()};
-  return {ErrorCode::rendezvous,
-          "out of memory: an allocation failed; give each rank more memory, or start fewer ranks on this host"};
+  return {ErrorCode::rendezvous, std::string(kOutOfMemory)};
 }
 
 std::string present_list(const std::vector<Join>& present) {

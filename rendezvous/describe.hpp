@@ -1,6 +1,7 @@
 // Ranks and hosts in words, for the messages of the roster. At most 16 are listed, then only counted. Pure.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/protocol.hpp"
@@ -14,6 +15,9 @@ std::string claimed_twice(const Join& first, const Join& second);
 // Otherwise, also if each rank was started by a process of its own: empty.
 std::string started_apart(const std::vector<Join>& all);
 std::string seconds(std::chrono::milliseconds duration);  // "1.5 s"; to a tenth, unless it is less than 1 s
+// For std::bad_alloc, also where no memory is left for a message of its own.
+inline constexpr std::string_view kOutOfMemory =
+    "out of memory: an allocation failed; give each rank more memory, or start fewer ranks on this host";
 // Makes an Error of any exception. If memory was lacking, its message says what to do.
 Error as_error(const std::exception& thrown);
 std::string present_list(const std::vector<Join>& present);  // "node-a (ranks 0, 2), node-b (1 rank)"

@@ -9,11 +9,13 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "rendezvous/describe.hpp"
 #include "ring/base/text.hpp"
 
 struct anello_group {
@@ -61,6 +63,8 @@ anello_status guarded(Body body) {
     return ANELLO_OK;
   } catch (const Error& e) {
     return failed(anello_status(e.code()), e.what(), e.rank());
+  } catch (const std::bad_alloc&) {
+    return failed(ANELLO_OUT_OF_MEMORY, rendezvous::kOutOfMemory);
   } catch (const std::exception& e) {
     return failed(ANELLO_OUT_OF_MEMORY, e.what());
   }
