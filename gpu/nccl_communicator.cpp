@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -178,12 +179,20 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   return part;
 }
 
-// The watcher runs from the beginning, so that a start can be aborted too.
+// The watcher runs from the beginning, so that a start can be aborted too, and nothing is made that no thread would
+// end.
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
-  const int status = create();
-  watcher_ = quiet_thread([state = state_] { state->watch(); });
   try {
+    watcher_ = quiet_thread([state = state_] { state->watch(); });
+  } catch (const std::system_error& error) {
+    fail(what, text("a thread that watches it cannot be started: ", error.what()));
+  }
+  try {
+    const int status = [&] {
+      const std::lock_guard lock(state_->mutex);
+      return state_->ended ? kAborted : create();  // the world may have failed meanwhile
+    }();
     require(settle(status, state_->limits.start), what, state_->limits.start);
     const std::lock_guard lock(state_->mutex);
     state_->started = true;

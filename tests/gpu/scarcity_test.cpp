@@ -1,0 +1,54 @@
+// A rank that can start no thread while it makes a GpuGroup: the others are not left waiting.
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+
+#include "tests/gpu/gpus_of.hpp"
+#include "tests/support/faults.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr int kPoor = 1;
+
+struct Outcome {
+  std::vector<Told> told;
+  std::vector<std::string> ways = std::vector<std::string>(2);  // what each rank's group says, if it has one
+};
+Outcome without_threads(const std::string& backend) {
+  Outcome outcome;
+  outcome.told = told_on_all_ranks(2, [&](World& world) {
+    Choice choice{.backend = backend};
+    choice.nccl.start = milliseconds(500);  // the others wait for this rank inside NCCL
+    const GpuGroup gpus = gpus_of(world, choice, [&] {
+      if (world.rank() == kPoor) faults::plan({.thread = 0, .for_ever = true});
+      return load();
+    });
+    outcome.ways[std::size_t(world.rank())] = text(gpus.backend(), ": ", gpus.reason());
+    world.barrier();
+  });
+  return outcome;
+}
+
+TEST(GpuScarcity, WithoutAThreadForNcclTensorsAreStaged) {
+  const Outcome outcome = without_threads("auto");
+  for (const std::string& way : outcome.ways) EXPECT_THAT(way, HasSubstr("staged: NCCL does not start on rank "));
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+TEST(GpuScarcity, WithoutAThreadForNcclThatIsAskedForTheWorldEnds) {
+  const Outcome outcome = without_threads("nccl");
+  for (const Told& told : outcome.told) {
+    ASSERT_TRUE(told.error) << told.rank;
+    EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
+    EXPECT_THAT(told.error->what(), HasSubstr("a thread that watches it cannot be started: "));
+  }
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+}  // namespace
+}  // namespace anello
