@@ -18,7 +18,7 @@ class Buffers:
         require_dense(tensor)
         if tensor.device.type != "cpu":
             raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
-        made = real(tensor.detach()).contiguous()
+        made = plain(tensor.detach()).contiguous()
         if written and made.data_ptr() != tensor.data_ptr():
             require_writable(tensor)
             self._copies.append((tensor.detach(), made))
@@ -26,13 +26,28 @@ class Buffers:
 
     def copy_back(self) -> None:
         for tensor, made in self._copies:
-            write(tensor, torch.view_as_complex(made) if tensor.is_complex() else made)
+            write_plain(tensor, made)
 
 
-def real(tensor: torch.Tensor) -> torch.Tensor:
-    """A complex tensor as one of real numbers, with one more dimension, of 2. A copy if it is conjugated or negated."""
-    plain = tensor.resolve_conj().resolve_neg()
-    return torch.view_as_real(plain) if plain.is_complex() else plain
+def is_float8(tensor: torch.Tensor) -> bool:
+    return str(tensor.dtype).startswith("torch.float8")
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of a type that the engine has: a complex one with one more dimension, of 2, and float8 as bytes.
+
+    A copy if it is conjugated or negated.
+    """
+    made = tensor.resolve_conj().resolve_neg()
+    if is_float8(made):
+        return made.view(torch.uint8)
+    return torch.view_as_real(made) if made.is_complex() else made
+
+
+def write_plain(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copies what plain() has made of a tensor of this size into it."""
+    typed = torch.view_as_complex(values.view(-1, 2)) if tensor.is_complex() else values.view(tensor.dtype)
+    write(tensor, typed.view(tensor.shape))
 
 
 def write(tensor: torch.Tensor, values: torch.Tensor) -> None:

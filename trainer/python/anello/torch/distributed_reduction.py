@@ -6,6 +6,8 @@ from typing import Any, Dict, Sequence
 import torch
 import torch.distributed as dist
 
+from .distributed_buffers import is_float8
+
 _OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
         dist.ReduceOp.AVG: "average", dist.ReduceOp.BAND: "bit_and", dist.ReduceOp.BOR: "bit_or",
         dist.ReduceOp.BXOR: "bit_xor"}
@@ -13,6 +15,8 @@ _OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceO
 
 def reduction(opts: Any, tensors: Sequence[torch.Tensor]) -> Dict[str, Any]:
     """The operator, and the factor of this rank's input, as options of the engine's verbs."""
+    if any(map(is_float8, tensors)):
+        raise TypeError("tensors of float8 can be sent, not reduced: convert them, for example by to(torch.bfloat16)")
     given = dist.ReduceOp.SUM if opts is None else opts.reduceOp
     if given == getattr(dist.ReduceOp, "PREMUL_SUM", None):
         return {"op": "sum", "prescale": _premul_factor(given)}

@@ -1,0 +1,46 @@
+"""The names that torch's versions have for the methods of a group."""
+from __future__ import annotations
+
+from typing import Any, Dict, Tuple
+
+# A method has its newest name; versions of torch before that call it by the others.
+FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
+    "all_gather_single": ("_allgather_base",),
+    "all_gather_single_coalesced": ("allgather_into_tensor_coalesced",),
+    "all_to_all_single": ("alltoall_base",),
+    "gather_single": ("gather_into_tensor",),
+    "get_backend": ("_get_backend",),
+    "reduce_scatter_single": ("_reduce_scatter_base",),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_tensor_coalesced",),
+    "set_timeout": ("_set_default_timeout",),
+}
+
+# Methods that torch calls and that are not available, with the remedy.
+REFUSED: Dict[str, str] = {
+    "_end_coalescing": "call _coalescing_manager() without device=",
+    "_end_time_estimate": "measure the collective",
+    "_start_coalescing": "call _coalescing_manager() without device=",
+    "_start_time_estimate": "measure the collective",
+    "abort": "end this rank's script by an exception, which ends the others too",
+    "get_reconfigure_handle": "make a new group",
+    "merge_remote_group": "make a new group",
+    "new_window": "use send and recv",
+    "reconfigure": "make a new group",
+    "shrink": "make a new group of the ranks that stay",
+}
+
+
+def _refusal(name: str, remedy: str) -> Any:
+    def refuse(self: Any, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"the backend 'anello' has no {name}(): {remedy}")
+    return refuse
+
+
+def under_all_names(group: type) -> type:
+    """Gives a class the former names of its methods, and those that are refused."""
+    for name, former in FORMER_NAMES.items():
+        for each in former:
+            setattr(group, each, getattr(group, name))
+    for name, remedy in REFUSED.items():
+        setattr(group, name, _refusal(name, remedy))
+    return group
