@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import time
+import uuid
 from datetime import timedelta
 from typing import Any, List, Optional
 
@@ -68,7 +69,20 @@ def _init_through(store: Any, rank: int, size: int) -> World:
         store.wait([key], timedelta(seconds=limit))
         return store.get(key).decode()
 
-    return init_through(rank, size, store.set, get, "torch.distributed")
+    return init_through(rank, size, store.set, get, _next_name(store, size))
+
+
+def _next_name(store: Any, size: int) -> str:
+    """The name of the world that the members of a group make next: of no other world, and alike on all of them.
+
+    Members cannot count the worlds that they make, because each of them is in other groups. The first one that comes
+    gives the name, so that nobody waits here for a rank that does not come.
+    """
+    number, others = divmod(store.add("anello/joins", 1) - 1, size)
+    key = f"anello/name/{number}"
+    if others == 0:
+        store.set(key, f"torch.distributed {uuid.uuid4().hex}")
+    return store.get(key).decode()
 
 
 def _end(patience: Optional[float]) -> None:

@@ -1,0 +1,160 @@
+"""What torch 2 has added to torch.distributed, over the backend "anello"."""
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+
+if torch.__version__.startswith("1."):
+    pytest.skip("these calls came with torch 2", allow_module_level=True)
+
+import torch.distributed._functional_collectives as functional
+
+pytestmark = pytest.mark.usefixtures("process_group")
+
+
+def rank():
+    return dist.get_rank()
+
+
+def size():
+    return dist.get_world_size()
+
+
+def total():
+    return sum(range(1, size() + 1))
+
+
+def mine(count=4):
+    return torch.full((count,), rank() + 1.0)
+
+
+def columns(tensor):
+    return tensor.view(size(), -1)[:, 0].tolist()
+
+
+EVERYONE = [1.0, 2.0, 3.0, 4.0]
+
+
+def test_tensors_are_gathered_and_scattered_in_one():
+    for out in (torch.zeros(4 * size()), torch.zeros(size(), 4)):
+        dist.all_gather_into_tensor(out, mine())
+        assert columns(out) == EVERYONE[:size()]
+    part = torch.zeros(4)
+    dist.reduce_scatter_tensor(part, mine(4 * size()))
+    assert (part == total()).all()
+
+
+@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="came with a later torch")
+def test_gather_single():
+    out = torch.zeros(4 * size()) if rank() == 1 else None
+    dist.gather_single(mine(), out, dst=1)
+    assert out is None or columns(out) == EVERYONE[:size()]
+
+
+def test_objects():
+    gathered = [None] * size()
+    dist.all_gather_object(gathered, {"rank": rank()})
+    assert gathered == [{"rank": each} for each in range(size())]
+    sent = [rank(), "a"]
+    dist.broadcast_object_list(sent, 1)
+    assert sent == [1, "a"]
+
+
+def test_coalesced_collectives():
+    reduced, wide, part = [mine(), mine(2)], torch.zeros(2 * size()), torch.zeros(3)
+    with dist._coalescing_manager():
+        for each in reduced:
+            dist.all_reduce(each)
+    with dist._coalescing_manager(async_ops=True) as gathering:
+        dist.all_gather_into_tensor(wide, mine(2))
+    gathering.wait()
+    with dist._coalescing_manager():
+        dist.reduce_scatter_tensor(part, mine(3 * size()))
+    assert all((each == total()).all() for each in reduced + [part]) and columns(wide) == EVERYONE[:size()]
+
+
+def test_a_batch_of_transfers():
+    got, before = torch.zeros(4), (rank() - 1) % size()
+    transfers = [dist.P2POp(dist.isend, mine(), (rank() + 1) % size()), dist.P2POp(dist.irecv, got, before)]
+    for work in dist.batch_isend_irecv(transfers):
+        work.wait()
+    assert (got == before + 1).all()
+
+
+def test_functional_collectives_also_when_compiled():
+    everyone = dist.group.WORLD
+    assert (functional.all_reduce(mine(), "sum", everyone) == total()).all()
+    assert columns(functional.all_gather_tensor(mine(), 0, everyone)) == EVERYONE[:size()]
+    assert (functional.reduce_scatter_tensor(mine(4 * size()), "sum", 0, everyone) == total()).all()
+    double = torch.compile(lambda given: functional.all_reduce(given, "sum", everyone) * 2, backend="aot_eager")
+    assert (double(mine()) == 2 * total()).all()
+
+
+def test_a_sharded_tensor():
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh = dist.init_device_mesh("cpu", (size(),))
+    whole = torch.arange(8.0 * size()).view(2 * size(), 4)
+    sharded = distribute_tensor(whole, mesh, [Shard(0)])
+    assert (sharded.full_tensor() == whole).all()
+    assert (sharded.redistribute(mesh, [Replicate()]).to_local() == whole).all()
+
+
+def test_a_fully_sharded_model_trains_as_one():
+    from torch.distributed.fsdp import fully_shard
+
+    def model():
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+
+    alone, together = model(), model()
+    data = torch.randn(2 * size(), 4, dtype=torch.float64)
+    fully_shard(together, mesh=dist.init_device_mesh("cpu", (size(),)))
+    for each, part in ((alone, data), (together, data[2 * rank():2 * rank() + 2])):
+        optimizer = torch.optim.Adam(each.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            each(part).pow(2).mean().backward()
+            optimizer.step()
+    for one, part in zip(alone.parameters(), together.parameters()):
+        assert torch.allclose(one, part.full_tensor())
+
+
+def test_groups_have_names():
+    group = dist.new_group(list(range(size())), group_desc="mine")
+    assert group.group_name != dist.group.WORLD.group_name and group.group_desc == "mine"
+
+
+@pytest.mark.skipif(not hasattr(dist, "split_group"), reason="came with a later torch")
+def test_a_group_is_split():
+    group = dist.split_group(split_ranks=[[0], list(range(1, size()))])
+    made = mine()
+    dist.all_reduce(made, group=group)
+    assert (made == (1 if rank() == 0 else total() - 1)).all()
+
+
+def test_a_monitored_barrier_names_the_rank_that_is_late():
+    group = dist.new_group(list(range(size())))
+    group.monitored_barrier()
+    if rank() != 1:
+        with pytest.raises(RuntimeError, match="monitored_barrier: rank 1 of the group has not called it"):
+            group.monitored_barrier(timedelta(seconds=0.5) if rank() == 0 else timedelta(seconds=300))
+    dist.barrier()
+
+
+def test_tensors_of_different_sizes_are_gathered():
+    parts = [torch.zeros(each + 1) for each in range(size())]
+    dist.all_gather(parts, mine(rank() + 1))
+    assert [each.tolist() for each in parts] == [[each + 1.0] * (each + 1) for each in range(size())]
+
+
+@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fn"), reason="came with a later torch")
+def test_float8_is_sent_and_not_reduced():
+    small = mine().to(torch.float8_e4m3fn)
+    parts = [torch.zeros(4).to(small.dtype) for _ in range(size())]
+    dist.all_gather(parts, small)
+    assert [each.float()[0].item() for each in parts] == EVERYONE[:size()]
+    dist.broadcast(small, 1)
+    assert (small.float() == 2).all()
+    with pytest.raises(TypeError, match="float8 can be sent, not reduced"):
+        dist.all_reduce(small)
