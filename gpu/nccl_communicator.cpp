@@ -77,6 +77,7 @@ struct NcclCommunicator::State {
 
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
+  bool created = false;    // NCCL has been asked for `comm`, which it may write without the mutex until then
   void* comm = nullptr;    // null after it was aborted or destroyed
   bool calling = false;    // a call with it is in progress
   bool awaited = false;    // the watcher waits for the end of that call
@@ -117,6 +118,7 @@ void NcclCommunicator::State::watch() {
   device.table->set_device(int(device.id));
   device.table->ignore_captures();
   std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return created || stopping; });
   bool failed = false;
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this] { return stopping; });
@@ -189,10 +191,12 @@ void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
     fail(what, text("a thread that watches it cannot be started: ", error.what()));
   }
   try {
-    const int status = [&] {
+    const int status = create();
+    {
       const std::lock_guard lock(state_->mutex);
-      return state_->ended ? kAborted : create();  // the world may have failed meanwhile
-    }();
+      state_->created = true;
+      state_->changed.notify_all();
+    }
     require(settle(status, state_->limits.start), what, state_->limits.start);
     const std::lock_guard lock(state_->mutex);
     state_->started = true;
