@@ -38,6 +38,42 @@ except hvd.HorovodInternalError as error: print(error.rank, error.code, flush=Tr
     assert ended.stdout == "True True\n" + "1 rank_dead\n" * 3, ended.stdout + ended.stderr
 
 
+def test_an_exception_of_a_signal_handler_interrupts_an_eager_call_that_goes_on():
+    ended = job("""
+import gc
+class Late(Exception): pass
+def late(*_): raise Late("too late")
+if hvd.rank() == 0:
+    signal.signal(signal.SIGALRM, late)
+    for verb in (lambda: hvd.allreduce(tf.ones([1 << 20]), op=hvd.Sum), lambda: hvd.allgather(tf.ones([1 << 20]))):
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try: verb()
+        except Late as error: print(error, error.__traceback__ is not None, error.__cause__, flush=True)
+    gc.collect()
+    others = [tf.zeros([1 << 20]) for _ in range(8)]
+else:
+    time.sleep(1.5)
+    print(hvd.allreduce(tf.ones([1 << 20]), op=hvd.Sum).numpy().sum() == 2 << 20, flush=True)
+    print(hvd.allgather(tf.ones([1 << 20])).numpy().sum() == 2 << 20, flush=True)
+print(hvd.allreduce(float(hvd.rank()), name="done").numpy(), flush=True)
+""")
+    assert sorted(ended.stdout.splitlines()) == ["0.5", "0.5", "True", "True", "too late True None",
+                                                 "too late True None"], ended.stdout + ended.stderr
+    assert ended.returncode == 0
+
+
+def test_handlers_of_signals_run_while_an_eager_call_waits():
+    ended = job("""
+seen = []
+signal.signal(signal.SIGUSR1, lambda *_: seen.append(time.time()))
+if hvd.rank() == 0: threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+else: time.sleep(1)
+hvd.allreduce(1.0)
+if hvd.rank() == 0: print(len(seen), time.time() - seen[0] > 0.4)
+""")
+    assert ended.stdout == "1 True\n" and ended.returncode == 0, ended.stdout + ended.stderr
+
+
 def test_ctrl_c_interrupts_an_eager_call():
     ended = job("""
 def interrupt():

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/tensorflow/with_ops.hpp"
+#include "trainer/python/tensorflow/collective.hpp"
 #include "trainer/python/tensorflow/done_callback.hpp"
 
 namespace anello::tensorflow {
@@ -82,6 +83,40 @@ TEST_F(Calls, WaitIfTheCallbackCannotBeKept) {
     auto mismatch = wrong.run({ones(1 + its.rank), now()});
     EXPECT_TRUE(is_ready(mismatch));
     EXPECT_THAT(result_of(mismatch).message, HasSubstr("rank 0 has shape (1,), rank 1 has (2,)"));
+  });
+}
+
+Value name_in_now(const std::string& name) {
+  return value<int32_t>({int64_t(name.size())}, {name.begin(), name.end()});
+}
+
+TEST_F(Calls, OfNodesThatWaitEndBeforeTheyReturn) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat}, {{"waits", true}});
+    for (const std::string name : {"", "loss", ""}) {
+      auto result = node.run({ones(4), name_in_now(name)});
+      EXPECT_TRUE(is_ready(result));
+      EXPECT_THAT(elements<float>(outputs_of(result_of(result))[0]), Each(2.0f));
+    }
+    EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_OK);
+  });
+}
+
+TEST_F(Calls, OfNodesThatWaitSayWhyTheyHaveFailed) {
+  on_ranks(2, [](const Rank& its) {
+    const Node node = its.node("AnelloAllreduce", {kFloat}, {{"waits", true}}),
+               rootless = its.node("AnelloBroadcast", {kFloat}, {{"waits", true}, {"root", 7}});
+    for (const std::string name : {"", "loss"}) {
+      auto result = node.run({ones(1 + its.rank), name_in_now(name)});
+      EXPECT_TRUE(is_ready(result));
+      EXPECT_THAT(result_of(result).message, HasSubstr(name.empty() ? "allreduce #" : "allreduce 'loss'"));
+      EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_MISMATCH);
+      EXPECT_THAT(anello_last_error(), HasSubstr("rank 0 has shape (1,), rank 1 has (2,)"));
+      EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_OK);
+    }
+    auto result = rootless.run({ones(1), name_in_now("")});
+    EXPECT_THAT(result_of(result).message, HasSubstr("the root, rank 7, is not one of the 2 ranks"));
+    EXPECT_EQ(anello_tensorflow_take_failure(), -1);
   });
 }
 

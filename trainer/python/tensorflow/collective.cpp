@@ -4,12 +4,21 @@
 #include <numeric>
 #include <utility>
 
+#include "trainer/python/tensorflow/interruption.hpp"
+
 namespace anello::tensorflow {
 namespace {
 
+constexpr int kOtherReason = -1;
+constexpr uint64_t kPatienceMs = 100;  // Python sees Ctrl-C in between
+thread_local int failed_with = ANELLO_OK;
+
 // TensorFlow may start what waits for the node, and may free it: the call must not outlive this.
 void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
-  if (failure) tf.OpKernelContext_Failure(call->context, Status(*failure));
+  if (failure) {
+    failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
+    tf.OpKernelContext_Failure(call->context, Status(*failure));
+  }
   DoneCallback done = std::move(call->done);
   call.reset();
   done.run();
@@ -18,14 +27,31 @@ void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
 void finish(void* context, anello_status status, const char* message) {
   std::unique_ptr<Call> call(static_cast<Call*>(context));
   const auto failure = failure_of([&] {
-    if (status != ANELLO_OK) throw Failure(code_of(status), message);
+    if (status != ANELLO_OK) throw Failure(status, message);
     call->node.deliver(*call);
   });
   end(std::move(call), failure);
 }
 
+// The operation goes on, and uses the memory of the call.
+void leave(std::unique_ptr<Call> call) {
+  tf.OpKernelContext_Failure(call->context, Status(Failure(Code::cancelled, "interrupted by a signal")));
+  DoneCallback done = std::move(call->done);
+  const auto operation = call->operation;
+  anello_named_when_done(
+      operation.get(), [](void* kept, anello_status, const char*) { delete static_cast<Call*>(kept); }, call.release());
+  done.run();
+}
+
 void finish_here(std::unique_ptr<Call> call) {
-  const anello_status status = anello_named_wait(call->operation.get(), UINT64_MAX);
+  anello_named* const operation = call->operation.get();
+  anello_status status = anello_named_wait(operation, kPatienceMs);
+  while (status == ANELLO_TIMED_OUT && !anello_named_done(operation)) {
+    if (interrupted()) return leave(std::move(call));
+    status = anello_named_wait(operation, kPatienceMs);
+  }
+  // It may have ended after the wait, or with this very status.
+  if (status == ANELLO_TIMED_OUT) status = anello_named_wait(operation, 0);
   finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
 }
 
@@ -84,7 +110,7 @@ void Call::set_made_output(int index) {
 void Collective::start(Call& call) const {
   const auto set = own_process_set(process_set_);
   call.ranks = set->size();
-  call.options.waits = !call.done.is_kept();
+  call.options.waits = waits_ || !call.done.is_kept();
   if (const auto failure = failure_of([&] { take(call, *set); })) {
     refuse(call, *set, failure->what());
     throw Failure(*failure);
@@ -99,10 +125,14 @@ void Collective::run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* 
   const auto failure = failure_of([&] { start(*call); });
   if (failure)
     end(std::move(call), failure);
-  else if (call->done.is_kept())
+  else if (!waits_ && call->done.is_kept())
     finish_when_done(std::move(call));
   else
     finish_here(std::move(call));
 }
 
 }  // namespace anello::tensorflow
+
+int anello_tensorflow_take_failure() {
+  return std::exchange(anello::tensorflow::failed_with, ANELLO_OK);
+}

@@ -37,11 +37,12 @@ struct Call {
 // Several calls of one node may be under way, from several threads.
 class Collective {
  public:
-  explicit Collective(int process_set) : process_set_(process_set) {}
+  // `waits`: the thread that runs the node waits for its end; it may be Python's.
+  explicit Collective(int process_set, bool waits = false) : process_set_(process_set), waits_(waits) {}
   virtual ~Collective() = default;
 
-  // Submits the operation, and returns: no thread of TensorFlow's waits for other ranks. `done` runs when the outputs
-  // are there or the operation has failed.
+  // Submits the operation, and returns, unless the node is one that waits: no thread of TensorFlow's waits for other
+  // ranks. `done` runs when the outputs are there or the operation has failed.
   void run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const;
 
   // Takes from TensorFlow what submit() needs. Throws Failure.
@@ -52,10 +53,21 @@ class Collective {
   // The operation is complete: gives TensorFlow the outputs that are not there yet. Throws Failure.
   virtual void deliver(Call& call) const = 0;
 
+ protected:
+  bool waits() const { return waits_; }
+
  private:
   void start(Call& call) const;
 
   int process_set_;
+  bool waits_;
 };
 
 }  // namespace anello::tensorflow
+
+// Called by Python after a node that waits has failed on this thread. The status of the library, whose error
+// anello_last_error() describes; ANELLO_OK: no node has failed since the last call; -1: one has failed for another
+// reason, which the other ranks have got too.
+ANELLO_API_BEGIN
+extern "C" int anello_tensorflow_take_failure(void);
+ANELLO_API_END

@@ -92,7 +92,7 @@ Specs operator+(Specs first, const Specs& second) {
 void add_collectives() {
   const std::string types = kTypes;
   const Specs set = {"process_set: int = 0"};
-  const Specs name = set + Specs{"ignore_name_scope: bool = false"};
+  const Specs name = set + Specs{"ignore_name_scope: bool = false", "waits: bool = false"};
   const Specs one = name + Specs{"distinct: string", "T: " + types};
   const Specs list = name + Specs{"distinct: string", "T: list(" + types + ") >= 1"};
   const Specs reduction = list + Specs{"reduce_op: int = 1", "prescale: string = '1'", "postscale: string = '1'"};

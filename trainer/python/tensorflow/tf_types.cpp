@@ -24,7 +24,7 @@ Code code_of(anello_status status) {
 }
 
 void require(anello_status status) {
-  if (status != ANELLO_OK) throw Failure(code_of(status), anello_last_error());
+  if (status != ANELLO_OK) throw Failure(status, anello_last_error());
 }
 
 Status::Status(const Failure& failure) : Status() {

@@ -15,6 +15,7 @@ namespace anello::tensorflow {
 
 enum class Code {
   ok = 0,
+  cancelled = 1,
   invalid_argument = 3,
   resource_exhausted = 8,
   failed_precondition = 9,
@@ -30,10 +31,14 @@ Code code_of(anello_status status);
 class Failure : public std::runtime_error {
  public:
   Failure(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // By an error of the library.
+  Failure(anello_status status, const std::string& message) : Failure(code_of(status), message) { status_ = status; }
   Code code() const { return code_; }
+  anello_status status() const { return status_; }  // ANELLO_OK: the library has not failed
 
  private:
   Code code_;
+  anello_status status_ = ANELLO_OK;
 };
 
 // Why `step` has thrown; nothing may leave a function that TensorFlow calls.

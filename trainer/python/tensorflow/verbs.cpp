@@ -9,9 +9,18 @@
 namespace anello::tensorflow {
 namespace {
 
-// The last input is `now`, which only keeps TensorFlow from running the node before its time.
+// The last input is `now`. In a graph it only keeps TensorFlow from running the node before its time. To a node that
+// waits it gives the bytes of the operation's name, because TensorFlow would keep a kernel for each value of an
+// attribute.
 int tensors_of(const Call& call) {
   return tf.NumInputs(call.context) - 1;
+}
+
+Name name_in_now(const Call& call) {
+  const Tensor now = input_of(call.context, tensors_of(call));
+  const auto* bytes = static_cast<const int32_t*>(tf.TensorData(now.get()));
+  const std::size_t count = tf.TensorByteSize(now.get()) / sizeof *bytes;
+  return count == 0 ? Name() : Name(std::string(bytes, bytes + count));
 }
 
 std::vector<uint64_t> rows_of(const Call& call, int index) {
@@ -22,23 +31,25 @@ std::vector<uint64_t> rows_of(const Call& call, int index) {
 
 }  // namespace
 
-Named::Named(TF_OpKernelConstruction* node) : Collective(int_attribute(node, "process_set")), name_(name_of(node)) {}
+Named::Named(TF_OpKernelConstruction* node)
+    : Collective(int_attribute(node, "process_set"), bool_attribute(node, "waits")), name_(name_of(node)) {}
 
 void Named::take(Call& call, const ProcessSet&) const {
   for (int k = 0; k < tensors_of(call); k++) call.add_input(k);
 }
 
 void Named::refuse(const Call& call, const ProcessSet& set, const char* why) const {
-  anello_named_refuse(set.agenda, verb(), name(call).c_str(), why);
+  anello_named_refuse(set.agenda, verb(), name(call), why);
 }
 
-std::string Named::name(const Call& call) const {
+Name Named::name(const Call& call) const {
+  if (waits()) return name_in_now(call);
   const uint64_t loop = tf.GetFrameId(call.context);
   const int64_t iteration = tf.GetIterId(call.context);
-  if (loop == 0 && iteration == 0) return name_;
+  if (loop == 0 && iteration == 0) return Name(name_);
   std::ostringstream name;
   name << name_ << " [iteration " << iteration << " of loop " << std::hex << loop << "]";
-  return name.str();
+  return Name(name.str());
 }
 
 Reduction::Reduction(TF_OpKernelConstruction* node)
@@ -66,12 +77,12 @@ void Allreduce::take(Call& call, const ProcessSet&) const {
 }
 
 anello_status Allreduce::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_allreduce(set.agenda, name(call).c_str(), call.inputs.data(), call.outputs.data(),
-                                call.inputs.size(), op(), &call.options, operation);
+  return anello_named_allreduce(set.agenda, name(call), call.inputs.data(), call.outputs.data(), call.inputs.size(),
+                                op(), &call.options, operation);
 }
 
 anello_status Reducescatter::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_reduce_scatter(set.agenda, name(call).c_str(), call.inputs.data(), call.inputs.size(), op(),
+  return anello_named_reduce_scatter(set.agenda, name(call), call.inputs.data(), call.inputs.size(), op(),
                                      &call.options, operation);
 }
 
@@ -80,7 +91,7 @@ void Reducescatter::deliver(Call& call) const {
 }
 
 anello_status Allgather::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_allgather(set.agenda, name(call).c_str(), call.inputs.data(), call.inputs.size(), &call.options,
+  return anello_named_allgather(set.agenda, name(call), call.inputs.data(), call.inputs.size(), &call.options,
                                 operation);
 }
 
@@ -109,8 +120,8 @@ void Broadcast::take(Call& call, const ProcessSet& set) const {
 }
 
 anello_status Broadcast::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_broadcast(set.agenda, name(call).c_str(), call.outputs.data(), call.outputs.size(),
-                                set.rank_of(root_), &call.options, operation);
+  return anello_named_broadcast(set.agenda, name(call), call.outputs.data(), call.outputs.size(), set.rank_of(root_),
+                                &call.options, operation);
 }
 
 void Alltoall::take(Call& call, const ProcessSet& set) const {
@@ -126,7 +137,7 @@ void Alltoall::take(Call& call, const ProcessSet& set) const {
 }
 
 anello_status Alltoall::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_alltoall(set.agenda, name(call).c_str(), call.inputs.data(),
+  return anello_named_alltoall(set.agenda, name(call), call.inputs.data(),
                                call.splits.empty() ? nullptr : call.splits.data(), &call.options, operation);
 }
 
@@ -137,7 +148,7 @@ void Alltoall::deliver(Call& call) const {
 }
 
 anello_status Barrier::submit(Call& call, const ProcessSet& set, anello_named** operation) const {
-  return anello_named_barrier(set.agenda, name(call).c_str(), &call.options, operation);
+  return anello_named_barrier(set.agenda, name(call), &call.options, operation);
 }
 
 Join::Join(TF_OpKernelConstruction* node) : Collective(int_attribute(node, "process_set")) {}

@@ -1,10 +1,23 @@
 // The verbs: the operations between ranks that a node of a graph may be.
 #pragma once
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "trainer/python/tensorflow/collective.hpp"
 
 namespace anello::tensorflow {
+
+// As the library takes it.
+class Name {
+ public:
+  Name() = default;
+  explicit Name(std::string text) : text_(std::move(text)) {}
+  operator const char*() const { return text_ ? text_->c_str() : nullptr; }
+
+ private:
+  std::optional<std::string> text_;
+};
 
 class Named : public Collective {
  public:
@@ -15,8 +28,9 @@ class Named : public Collective {
   void deliver(Call&) const override {}
 
  protected:
-  // The name of a call. Calls of one node that may be under way together, in a while loop, have different ones.
-  std::string name(const Call& call) const;
+  // The name of a call; none if operations are counted instead. Calls of one node that may be under way together, in a
+  // while loop, have different ones.
+  Name name(const Call& call) const;
   virtual anello_verb verb() const = 0;
 
  private:

@@ -67,7 +67,7 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
     if wire and all(each.dtype in (tf.float32, tf.float64) for tensors in lists for each in tensors):
         return operations.allreduces(lists, how._replace(wire=wire), names)
     return compressed(lambda sent: operations.allreduces(sent, how, names), lists, compression,
-                      preparing("allreduce", names, how.process_set))
+                      preparing("allreduce", names[0] if names else None, how.process_set))
 
 
 def compressed(reduce: Any, lists: Sequence[Sequence[tf.Tensor]], compression: Any,

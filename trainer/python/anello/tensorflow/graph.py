@@ -8,8 +8,8 @@ from typing import Any, Dict, Optional
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
-from ..horovod.process_sets import ProcessSet, require_set, set_with_id
-from .library import ops
+from ..horovod.process_sets import ProcessSet
+from .library import number, ops
 
 _numbers = itertools.count()
 
@@ -26,15 +26,6 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
                                   "model.compile() jit_compile=False")
     return {"name": _node_name(name or f"{verb}_{tensor.name}"), "process_set": number(process_set),
             "ignore_name_scope": ignore_name_scope, "distinct": str(next(_numbers)), "now": _now(graph)}
-
-
-def number(process_set: ProcessSet) -> int:
-    """A set's number. ValueError if it is not registered, TypeError if it is no set."""
-    require_set(process_set).included()
-    assert process_set.process_set_id is not None
-    if set_with_id(process_set.process_set_id) is not process_set:
-        raise ValueError(f"{process_set} is not registered")
-    return process_set.process_set_id
 
 
 def _node_name(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Tuple
 import tensorflow as tf
 
 from ..horovod import process_sets
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set, set_with_id
 
 _FILE = pathlib.Path(__file__).parent.parent / "libanello_tensorflow.so"
 
@@ -47,5 +47,18 @@ class _Sets:
             _functions.anello_tensorflow_remove_process_set(process_set.process_set_id)
 
 
+def number(process_set: ProcessSet) -> int:
+    """A set's number. ValueError if it is not registered, TypeError if it is no set."""
+    require_set(process_set).included()
+    assert process_set.process_set_id is not None
+    if set_with_id(process_set.process_set_id) is not process_set:
+        raise ValueError(f"{process_set} is not registered")
+    return process_set.process_set_id
+
+
 ops, _functions = _load()
+take_failure = _functions.anello_tensorflow_take_failure
+# Calls of PyDLL raise what the function has set.
+raise_interruption = ctypes.PyDLL(str(_FILE)).anello_tensorflow_raise_interruption
+raise_interruption.restype = None
 process_sets.watch(_Sets())

@@ -1,20 +1,17 @@
 """The operations on lists of tensors, with their gradients: one list is one operation.
 
-Outside of graphs they are those of eager.py, and recorded for the tapes that there are. In graphs they are nodes of the
-library's operations.
+They call the library's functions, which make nodes in graphs, and block outside of them.
 """
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
-from tensorflow.python.eager import record
+from tensorflow import executing_eagerly
 
-from ..horovod import basics
 from ..horovod.process_sets import ProcessSet, set_with_id
 from ..horovod.reductions import Average, ReduceOp, Sum
-from . import eager
-from .graph import options
+from . import eager, graph
 from .library import ops
 from .reduction import Reduction
 
@@ -30,16 +27,10 @@ def allreduce(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> L
 
 
 def allreduces(lists: Sequence[Tensors], how: Reduction, names: Sequence[Optional[str]]) -> List[List[tf.Tensor]]:
-    """Several reductions that go on at once, one for each list."""
-    if not tf.executing_eagerly():
-        return [list(ops.anello_allreduce(tensors=tensors, **_attributes(how), wire=how.wire or "",
-                                          **options("allreduce", tensors[0], name, how.process_set,
-                                                    how.ignore_name_scope)))
-                for tensors, name in zip(lists, names)]
-    waits = [eager.allreduce(tensors, how, names[k], waits=len(lists) == 1, later=names[k + 1:])
-             for k, tensors in enumerate(lists)]
-    return [_recorded(wait(), tensors, lambda *gradients: _reduced(gradients, how))
-            for wait, tensors in zip(waits, lists)]
+    """Several reductions, one for each list. In a graph they go on at once."""
+    return [list(_call(ops.anello_allreduce, "allreduce", tensors, name, how.process_set, how.ignore_name_scope,
+                       tensors=tensors, wire=how.wire or "", **_attributes(how)))
+            for tensors, name in zip(lists, names)]
 
 
 @tf.RegisterGradient("AnelloAllreduce")
@@ -56,12 +47,8 @@ def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
     """This rank's rows of each reduction. Gradients are gathered; those of a sum count once for each rank."""
-    if tf.executing_eagerly():
-        return _recorded(eager.reducescatter(tensors, how, name)(), tensors,
-                         lambda *gradients: _gathered(gradients, how))
-    return list(ops.anello_reducescatter(tensors=tensors, **_attributes(how),
-                                         **options("reducescatter", tensors[0], name, how.process_set,
-                                                   how.ignore_name_scope)))
+    return list(_call(ops.anello_reducescatter, "reduce_scatter", tensors, name, how.process_set,
+                      how.ignore_name_scope, tensors=tensors, **_attributes(how)))
 
 
 @tf.RegisterGradient("AnelloReducescatter")
@@ -81,13 +68,8 @@ def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str] = N
 
     The gradient of a tensor is the average over the ranks of its part of the gradients.
     """
-    if not tf.executing_eagerly():
-        return list(ops.anello_allgather(tensors=tensors, **options("allgather", tensors[0], name, process_set,
-                                                                    ignore_name_scope)).gathered)
-    wait, rows_of_ranks = eager.allgather(tensors, process_set, name)
-    gathered, rows, rank = wait(), rows_of_ranks(), process_set.rank()
-    return _recorded(gathered, tensors, lambda *gradients: _averages_of_parts(
-        gradients, [(sum(each[:rank]), each[rank]) for each in rows], Reduction(Average, process_set)))
+    return list(_call(ops.anello_allgather, "allgather", tensors, name, process_set, ignore_name_scope,
+                      tensors=tensors).gathered)
 
 
 @tf.RegisterGradient("AnelloAllgather")
@@ -107,12 +89,8 @@ def _averages_of_parts(gradients: Tensors, parts: Sequence[Tuple[Any, Any]], how
 def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: Optional[str] = None,
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
     """The root's tensors. Their gradients are the averages over the ranks on the root, and zero on the others."""
-    if not tf.executing_eagerly():
-        return list(ops.anello_broadcast(tensors=tensors, root=root_rank, **options(
-            "broadcast", tensors[0], name, process_set, ignore_name_scope)))
-    how = Reduction(Average, process_set)
-    return _recorded(eager.broadcast(tensors, root_rank, process_set, name)(), tensors,
-                     lambda *gradients: _only_on_root(gradients, basics.rank() == root_rank, how))
+    return list(_call(ops.anello_broadcast, "broadcast", tensors, name, process_set, ignore_name_scope,
+                      tensors=tensors, root=root_rank))
 
 
 @tf.RegisterGradient("AnelloBroadcast")
@@ -135,11 +113,8 @@ def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name
     Args:
         splits: int32, the rows that each rank gets; without elements: equal parts.
     """
-    if not tf.executing_eagerly():
-        return list(ops.anello_alltoall(tensor=tensor, splits=splits, **options(
-            "alltoall", tensor, name, process_set, ignore_name_scope)))
-    output, received = eager.alltoall(tensor, splits, process_set, name)()
-    return [*_recorded([output], [tensor], lambda gradient: alltoall(gradient, received, process_set)[:1]), received]
+    return list(_call(ops.anello_alltoall, "alltoall", [tensor], name, process_set, ignore_name_scope,
+                      tensor=tensor, splits=splits))
 
 
 @tf.RegisterGradient("AnelloAlltoall")
@@ -149,11 +124,12 @@ def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
     return [back, None, None]
 
 
-def _recorded(made: List[tf.Tensor], given: Tensors, gradient: Callable[..., List[tf.Tensor]]) -> List[tf.Tensor]:
-    """The results. The tapes that there are can compute their gradients."""
-    if record.could_possibly_record():
-        record.record_operation("Anello", made, list(given), lambda *its: gradient(*_complete(made, its)))
-    return made
+def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str], process_set: ProcessSet,
+          ignore_name_scope: bool, **arguments: Any) -> Any:
+    """Calls one of the library's functions here, or adds it to the graph."""
+    if executing_eagerly():
+        return eager.run(op, verb, sent, name, process_set, **arguments)
+    return op(**arguments, **graph.options(verb, sent[0], name, process_set, ignore_name_scope))
 
 
 def _complete(made: Tensors, gradients: Sequence[Any]) -> List[tf.Tensor]:
@@ -169,7 +145,7 @@ def _attributes(how: Reduction) -> Dict[str, Any]:
 
 def _reduction(op: tf.Operation) -> Reduction:
     """The reduction that a node was made with. An operation that has no wire sends elements as they are."""
-    wire = op.get_attr("wire").decode() if op.type == "AnelloAllreduce" else ""
+    wire = tf.compat.as_str(op.get_attr("wire")) if op.type == "AnelloAllreduce" else ""
     return Reduction(ReduceOp(op.get_attr("reduce_op")), set_with_id(op.get_attr("process_set")),
                      float(op.get_attr("prescale")), float(op.get_attr("postscale")), wire,
                      op.get_attr("ignore_name_scope"))

@@ -46,7 +46,7 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
     Args:
         root_rank: a rank of the world.
     """
-    with preparing("broadcast", [name], process_set):
+    with preparing("broadcast", name, process_set):
         targets = [of_tensorflow(each) for each in variables]
         values = [tf.convert_to_tensor(each) for each in targets]
     received = operations.broadcast(values, root_rank, process_set, name)
@@ -66,7 +66,7 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
         variables: the same ones in the same order on all ranks.
         inplace: accepted and not needed.
     """
-    with preparing("broadcast", [None], process_set):
+    with preparing("broadcast", None, process_set):
         every = _checked(variables)
     lists = [[every[k] for k in each] for each in plan([of_tensorflow(each) for each in every], bucket_bytes())]
     updated = [broadcast_(each, root_rank, process_set=process_set) for each in lists]

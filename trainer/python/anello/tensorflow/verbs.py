@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import tensorflow as tf
+from tensorflow import IndexedSlices
 
 from ..horovod import basics
 from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, reduction
-from . import graph, operations
+from . import operations
 from .compression import Compression, allreduces, compressed
 from .eager import preparing
-from .library import ops
+from .library import number, ops
 from .reduction import Reduction
 
 Tensor = Union[tf.Tensor, tf.Variable, Any]
@@ -45,8 +46,8 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
     arguments, which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
     tf.errors.InternalError for the first.
     """
-    return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor,
-                             postscale_factor, process_set, ignore_name_scope, name)[0]
+    return _allreduce([tensor], average, compression, op, prescale_factor, postscale_factor, process_set,
+                      ignore_name_scope, name)[0]
 
 
 @_as_written
@@ -56,23 +57,30 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
     """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
-    with preparing("allreduce", [name], process_set):
+    return _allreduce(tensors, average, compression, op, prescale_factor, postscale_factor, process_set,
+                      ignore_name_scope, name)
+
+
+def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Optional[int], prescale: float,
+               postscale: float, process_set: ProcessSet, ignore_name_scope: bool, name: Optional[str]) -> List[Any]:
+    with preparing("allreduce", name, process_set):
         every = list(tensors)
-    sparse = [each for each in every if isinstance(each, tf.IndexedSlices)]
+    sparse = [each for each in every if isinstance(each, IndexedSlices)]
     # Ranks wait in the first of the two operations, and do not come to the other one if that fails.
     first = ("allgather", _of_slices(name)) if sparse else ("allreduce", name)
-    with preparing(first[0], [first[1]], process_set):
-        how = Reduction(reduction(op, average), process_set, prescale_factor, postscale_factor,
-                        ignore_name_scope=ignore_name_scope)
-        dense = _tensors(each for each in every if not isinstance(each, tf.IndexedSlices))
-    made_sparse = iter(sparse_allreduce(sparse, how, _of_slices(name)) if sparse else ())
+    with preparing(*first, process_set):
+        how = Reduction(reduction(op, average), process_set, prescale, postscale, ignore_name_scope=ignore_name_scope)
+        dense = _tensors(each for each in every if not isinstance(each, IndexedSlices))
+    if not sparse:
+        return allreduces([dense], how, [name], compression)[0] if dense else []
+    made_sparse = iter(sparse_allreduce(sparse, how, _of_slices(name)))
     made_dense = iter(allreduces([dense], how, [name], compression)[0] if dense else ())
-    return [next(made_sparse if isinstance(each, tf.IndexedSlices) else made_dense) for each in every]
+    return [next(made_sparse if isinstance(each, IndexedSlices) else made_dense) for each in every]
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
     """Gathers the values and indices of all ranks, which adds them up: an index may come from several ranks."""
-    with preparing("allgather", [name], how.process_set):
+    with preparing("allgather", name, how.process_set):
         if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
             raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
                                       "sparse_as_dense=True or tf.convert_to_tensor(it)")
@@ -101,7 +109,7 @@ def allgather(tensor: Tensor, name: Optional[str] = None, ignore_name_scope: boo
 def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ignore_name_scope: bool = False,
                       process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
     """For each tensor of a list those of all ranks, one after another. The list is one operation."""
-    with preparing("allgather", [name], process_set):
+    with preparing("allgather", name, process_set):
         given = _tensors(tensors)
     return operations.allgather(given, process_set, name, ignore_name_scope) if given else []
 
@@ -110,7 +118,7 @@ def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ign
 def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
     """The root's tensor, as a new tensor. `root_rank` is a rank of the world."""
-    with preparing("broadcast", [name], process_set):
+    with preparing("broadcast", name, process_set):
         given = _tensors([tensor])
     return operations.broadcast(given, root_rank, process_set, name, ignore_name_scope)[0]
 
@@ -123,7 +131,7 @@ def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ign
     Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and
     how many came from each rank.
     """
-    with preparing("alltoall", [name], process_set):
+    with preparing("alltoall", name, process_set):
         parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
         given = _tensor(tensor)
     output, received = operations.alltoall(given, parts, process_set, name, ignore_name_scope)
@@ -151,7 +159,7 @@ def grouped_reducescatter(tensors: Sequence[Tensor], device_dense: str = "", com
 def _reducescatter(tensors: Sequence[Tensor], name: Optional[str], compression: Any, op: Optional[int],
                    process_set: ProcessSet, prescale: float, postscale: float,
                    ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    with preparing("reduce_scatter", [name], process_set):
+    with preparing("reduce_scatter", name, process_set):
         given = _tensors(tensors)
         how = Reduction(reduction(op, refused=(Min, Max, Product), of="reducescatter"), process_set, prescale,
                         postscale, ignore_name_scope=ignore_name_scope)
@@ -160,7 +168,7 @@ def _reducescatter(tensors: Sequence[Tensor], name: Optional[str], compression: 
         return [operations.reducescatter(each, how, name) for each in lists]
 
     return compressed(reduce, [given], compression,
-                      preparing("reduce_scatter", [name], process_set))[0] if given else []
+                      preparing("reduce_scatter", name, process_set))[0] if given else []
 
 
 @_as_written
@@ -178,7 +186,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operati
     if tf.executing_eagerly():
         basics.barrier(process_set)
         return None
-    return ops.anello_barrier(process_set=graph.number(process_set))
+    return ops.anello_barrier(process_set=number(process_set))
 
 
 def rank_op(name: Optional[str] = None) -> tf.Tensor:
@@ -216,7 +224,9 @@ def _tensors(given: Any) -> List[tf.Tensor]:
 
 
 def _tensor(given: Any) -> tf.Tensor:
+    if isinstance(given, tf.Tensor):
+        return given
     if isinstance(given, (tf.SparseTensor, tf.RaggedTensor)):
         dense = "tf.sparse.to_dense(it)" if isinstance(given, tf.SparseTensor) else "its to_tensor()"
         raise TypeError(f"a {type(given).__name__} cannot be sent: give {dense}, or hvd.allgather() each of its parts")
-    return given if isinstance(given, tf.Tensor) else tf.convert_to_tensor(given)
+    return tf.convert_to_tensor(given)

@@ -1,0 +1,61 @@
+#include "trainer/python/tensorflow/interruption.hpp"
+
+#include <anello/export.h>
+#include <dlfcn.h>
+
+#include <utility>
+
+struct _object;  // PyObject
+
+namespace anello::tensorflow {
+namespace {
+
+// Python's C API as far as it is used, looked up in the process: one build serves all versions.
+struct Python {
+  int (*take_lock)() = look_up<int (*)()>("PyGILState_Ensure");
+  void (*give_lock)(int) = look_up<void (*)(int)>("PyGILState_Release");
+  int (*check_signals)() = look_up<int (*)()>("PyErr_CheckSignals");
+  void (*fetch)(_object**, _object**, _object**) = look_up<decltype(fetch)>("PyErr_Fetch");
+  void (*restore)(_object*, _object*, _object*) = look_up<decltype(restore)>("PyErr_Restore");
+
+  bool is_complete() const { return take_lock && give_lock && check_signals && fetch && restore; }
+
+ private:
+  template <class Function>
+  static Function look_up(const char* name) {
+    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  }
+};
+
+const Python& python() {
+  static const Python found;
+  return found;
+}
+
+struct Exception {
+  _object *type = nullptr, *value = nullptr, *trace = nullptr;
+};
+thread_local Exception raised;
+
+}  // namespace
+
+bool interrupted() {
+  if (!python().is_complete()) return false;
+  const int held = python().take_lock();
+  const bool is_raised = python().check_signals() != 0;
+  if (is_raised) python().fetch(&raised.type, &raised.value, &raised.trace);
+  python().give_lock(held);
+  return is_raised;
+}
+
+}  // namespace anello::tensorflow
+
+using namespace anello::tensorflow;
+
+ANELLO_API_BEGIN
+// Raises what interrupted() has kept for this thread, if anything. Called by Python, with its global lock.
+extern "C" void anello_tensorflow_raise_interruption() {
+  const Exception kept = std::exchange(raised, {});
+  if (kept.type) python().restore(kept.type, kept.value, kept.trace);
+}
+ANELLO_API_END
