@@ -245,11 +245,16 @@ void Roster::refused(const std::string& why) {
 Roster::Sends Roster::expired() {
   if (!deadline_) return {};
   const auto waited = seconds(std::chrono::duration_cast<milliseconds>(*deadline_ - since_));
-  if (phase_ == Phase::gathering)
-    return give_up(ErrorCode::rendezvous, -1,
-                   text("only ", members_.size(), " of ", size_, " ranks joined within ", waited, ": missing ",
-                        missing(), "; present: ", present_list(joins())),
-                   hints());
+  if (phase_ == Phase::gathering) {
+    const std::vector<int> absent = this->absent();
+    Sends sends = give_up(ErrorCode::rendezvous, -1,
+                          text("only ", members_.size(), " of ", size_, " ranks joined within ", waited, ": missing ",
+                               missing(), "; present: ", present_list(joins())),
+                          hints());
+    // Only the members learn who is at fault: a rank that may still come has its own reason.
+    if (absent.size() == 1) std::get<Failed>(sends.front().reply).rank = absent.front();
+    return sends;
+  }
   if (!left_.empty()) return form();
   std::vector<Join> late;
   for (const auto& [rank, id] : ranks_)
@@ -265,11 +270,16 @@ std::string Roster::waiting() const {
 
 std::string Roster::missing() const {
   const int count = size_ - int(members_.size());
-  if (ranks_.size() < members_.size()) return text(count, count == 1 ? " rank" : " ranks");
+  const std::vector<int> absent = this->absent();
+  return absent.empty() ? text(count, count == 1 ? " rank" : " ranks") : rank_list(absent);
+}
+
+std::vector<int> Roster::absent() const {
   std::vector<int> absent;
+  if (ranks_.size() < members_.size()) return absent;
   for (int rank = 0; rank < size_; rank++)
     if (!ranks_.contains(rank)) absent.push_back(rank);
-  return rank_list(absent);
+  return absent;
 }
 
 std::string Roster::hints() const {

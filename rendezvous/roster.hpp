@@ -117,6 +117,8 @@ class Roster {
   void limit_wait(Time now, std::chrono::milliseconds patience);
   std::vector<Join> joins() const;  // in order of joining
   std::string missing() const;
+  // The ranks that have not joined; none if members leave it to the rendezvous to number them.
+  std::vector<int> absent() const;
   std::string hints() const;
 
   const int expected_;

@@ -45,6 +45,11 @@ TEST(CommandLine, OptionsOfOtherLaunchersNameOurs) {
   }
 }
 
+// Interpreters with today's frameworks take some seconds to leave.
+TEST(CommandLine, RanksHaveTenSecondsToEnd) {
+  EXPECT_EQ(job_from({"-n", "1", "x"}).grace, std::chrono::seconds(10));
+}
+
 TEST(CommandLine, TimesAndFolders) {
   const Job job = job_from({"-n", "1", "--grace", "0.5", "--output", "some/folder", "x"});
   EXPECT_EQ(job.grace, std::chrono::milliseconds(500));

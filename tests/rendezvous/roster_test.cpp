@@ -149,7 +149,19 @@ TEST(Roster, MissingRanksAreNamedWhenTimeIsUp) {
   EXPECT_EQ(failure(sends).message,
             "only 2 of 6 ranks joined within 60 s: missing ranks 1-3, 5; present: a (rank 0), b (rank 4)");
   EXPECT_EQ(failure(sends).code, ErrorCode::rendezvous);
+  EXPECT_EQ(failure(sends).rank, -1);
   EXPECT_EQ(roster.deadline(), std::nullopt);
+}
+
+TEST(Roster, ARankThatIsMissingAloneIsAtFault) {
+  Roster roster(3, kPatience);
+  roster.joined(1, on("a", 0), kStart);
+  roster.joined(2, on("b", 1), kStart);
+  const auto sends = roster.expired();
+  EXPECT_THAT(failure(sends).message, HasSubstr("missing rank 2"));
+  EXPECT_EQ(failure(sends).rank, 2);
+  // It joins the next start.
+  EXPECT_THAT(roster.joined(3, on("b", 2), kStart), ::testing::IsEmpty());
 }
 
 TEST(Roster, UnnumberedMissingRanksAreCounted) {
