@@ -1,4 +1,4 @@
-# A fresh Debian 12 in a folder: sourced by the scripts that try Anello on one. Needs root, debootstrap and a Debian mirror.
+# A fresh Debian 12, or what $suite names, in a folder: sourced by the scripts that try Anello on one. Needs root, debootstrap and a Debian mirror.
 # The mounts live in a namespace of their own: they end with the script, so that removing the folder never reaches the
 # machine's own /dev. The folder is given on the command line, is made, and is removed at the end.
 # shellcheck shell=bash disable=SC2034
@@ -45,7 +45,8 @@ expect() {
 }
 
 quiet() { out=$("$@" 2>&1) || { printf '%s\n' "$out" && return 1; }; }
-step "debootstrap --variant=minbase bookworm" quiet debootstrap --variant=minbase bookworm "$folder"
+suite=${suite:-bookworm}
+step "debootstrap --variant=minbase $suite" quiet debootstrap --variant=minbase "$suite" "$folder"
 mount --bind "$folder" "$folder"  # a chroot's root must be a mount for namespaces to be made in it
 mount -t proc proc "$folder/proc"
 mount --rbind /sys "$folder/sys"

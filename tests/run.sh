@@ -20,6 +20,7 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Faults.SeveralInterfaces*|this system lets nobody make network namespaces"
   "Faults.ANameOrAddress*|this system lets nobody make network namespaces"
   "Faults.WhatIsScarce*|this system lets nobody mount anything"
+  "Python.wheel|bash trainer/python/wheel.sh has not been run"
   "Program.OnAMountWithNoexec|this system lets nobody mount anything"
   "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
 

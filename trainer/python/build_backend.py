@@ -71,6 +71,7 @@ def _pack(target, files, launcher):
         for name, path in sorted(files.items()):
             _add(wheel, record, name, path.read_bytes(), path.suffix == ".so")
         _add(wheel, record, f"{folder}.data/scripts/anello", launcher.read_bytes(), executable=True)
+        _add(wheel, record, f"{folder}.dist-info/licenses/LICENSE", (SOURCE / "LICENSE").read_bytes())
         _add(wheel, record, f"{folder}.dist-info/METADATA", _metadata().encode())
         _add(wheel, record, f"{folder}.dist-info/WHEEL", _wheel_file().encode())
         record.append(f"{folder}.dist-info/RECORD,,")
@@ -84,8 +85,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         build = pathlib.Path(os.environ.get("ANELLO_BUILD_DIR") or pathlib.Path(scratch) / "build")
         install = pathlib.Path(scratch) / "install"
         compile_in(build)
-        _run("cmake", "--install", build, "--component", "python", "--prefix", install, "--strip")
+        for component in ("python", "launcher"):
+            _run("cmake", "--install", build, "--component", component, "--prefix", install, "--strip")
         package = next(install.rglob("anello/anello.h")).parent
         files = {path.relative_to(package.parent).as_posix(): path for path in package.rglob("*") if path.is_file()}
-        _pack(pathlib.Path(wheel_directory) / name, files, build / "rendezvous" / "anello")
+        _pack(pathlib.Path(wheel_directory) / name, files, install / "bin" / "anello")
     return name

@@ -1,0 +1,76 @@
+"""The wheel that trainer/python/wheel.sh makes: what it needs of a machine, and that it trains where there is no compiler."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
+GLIBC, GLIBCXX = (2, 35), (3, 4, 30)  # what Ubuntu 22.04 has; Debian 12 has 2.36
+LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libanello.so"}
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    subprocess.run(["bash", SOURCE / "trainer" / "python" / "wheel.sh"], check=True)
+    (made,) = (SOURCE / "build" / "wheel").glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def binaries(wheel, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder)
+    return {path.name: path for path in folder.rglob("*")
+            if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"}
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "--wide", option, path], check=True, capture_output=True, text=True).stdout
+
+
+def newest(prefix, path):
+    """The newest version of a library's symbols that a binary asks for."""
+    found = re.findall(rf"Name: {prefix}_([0-9.]+) ", readelf("--version-info", path))
+    return max((tuple(map(int, each.split("."))) for each in found), default=(0,))
+
+
+def test_its_tag_serves_the_systems_that_are_promised(wheel):
+    name = re.fullmatch(r"anello-[0-9.]+-py3-none-manylinux_(\d+)_(\d+)_x86_64\.whl", wheel.name)
+    assert name and tuple(map(int, name.groups())) <= GLIBC, wheel.name
+
+
+def test_it_has_the_launcher_and_all_libraries_and_needs_what_every_system_has(binaries):
+    assert {"anello", "libanello.so", "libanello_tensorflow.so"} <= set(binaries)
+    for name, path in binaries.items():
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
+        assert needed and needed <= LIBRARIES, (name, needed)
+        assert newest("GLIBC", path) <= GLIBC and newest("GLIBCXX", path) <= GLIBCXX, name
+
+
+def test_no_binary_looks_for_libraries_where_it_is_started(binaries):
+    for name, path in binaries.items():
+        for folders in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", readelf("--dynamic", path)):
+            assert all(each.startswith("$ORIGIN") for each in folders.split(":")), (name, folders)
+
+
+def test_two_ranks_train_without_a_compiler(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    python = tmp_path / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--quiet", wheel],
+                   check=True)
+    clean = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    done = subprocess.run([tmp_path / "bin" / "anello", "run", "-n", "2", "--", python, "-B", "-c", """
+import anello
+with anello.init() as world:
+    parameter = 0.0
+    for _ in range(50):
+        parameter -= 0.1 * world.average(2 * (parameter - world.rank))
+    print("rank", world.rank, round(parameter, 3), flush=True)
+"""], env=clean, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0 and done.stdout.count(" 0.5\n") == 2, done.stdout + done.stderr
+    assert "OpenSSL" not in done.stderr, done.stderr
