@@ -1,5 +1,5 @@
 """A training step of PyTorch on gradients of ResNet-18's shapes, by DistributedDataParallel over Gloo and over the
-backend "anello", and by anello.torch's DistributedOptimizer; the three in turn:
+backend "anello", also with its hook, and by anello.torch's DistributedOptimizer; all in turn:
 PYTHONPATH=build/release/python anello run -n 2 -- python3 bench/torch_training.py
 """
 import argparse
@@ -31,9 +31,11 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
 
 
-def data_parallel(group):
-    """A step of DistributedDataParallel."""
+def data_parallel(group, *hook):
+    """A step of DistributedDataParallel, with the state and the function of a communication hook."""
     model = DistributedDataParallel(Model(resnet18_shapes()), process_group=group)
+    if hook:
+        model.register_comm_hook(*hook)
     return stepper(model, sgd(model))
 
 
@@ -75,13 +77,15 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    import anello.torch.distributed  # registers the backend
+    from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook  # registers the backend too
     dist.init_process_group("gloo")
     Layer.idle = arguments.idle
     steps = {"alone": alone()}
     calibrate(steps["alone"], arguments.backward)
     steps["DistributedDataParallel, gloo"] = data_parallel(None)
-    steps["DistributedDataParallel, anello"] = data_parallel(dist.new_group(backend="anello"))
+    group = dist.new_group(backend="anello")
+    steps["DistributedDataParallel, anello"] = data_parallel(group)
+    steps["the same, shared_memory_hook"] = data_parallel(group, SharedMemoryState(group), shared_memory_hook)
     steps["DistributedOptimizer, anello"] = distributed_optimizer()
     report(measure(steps, arguments.r))
 

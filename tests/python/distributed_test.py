@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 
 import anello.torch.distributed  # registers the backend
+from anello.torch import shared_buckets
+from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -249,8 +251,8 @@ def test_groups():
     assert made.item() == size()
 
 
-def assert_trains_as_one(width, **options):
-    """A data parallel model computes what one model does on all data. Returns it."""
+def assert_trains_as_one(width, state=None, **options):
+    """A data parallel model, with a state of shared_memory_hook too, computes what one model does on all data. Returns it."""
     torch.manual_seed(0)
     alone = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)).double()
     data = torch.randn(2 * size(), 4, dtype=torch.float64)
@@ -259,6 +261,8 @@ def assert_trains_as_one(width, **options):
     if rank() == 0:
         together.load_state_dict(alone.state_dict())
     together = torch.nn.parallel.DistributedDataParallel(together, **options)
+    if state is not None:
+        together.register_comm_hook(state, shared_memory_hook)
     for model, part in ((alone, data), (together, data[2 * rank():2 * rank() + 2])):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1 / width)
         for _ in range(5):
@@ -269,55 +273,47 @@ def assert_trains_as_one(width, **options):
     return together
 
 
-def moved_buckets():
-    """How many there are; None if this world cannot have any."""
-    shared = dist.distributed_c10d._get_default_group()._shared
-    return None if shared is None else len(shared)
-
-
-def expect_no_moved_buckets():
+def expect_no_moved_buckets(state):
     """Threads that complete operations may need a moment to leave the last one's bucket."""
     end = time.monotonic() + 300
-    while moved_buckets() and time.monotonic() < end:
+    while len(state.buckets) and time.monotonic() < end:
         time.sleep(0.01)
-    assert not moved_buckets()
+    assert not len(state.buckets)
 
 
 def test_data_parallel_trains_as_one():
-    model = assert_trains_as_one(8)
-    assert model and not moved_buckets()
+    assert_trains_as_one(8)
 
 
 @pytest.mark.parametrize("view", [False, True])
-def test_large_buckets_move_to_shared_memory_and_are_freed(view):
-    model = assert_trains_as_one(20000, gradient_as_bucket_view=view)
-    assert moved_buckets() in (None, 1)
-    del model
-    gc.collect()
-    expect_no_moved_buckets()
-
-
-def test_gradients_outlive_the_buckets_that_they_are_views_of():
-    model = assert_trains_as_one(20000, gradient_as_bucket_view=True)
+def test_large_buckets_move_to_shared_memory_where_the_hook_asks_for_it_and_are_freed(view):
+    state = SharedMemoryState()
+    model = assert_trains_as_one(20000, state, gradient_as_bucket_view=view)
+    assert len(state.buckets) == (1 if state.process_group.maps_memory else 0)
     gradient = model.module[0].weight.grad.data
     before = gradient.clone()
     del model
     gc.collect()
-    expect_no_moved_buckets()
+    expect_no_moved_buckets(state)
     assert before.abs().max() > 0 and (gradient == before).all()
 
 
 def test_full_shared_memory_of_torch_is_left_alone(monkeypatch):
     monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=1000, f_frsize=4096))
-    model = assert_trains_as_one(20000)
-    assert model and not moved_buckets()
+    state = SharedMemoryState()
+    model = assert_trains_as_one(20000, state)
+    assert model and not len(state.buckets)
 
 
-def test_tensors_of_the_program_are_not_moved():
-    made = torch.ones(1 << 20)
-    dist.all_reduce(made)
-    dist.distributed_c10d._get_default_group().allreduce([made]).wait()
-    assert (made == size() ** 2).all() and not moved_buckets()
+def test_without_the_hook_no_memory_is_mapped_anew(monkeypatch):
+    monkeypatch.setattr(shared_buckets, "_libc", None)
+    assert_trains_as_one(20000)
+
+
+def test_the_hook_needs_a_group_of_this_backend():
+    gloo = dist.new_group(backend="gloo")
+    with pytest.raises(TypeError, match="of the backend 'anello'.*init_process_group"):
+        SharedMemoryState(gloo)
 
 
 def test_sparse_tensors_are_refused_by_name_elsewhere():

@@ -40,7 +40,6 @@ def engine(monkeypatch):
     made = Engine()
     monkeypatch.setattr(shared_buckets, "lib", made)
     monkeypatch.setattr(shared_buckets, "_all", [])
-    monkeypatch.setattr(shared_buckets, "_called_by_backward", lambda: True)
     return made
 
 
@@ -174,7 +173,6 @@ def test_a_bucket_whose_memory_is_lost_ends_the_process():
         from anello.torch import shared_buckets
         class Patch:
             setattr = staticmethod(setattr)
-        shared_buckets._called_by_backward = lambda: True
         size = test.ELEMENTS * 4
         test.refuse_second_mapping(Patch, lambda address: shared_buckets._libc.munmap(address, size))
         made = test.bucket()

@@ -18,7 +18,6 @@ from .distributed_identity import Identity
 from .distributed_names import under_all_names
 from .distributed_reduction import reduction
 from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
-from .shared_buckets import SharedBuckets
 
 
 def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int,
@@ -55,7 +54,6 @@ class AnelloProcessGroup(Identity):
         super().__init__(group.rank, group.size, limit, store)
         self._group = group
         self._maps_memory = maps_memory
-        self._shared = SharedBuckets(group.size) if maps_memory and 2 <= group.size <= 8 else None
         self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = {}
         self._limited: "collections.deque[Operation]" = collections.deque()
@@ -67,6 +65,15 @@ class AnelloProcessGroup(Identity):
 
     def _refuse(self, reason: bytes) -> None:
         self._group._refuse(reason)
+
+    @property
+    def maps_memory(self) -> bool:
+        """Whether its ranks reduce tensors where they lie, if these lie in memory of the engine."""
+        return self._maps_memory and 2 <= self._group.size <= 8
+
+    def average_in_memory(self, memory: Any, tensors: List[torch.Tensor]) -> Operation:
+        """Starts the average of a tensor that has a second address in memory of the engine. Does not block."""
+        return self._start("allreduce", [self._group.allreduce_async(memory, "average")], tensors, lambda: None)
 
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
@@ -94,9 +101,6 @@ class AnelloProcessGroup(Identity):
         how = reduction(opts, tensors)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, **how)
-        shared = self._shared.find(tensors) if self._shared is not None else None
-        if shared:
-            return self._start("allreduce", [self._group.allreduce_async(shared, **how)], tensors, lambda: None)
         usable = [buffers.usable(tensor) for tensor in tensors]  # all, before one is sent
         works = [self._group.allreduce_async(tensor, **how) for tensor in usable]
         return self._start("allreduce", works, tensors, buffers.copy_back)

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import mmap
 import os
-import sys
 import threading
 import weakref
 from typing import Any, Dict, List, NoReturn, Optional, Tuple
@@ -91,7 +90,7 @@ def _end_process(why: str) -> NoReturn:
         os._exit(1)
 
 
-_lock = threading.Lock()  # of all that follows: every process group has its SharedBuckets, and its threads
+_lock = threading.Lock()  # of all that follows: every model has its SharedBuckets, and every process group its threads
 _all: List[_Memory] = []  # which this process has, and is not just mapping
 _has_warned = False
 
@@ -130,7 +129,7 @@ class SharedBuckets:
             return len(self._memory)
 
     def find(self, tensors: Any) -> Optional[_Memory]:
-        """The memory of a bucket, moved now if it is new. None: these tensors are no bucket, or cannot be moved."""
+        """The memory of a bucket, moved now if it is new. None: it is small, of another type, or cannot be moved."""
         with _lock:
             self._forget_dead()
             return self._find(tensors)
@@ -148,7 +147,7 @@ class SharedBuckets:
         bytes_ = tensor.numel() * tensor.element_size()
         return (bytes_ >= MIN_BYTES and tensor.dtype in _ARRAY_TYPES and tensor.device.type == "cpu"
                 and not tensor.is_sparse and tensor.is_contiguous() and tensor.storage_offset() == 0
-                and _storage(tensor).nbytes() == bytes_ and _called_by_backward())
+                and _storage(tensor).nbytes() == bytes_)
 
     def _move(self, bucket: torch.Tensor) -> None:
         address = bucket.data_ptr()
@@ -196,11 +195,3 @@ def _empty_file_of(bucket: torch.Tensor) -> None:
     """Frees torch's shared memory, which is mapped no more."""
     descriptor, _ = _storage(bucket)._share_fd_cpu_()  # it stays torch's
     os.ftruncate(descriptor, 0)
-
-
-def _called_by_backward() -> bool:
-    """Whether torch's own code, in a backward pass, calls the method of the process group that calls this."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("anello."):
-        frame = frame.f_back
-    return frame is None or frame.f_globals.get("__name__", "").startswith("torch.autograd")

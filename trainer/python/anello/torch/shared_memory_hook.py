@@ -1,0 +1,40 @@
+"""A communication hook of DistributedDataParallel, for ranks of one host: its buckets move to memory that all of them map.
+
+    model.register_comm_hook(SharedMemoryState(), shared_memory_hook)
+"""
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+from .distributed import AnelloProcessGroup
+from .shared_buckets import SharedBuckets
+
+
+class SharedMemoryState:
+    """The buckets of one model that shared_memory_hook has moved.
+
+    Args:
+        process_group: the one of the model, of the backend "anello" (TypeError otherwise); None: the default one.
+    """
+
+    def __init__(self, process_group: Any = None) -> None:
+        self.process_group = dist.group.WORLD if process_group is None else process_group
+        if not isinstance(self.process_group, AnelloProcessGroup):
+            raise TypeError(f"SharedMemoryState needs a process group of the backend 'anello', not "
+                            f"{type(self.process_group).__name__}: call init_process_group('anello') before")
+        self.buckets = SharedBuckets(self.process_group.size())
+
+
+# torch compares these annotations with its types, so they are no texts.
+def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Starts the average of a bucket over the ranks, where it lies if it could be moved. Does not block.
+
+    Where ranks do not map each other's memory it is torch's allreduce_hook.
+    """
+    tensors = [bucket.buffer()]
+    memory = state.buckets.find(tensors) if state.process_group.maps_memory else None
+    if memory is None:
+        return allreduce_hook(state.process_group, bucket)
+    return state.process_group.average_in_memory(memory, tensors).get_future().then(lambda future: future.value()[0])
