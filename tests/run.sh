@@ -20,16 +20,17 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Faults.SeveralInterfaces*|this system lets nobody make network namespaces"
   "Faults.ANameOrAddress*|this system lets nobody make network namespaces"
   "Faults.WhatIsScarce*|this system lets nobody mount anything"
-  "Python.wheel|bash trainer/python/wheel.sh has not been run"
+  "Python.wheel|compiling everything anew takes minutes; bash tests/run.sh --wheel does"
   "Program.OnAMountWithNoexec|this system lets nobody mount anything"
   "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--sanitizers | --interop | --frameworks]
+usage: bash tests/run.sh [--sanitizers | --interop | --frameworks | --wheel]
   --sanitizers  also under the address+undefined and the thread sanitizer
   --interop     only the tests that need other systems (MPI, Slurm, ssh, Grid Engine)
   --frameworks  only the tests that need TensorFlow, Keras or JAX, which it installs into build/frameworks
+  --wheel       only the test of the wheel, which it makes in build/wheel
 TEXT
 }
 
@@ -100,7 +101,7 @@ count_results() {
 
 run_suite() {
   local preset=$1 junit=$root/build/$1-tests.xml status=0
-  build "$preset" -DANELLO_BUILD_TESTS=ON --
+  build "$preset" -DANELLO_BUILD_TESTS=ON -- "${targets[@]}"
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
   # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
@@ -110,7 +111,7 @@ run_suite() {
   ((status == 0 || ${#problems[@]} > 0)) || problems+=("$preset: ctest ended with status $status")
 }
 
-suites=(release) label=()
+suites=(release) label=() targets=()
 case $#:${1-} in
   0:) ;;
   1:--sanitizers) suites=(release asan tsan) ;;
@@ -119,6 +120,7 @@ case $#:${1-} in
     label=(-L cluster)
     ;;
   1:--frameworks) label=(-L frameworks) ;;
+  1:--wheel) label=(-L wheel) targets=(anello_python) ;;
   1:--help | 1:-h) usage && exit ;;
   *) usage >&2 && exit 2 ;;
 esac
@@ -128,7 +130,11 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
-if ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
+if [[ ${1-} == --wheel ]]; then
+  say "tests: making the wheel; log: build/wheel.log"
+  mkdir -p build
+  bash trainer/python/wheel.sh >build/wheel.log 2>&1 || fail_with_log "tests: the wheel could not be made" build/wheel.log
+elif ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
   why="TensorFlow and JAX could not be installed, as said above"
   [[ ${1-} != --frameworks ]] || { say "tests: SKIPPED: $why" && exit; }
   allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")

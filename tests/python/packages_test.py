@@ -3,6 +3,7 @@ ANELLO_PIP_COMPILES=1 pip compiles, which takes minutes.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,17 @@ def test_the_wheel_has_what_it_lists(wheel):
     assert sorted(listed) == sorted(names)
     assert {"anello/__init__.py", "anello/libanello.so", "anello/libanello_tensorflow.so", "anello/anello.h",
             "anello/py.typed"} <= set(names)
+
+
+def test_none_of_its_binaries_looks_for_libraries_where_it_is_started(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path)
+    binaries = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    assert {"anello", "libanello.so"} <= {path.name for path in binaries}
+    for path in binaries:
+        dynamic = subprocess.run(["readelf", "--dynamic", path], check=True, capture_output=True, text=True).stdout
+        for folders in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+            assert all(each.startswith("$ORIGIN") for each in folders.split(":")), (path.name, folders)
 
 
 def test_pip_installs_it_without_a_network(wheel, tmp_path):
