@@ -17,13 +17,18 @@ EXAMPLES = SOURCE / "trainer" / "examples"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def backend():
     sys.path.insert(0, str(SOURCE / "trainer" / "python"))
     import build_backend
     build_backend.compile_in = lambda build: None
     os.environ["ANELLO_BUILD_DIR"] = str(BUILD)
+    return build_backend
+
+
+@pytest.fixture(scope="module")
+def wheel(backend, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    return folder / build_backend.build_wheel(folder)
+    return folder / backend.build_wheel(folder)
 
 
 def train(program, python, example="numpy_sgd.py", **environment):
@@ -52,6 +57,30 @@ def test_none_of_its_binaries_looks_for_libraries_where_it_is_started(wheel, tmp
         dynamic = subprocess.run(["readelf", "--dynamic", path], check=True, capture_output=True, text=True).stdout
         for folders in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
             assert all(each.startswith("$ORIGIN") for each in folders.split(":")), (path.name, folders)
+
+
+def test_a_wheel_for_others_has_the_licences_of_its_libraries(backend, tmp_path, monkeypatch):
+    """As wheel.sh asks for it. One that is missing is an error, which names its package."""
+    debian, cuda, settings = tmp_path / "share", tmp_path / "cuda", {"licenses": "libraries"}
+    monkeypatch.setattr(backend.licences, "DEBIAN", debian)
+    monkeypatch.setenv("CUDAToolkit_ROOT", str(cuda))
+    packages = backend.licences.PACKAGES
+    for file in [f"doc/{each}/copyright" for each in packages] + ["common-licenses/Apache-2.0"]:
+        (debian / file).parent.mkdir(parents=True, exist_ok=True)
+        (debian / file).write_text(file)
+    if (BUILD / "gpu" / "libanello_gpu.so").exists():
+        with pytest.raises(FileNotFoundError, match="CUDAToolkit_ROOT"):
+            backend.build_wheel(tmp_path, settings)
+    cuda.mkdir()
+    (cuda / "EULA.txt").write_text("of CUDA")
+    with zipfile.ZipFile(tmp_path / backend.build_wheel(tmp_path, settings)) as packed:
+        texts = {name.split("dist-info/licenses/")[1]: packed.read(name).decode() for name in packed.namelist()
+                 if "dist-info/licenses/" in name}
+    assert {each: texts[each] for each in packages} == {each: f"doc/{each}/copyright" for each in packages}
+    assert {"Apache-2.0", "LICENSE"} <= set(texts)
+    (debian / "doc" / "libssl-dev" / "copyright").unlink()
+    with pytest.raises(FileNotFoundError, match="install libssl-dev"):
+        backend.build_wheel(tmp_path, settings)
 
 
 def test_pip_installs_it_without_a_network(wheel, tmp_path):

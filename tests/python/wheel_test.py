@@ -10,6 +10,11 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
 GLIBC, GLIBCXX = (2, 35), (3, 4, 30)  # what Ubuntu 22.04 has; Debian 12 has 2.36
+# The wheel's licences, with a word of each: of Anello, and of what is included or linked statically.
+LICENCES = {"Apache-2.0": "Apache License", "LICENSE": "The Anello authors", "libasio-dev": "Kohlhoff",
+            "libcli11-dev": "University of Cincinnati", "libhwy-dev": "Google", "libpmix-dev": "Open MPI",
+            "libssl-dev": "The OpenSSL Project Authors", "libxxhash-dev": "Yann Collet",
+            "nlohmann-json3-dev": "Niels Lohmann"}
 LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libanello.so"}
 
 
@@ -50,6 +55,15 @@ def test_it_has_the_launcher_and_all_libraries_and_needs_what_every_system_has(b
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
         assert needed and needed <= LIBRARIES, (name, needed)
         assert newest("GLIBC", path) <= GLIBC and newest("GLIBCXX", path) <= GLIBCXX, name
+
+
+def test_it_has_the_licences_of_the_libraries_that_it_contains(wheel, binaries):
+    words = {**LICENCES, **({"cuda-runtime": "NVIDIA"} if "libanello_gpu.so" in binaries else {})}
+    with zipfile.ZipFile(wheel) as packed:
+        texts = {pathlib.PurePath(name).name: packed.read(name).decode() for name in packed.namelist()
+                 if "dist-info/licenses/" in name and not name.endswith("/")}
+    assert set(texts) == set(words)
+    assert all(word in texts[name] for name, word in words.items())
 
 
 def test_two_ranks_train_without_a_compiler(wheel, tmp_path):

@@ -15,6 +15,8 @@ import sysconfig
 import tempfile
 import zipfile
 
+import licences
+
 HERE = pathlib.Path(__file__).parent.resolve()
 SOURCE = HERE.parent.parent
 
@@ -64,14 +66,15 @@ def _add(wheel, record, name, data, executable=False):
     record.append(f"{name},sha256={digest},{len(data)}")
 
 
-def _pack(target, files, launcher):
+def _pack(target, files, launcher, licence_files):
     folder = f"anello-{_version()}"
     record = []
     with zipfile.ZipFile(target, "w") as wheel:
         for name, path in sorted(files.items()):
             _add(wheel, record, name, path.read_bytes(), path.suffix == ".so")
         _add(wheel, record, f"{folder}.data/scripts/anello", launcher.read_bytes(), executable=True)
-        _add(wheel, record, f"{folder}.dist-info/licenses/LICENSE", (SOURCE / "LICENSE").read_bytes())
+        for name, path in sorted(licence_files.items()):
+            _add(wheel, record, f"{folder}.dist-info/licenses/{name}", path.read_bytes())
         _add(wheel, record, f"{folder}.dist-info/METADATA", _metadata().encode())
         _add(wheel, record, f"{folder}.dist-info/WHEEL", _wheel_file().encode())
         record.append(f"{folder}.dist-info/RECORD,,")
@@ -79,7 +82,10 @@ def _pack(target, files, launcher):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517: builds a wheel in a folder, and returns its name."""
+    """PEP 517: builds a wheel in a folder, and returns its name.
+
+    With {"licenses": "libraries"} as settings the wheel has also the licences of the libraries that it contains.
+    """
     name = f"anello-{_version()}-{_tag()}.whl"
     with tempfile.TemporaryDirectory() as scratch:
         build = pathlib.Path(os.environ.get("ANELLO_BUILD_DIR") or pathlib.Path(scratch) / "build")
@@ -89,5 +95,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             _run("cmake", "--install", build, "--component", component, "--prefix", install, "--strip")
         package = next(install.rglob("anello/anello.h")).parent
         files = {path.relative_to(package.parent).as_posix(): path for path in package.rglob("*") if path.is_file()}
-        _pack(pathlib.Path(wheel_directory) / name, files, install / "bin" / "anello")
+        licence_files = {"LICENSE": SOURCE / "LICENSE"}
+        if (config_settings or {}).get("licenses") == "libraries":
+            licence_files.update(licences.of_libraries(build))
+        _pack(pathlib.Path(wheel_directory) / name, files, install / "bin" / "anello", licence_files)
     return name

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes a wheel that needs no compiler where it is installed: build/wheel/anello-*-manylinux_*_x86_64.whl. Of shared
-# libraries it uses those that every such system has: Highway is fetched (CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=DIR takes sources
-# that are there), because Debian's package of it has no static library. The compiler's libraries stay shared: the
-# static ones of g++ 12 ask for arc4random() of glibc 2.36. auditwheel writes the tag.
+# libraries it uses those that every such system has. Highway is fetched, because Debian's package of it has no static
+# library (CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=DIR takes sources that are there). The compiler's libraries stay
+# shared: the static ones of g++ 12 ask for arc4random() of glibc 2.36. auditwheel writes the tag.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 folder=$PWD/build/wheel
@@ -18,7 +18,8 @@ mkdir -p -- "$folder/unchecked"
 export ANELLO_BUILD_DIR=$folder/build
 export CMAKE_ARGS="-DANELLO_FETCH=ON -DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON
   -DOPENSSL_USE_STATIC_LIBS=ON -DCMAKE_REQUIRE_FIND_PACKAGE_OpenSSL=ON ${CMAKE_ARGS-}"
-PYTHONPATH=trainer/python python3 -B -c 'import build_backend, sys; build_backend.build_wheel(sys.argv[1])' "$folder/unchecked"
+PYTHONPATH=trainer/python python3 -B -c 'import build_backend, sys
+build_backend.build_wheel(sys.argv[1], {"licenses": "libraries"})' "$folder/unchecked"
 PATH=$tools/bin:$PATH auditwheel repair --wheel-dir "$folder" "$folder"/unchecked/*.whl
 
 wheel=$(echo "$folder"/*.whl)
