@@ -31,12 +31,19 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
 
 
-def data_parallel(group, *hook):
+def send_nothing(_, bucket):
+    """A communication hook: what remains is what DistributedDataParallel does itself."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+def data_parallel(view, group, *hook, expected=None):
     """A step of DistributedDataParallel, with the state and the function of a communication hook."""
-    model = DistributedDataParallel(Model(resnet18_shapes()), process_group=group)
+    model = DistributedDataParallel(Model(resnet18_shapes()), process_group=group, gradient_as_bucket_view=view)
     if hook:
         model.register_comm_hook(*hook)
-    return stepper(model, sgd(model))
+    return stepper(model, sgd(model), expected)
 
 
 def distributed_optimizer():
@@ -73,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backward", type=float, default=30, help="milliseconds that the backward pass computes (30)")
     parser.add_argument("--idle", action="store_true", help="it leaves the core free, as one on a GPU does")
+    parser.add_argument("--view", action="store_true", help="DistributedDataParallel gets gradient_as_bucket_view=True")
     parser.add_argument("-r", type=int, default=21, help="steps of each kind, in turn (21)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -82,10 +90,11 @@ def main():
     Layer.idle = arguments.idle
     steps = {"alone": alone()}
     calibrate(steps["alone"], arguments.backward)
-    steps["DistributedDataParallel, gloo"] = data_parallel(None)
-    group = dist.new_group(backend="anello")
-    steps["DistributedDataParallel, anello"] = data_parallel(group)
-    steps["the same, shared_memory_hook"] = data_parallel(group, SharedMemoryState(group), shared_memory_hook)
+    view, group = arguments.view, dist.new_group(backend="anello")
+    steps["DistributedDataParallel, gloo"] = data_parallel(view, None)
+    steps["DistributedDataParallel, anello"] = data_parallel(view, group)
+    steps["the same, shared_memory_hook"] = data_parallel(view, group, SharedMemoryState(group), shared_memory_hook)
+    steps["the same, nothing is sent"] = data_parallel(view, group, None, send_nothing, expected=float(dist.get_rank()))
     steps["DistributedOptimizer, anello"] = distributed_optimizer()
     report(measure(steps, arguments.r))
 
