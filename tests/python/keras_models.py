@@ -42,6 +42,14 @@ def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **opti
     return trained.get_weights()
 
 
+def take_step(optimizer, tape, loss, trained):
+    """A step of a custom loop, in which a DistributedOptimizer combines gradients."""
+    if IS_KERAS_3:
+        optimizer.apply(tape.gradient(loss, trained), trained)
+    else:
+        optimizer.minimize(loss, trained, tape=tape)
+
+
 def operations_of(optimizer, layers):
     """The allreduces of a step that trains layers, as nodes of TensorFlow."""
     trained = [each for layer in layers for each in layer.trainable_variables]
@@ -50,10 +58,7 @@ def operations_of(optimizer, layers):
     def step():
         with tf.GradientTape() as tape:
             loss = tf.add_n([tf.reduce_sum(tf.convert_to_tensor(each)) for each in trained])
-        if IS_KERAS_3:
-            optimizer.apply(tape.gradient(loss, trained), trained)
-        else:
-            optimizer.minimize(loss, trained, tape=tape)
+        take_step(optimizer, tape, loss, trained)
 
     return [each for each in step.get_concrete_function().graph.get_operations() if each.type == "AnelloAllreduce"]
 

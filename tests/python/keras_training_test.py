@@ -6,7 +6,7 @@ import tensorflow as tf
 import anello.tensorflow.keras as hvd
 from anello import Mismatch
 from keras_models import (BATCH, IS_KERAS_3, are_close, are_equal_on_all_ranks, batches, everyone, fit, mine, model,
-                          operations_of, sgd, variables)
+                          operations_of, sgd, take_step, variables)
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 only_keras_3 = pytest.mark.skipif(not IS_KERAS_3, reason="an interface of Keras 3")
@@ -91,10 +91,7 @@ def test_a_variable_without_gradient_in_the_last_pass_takes_part_in_the_step():
     for used in (2, 1, 2, 1):
         with tf.GradientTape() as tape:
             loss = tf.add_n([each * float(hvd.rank() + 1) for each in weights[:used]])
-        if IS_KERAS_3:
-            made.apply(tape.gradient(loss, weights), weights)
-        else:
-            made.minimize(loss, weights, tape=tape)
+        take_step(made, tape, loss, weights)
     average = (hvd.size() + 1) / 2
     assert are_close(weights, [[-4 * average], [-2 * average]])
 

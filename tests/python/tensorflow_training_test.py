@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 import anello.tensorflow as hvd
+from keras_models import take_step
 
 pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 SHAPES = [(4, 8), (8,), (8, 8), (8,), (8, 2)]
@@ -301,8 +302,10 @@ def test_optimizers_are_numbered_by_their_process_set():
     """Those of a set, or that some ranks use while others have joined, do not count for the others."""
 
     def train(optimizer):
-        variable = tf.keras.Variable([0.0])
-        optimizer.apply_gradients([(tf.constant([hvd.rank() + 1.0]), variable)])
+        variable = tf.Variable([0.0])
+        with tf.GradientTape() as tape:
+            loss = variable * (hvd.rank() + 1.0)
+        take_step(optimizer, tape, loss, [variable])
         return float(variable.numpy()[0])
 
     def made(**options):
