@@ -12,7 +12,7 @@ tf.config.list_physical_devices = lambda *_: [Gpu()]
 hvd.init()
 model = tf.keras.Sequential([tf.keras.layers.InputLayer((3,)), tf.keras.layers.Dense(1)])
 model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam()), loss="mse")
-print(model.jit_compile)
+print(bool(model.jit_compile))
 """
 SCRIPT = """
 import os, signal, time
