@@ -2,6 +2,7 @@
 
 #include <anello/export.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -40,7 +41,8 @@ thread_local Exception raised;
 }  // namespace
 
 bool interrupted() {
-  if (!python().is_complete()) return false;
+  // Another thread would handle no signal, and Python ends a thread that asks for its lock while it exits itself.
+  if (gettid() != getpid() || !python().is_complete()) return false;
   const int held = python().take_lock();
   const bool is_raised = python().check_signals() != 0;
   if (is_raised) python().fetch(&raised.type, &raised.value, &raised.trace);

@@ -4,8 +4,8 @@
 namespace anello::tensorflow {
 
 // Lets Python handle the signals that have come, as it does between two of its instructions. True if a handler has
-// raised an exception, which is kept until Python takes it. False on other threads than Python's main one, and in a
-// process without Python. The caller does not hold Python's global lock.
+// raised an exception, which is kept until Python takes it. False on other threads than the process's first one, and in
+// a process without Python. The caller does not hold Python's global lock.
 bool interrupted();
 
 }  // namespace anello::tensorflow
