@@ -91,6 +91,22 @@ def test_functional_collectives_also_when_compiled():
     assert (double(mine()) == 2 * total()).all()
 
 
+def test_a_compiled_model_trains_as_one_that_is_not():
+    def trained(wrap):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(300, 300)  # its buckets move to shared memory, and are agreed upon anew in the second step
+        together = wrap(torch.nn.parallel.DistributedDataParallel(model))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            together(torch.full((2, 300), rank() + step + 1.0)).pow(2).mean().backward()
+            optimizer.step()
+        return list(model.parameters())
+
+    compiled = trained(lambda model: torch.compile(model, backend="aot_eager"))
+    assert all(torch.equal(one, other) for one, other in zip(compiled, trained(lambda model: model)))
+
+
 def test_a_sharded_tensor():
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     mesh = dist.init_device_mesh("cpu", (size(),))

@@ -14,6 +14,7 @@ from ..refusals import collective, receiving_from, sending_to
 from ..tensors import view
 from ..work import Work
 from .distributed_buffers import Buffers, plain, require_writable, write, write_plain
+from .distributed_compiled import called_as_is
 from .distributed_identity import Identity
 from .distributed_names import under_all_names
 from .distributed_reduction import reduction
@@ -46,6 +47,7 @@ def _only(tensors: Sequence[Any]) -> Any:
 
 
 @under_all_names
+@called_as_is
 class AnelloProcessGroup(Identity):
     """The operations of torch.distributed over an Anello group. All ranks call them in the same order."""
 
