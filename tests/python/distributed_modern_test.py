@@ -158,6 +158,14 @@ def test_a_monitored_barrier_names_the_rank_that_is_late():
     dist.barrier()
 
 
+def test_a_monitored_barrier_without_time_does_not_wait():
+    group = dist.new_group(list(range(size())), timeout=timedelta(seconds=2))
+    if rank() == 0:
+        with pytest.raises(RuntimeError, match="has not called it within 0:00:00$"):
+            group.monitored_barrier(timedelta(0))
+    dist.barrier()
+
+
 def test_tensors_of_different_sizes_are_gathered():
     parts = [torch.zeros(each + 1) for each in range(size())]
     dist.all_gather(parts, mine(rank() + 1))

@@ -87,7 +87,7 @@ class Identity(dist.ProcessGroup):
         one, or with `wait_all_ranks` all. The ranks meet in torch's store, so that one that is missing disturbs no
         operation.
         """
-        limit = timeout or self._limit
+        limit = self._limit if timeout is None else timeout
         self._monitored_barriers += 1
         prefix = f"anello/monitored_barrier/{self._monitored_barriers}"
         if self.rank() == 0:
