@@ -94,7 +94,7 @@ def test_functional_collectives_also_when_compiled():
 def test_a_compiled_model_trains_as_one_that_is_not():
     def trained(wrap):
         torch.manual_seed(0)
-        model = torch.nn.Linear(300, 300)  # its buckets move to shared memory, and are agreed upon anew in the second step
+        model = torch.nn.Linear(300, 300)  # its buckets are agreed upon anew in the second step
         together = wrap(torch.nn.parallel.DistributedDataParallel(model))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for step in range(3):
