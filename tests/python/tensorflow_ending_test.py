@@ -55,7 +55,7 @@ else:
     time.sleep(1.5)
     print(hvd.allreduce(tf.ones([1 << 20]), op=hvd.Sum).numpy().sum() == 2 << 20, flush=True)
     print(hvd.allgather(tf.ones([1 << 20])).numpy().sum() == 2 << 20, flush=True)
-print(hvd.allreduce(float(hvd.rank()), name="done").numpy(), flush=True)
+print(hvd.allreduce(float(hvd.rank())).numpy(), flush=True)
 """)
     assert sorted(ended.stdout.splitlines()) == ["0.5", "0.5", "True", "True", "too late True None",
                                                  "too late True None"], ended.stdout + ended.stderr

@@ -56,7 +56,7 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
     return _KINDS.get(code, Error)(message, code, rank)
 
 
-def first_report(error: Exception) -> bool:
+def first_report(error: BaseException) -> bool:
     """Notes that the other ranks have the reason of an error. False if that was noted before."""
     noted = vars(error).get("_is_reported", False)
     vars(error)["_is_reported"] = True

@@ -69,6 +69,7 @@ def _reason(error: tf.errors.OpError) -> BaseException:
         try:
             library.raise_interruption()
         except BaseException as interruption:
+            first_report(interruption)  # there is nothing to report: the operation is submitted, and goes on
             return interruption
     try:
         check(max(status, 0))
