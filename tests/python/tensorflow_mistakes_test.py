@@ -37,6 +37,14 @@ def test_averages_are_not_divided_by_zero():
         hvd.DistributedGradientTape(tf.GradientTape(), gradient_predivide_factor=0.0)
 
 
+@pytest.mark.parametrize("name, kind, reason", [(5, TypeError, "name must be a string, not 5"),
+                                                (["loss"], TypeError, "name must be a string, not .'loss'."),
+                                                ("loss\0", ValueError, "name must not contain a zero byte")])
+def test_names_are_texts_without_zero_bytes(name, kind, reason):
+    with pytest.raises(kind, match=reason):
+        hvd.allreduce(1.0, name=name)
+
+
 @pytest.mark.parametrize("given, named", [(None, "NoneType"), (tf.keras.Sequential(), "Sequential"),
                                           ([numpy.ones(2)], "ndarray"), ([tf.ones(2)], "EagerTensor")])
 def test_variables_are_broadcast_and_nothing_else(given, named):

@@ -10,6 +10,7 @@ from tensorflow import executing_eagerly
 
 from .. import errors
 from .._library import check
+from ..arguments import text
 from ..errors import first_report
 from ..horovod.process_sets import ProcessSet
 from ..horovod.refusals import submitting
@@ -41,7 +42,7 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
         for each in sent:
             _require_sendable(each)
         try:
-            return op(**arguments, now=_in_now(name), distinct="", waits=True,
+            return op(**arguments, now=_in_now(text("name", name)), distinct="", waits=True,
                       process_set=library.number(process_set))
         except tf.errors.OpError as error:
             raise _reason(error) from None
@@ -55,9 +56,9 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 
 @functools.lru_cache(_NAMES_KEPT)
-def _in_now(name: Optional[str]) -> tf.Tensor:
+def _in_now(name: Optional[bytes]) -> tf.Tensor:
     """A name as the library's functions take it here: TensorFlow would keep a kernel for each value of an attribute."""
-    letters = numpy.frombuffer((name or "").encode(), numpy.uint8).astype(numpy.int32)
+    letters = numpy.frombuffer(name or b"", numpy.uint8).astype(numpy.int32)
     with tf.init_scope(), tf.device("CPU:0"):
         return tf.constant(letters)
 
