@@ -58,6 +58,13 @@ def test_allreduce_takes_scalars_numbers_variables_and_arrays(run):
     same(run(lambda: hvd.allreduce(variable, op=hvd.Max)), [hvd.size() - 1, 1])
 
 
+def test_a_function_sends_tensors_that_were_made_outside_of_it():
+    first, second = tf.constant([1.0, 2.0]), tf.constant(3.0)
+    made = tf.function(lambda: (hvd.allreduce(first, op=hvd.Sum), hvd.broadcast(second, 0),
+                                hvd.allreduce(second, op=hvd.Sum)))()
+    assert [each.numpy().tolist() for each in made] == [[hvd.size(), 2.0 * hvd.size()], 3.0, 3.0 * hvd.size()]
+
+
 def test_factors(run):
     same(run(lambda tensor: hvd.allreduce(tensor, op=hvd.Sum, prescale_factor=0.5, postscale_factor=4), tf.ones([3])),
          [2.0 * hvd.size()] * 3)

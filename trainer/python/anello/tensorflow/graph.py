@@ -24,7 +24,8 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise NotImplementedError(f"XLA cannot compile {verb}, which waits for other ranks: give tf.function() or "
                                   "model.compile() jit_compile=False")
-    return {"name": _node_name(name or f"{verb}_{tensor.name}"), "process_set": number(process_set),
+    of_tensor = getattr(tensor, "name", "captured")  # eager ones, which a function takes from outside, have none
+    return {"name": _node_name(name or f"{verb}_{of_tensor}"), "process_set": number(process_set),
             "ignore_name_scope": ignore_name_scope, "distinct": str(next(_numbers)), "now": _now(graph)}
 
 
