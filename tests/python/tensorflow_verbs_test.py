@@ -1,4 +1,6 @@
 """Every verb of anello.tensorflow, eager and in functions, with its gradient."""
+import resource
+
 import numpy
 import pytest
 import tensorflow as tf
@@ -290,3 +292,48 @@ def test_what_one_rank_refuses_fails_on_the_others_with_its_reason(right, wrong)
             with pytest.raises(tf.errors.FailedPreconditionError, match="rank 1 cannot take part: [A-Za-z]"):
                 right(name)
         right(name)
+
+
+def test_factors_may_change_with_every_call():
+    def memory():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
+
+    hvd.allreduce(tf.ones([3]), prescale_factor=0.999)
+    before = memory()
+    for k in range(1000):
+        made = hvd.allreduce(tf.ones([3]), op=hvd.Sum, prescale_factor=1 + k / 1000, postscale_factor=2.0)
+    numpy.testing.assert_allclose(made, [2 * 1.999 * hvd.size()] * 3, rtol=1e-6)
+    assert memory() - before < 16 << 10, "TensorFlow keeps 40 KiB for each value of an attribute"
+
+
+def test_gradients_have_the_factors():
+    value = tf.constant([1.0, 2.0])
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(value)
+            made = hvd.allreduce(value, op=hvd.Sum, prescale_factor=3.0, postscale_factor=0.5)
+        return tape.gradient(made, value)
+
+    numpy.testing.assert_array_equal(gradient(), [1.5 * hvd.size()] * 2)
+    numpy.testing.assert_array_equal(tf.function(gradient)(), [1.5 * hvd.size()] * 2)
+
+
+def test_wrong_arguments_of_eager_calls_are_named():
+    with pytest.raises(ValueError, match=r"root_rank: rank 99 is not one of the ranks \["):
+        hvd.broadcast(tf.ones([1]), 99)
+    with pytest.raises(TypeError, match="prescale_factor must be a number, not '2'"):
+        hvd.allreduce(tf.ones([1]), prescale_factor="2")
+    with pytest.raises(hvd.HorovodInternalError, match="not registered|no process set|has not been"):
+        hvd.allreduce(tf.ones([1]), process_set=hvd.ProcessSet([0]))
+    hvd.barrier()
+
+
+def test_asynchronous_execution_raises_at_the_call():
+    tf.config.experimental.set_synchronous_execution(False)
+    try:
+        with pytest.raises(hvd.HorovodInternalError, match="has shape"):
+            hvd.allreduce(tf.ones([1 + hvd.rank()]))
+        numpy.testing.assert_array_equal(hvd.allreduce(tf.ones([2]), op=hvd.Sum) + 1, [hvd.size() + 1.0] * 2)
+    finally:
+        tf.config.experimental.set_synchronous_execution(True)

@@ -86,18 +86,25 @@ TEST_F(Calls, WaitIfTheCallbackCannotBeKept) {
   });
 }
 
-Value name_in_now(const std::string& name) {
-  return value<int32_t>({int64_t(name.size())}, {name.begin(), name.end()});
+// The input `now` of a node that waits.
+Value now_of(const std::string& name, double prescale = 1, double postscale = 1) {
+  const double factors[] = {prescale, postscale};
+  std::vector<int32_t> words(4);
+  std::memcpy(words.data(), factors, sizeof factors);
+  words.insert(words.end(), name.begin(), name.end());
+  return value<int32_t>({int64_t(words.size())}, words);
 }
 
 TEST_F(Calls, OfNodesThatWaitEndBeforeTheyReturn) {
   on_ranks(2, [](const Rank& its) {
     const Node node = its.node("AnelloAllreduce", {kFloat}, {{"waits", true}});
     for (const std::string name : {"", "loss", ""}) {
-      auto result = node.run({ones(4), name_in_now(name)});
+      auto result = node.run({ones(4), now_of(name)});
       EXPECT_TRUE(is_ready(result));
       EXPECT_THAT(elements<float>(outputs_of(result_of(result))[0]), Each(2.0f));
     }
+    auto scaled = node.run({ones(4), now_of("", 3, 0.25)});
+    EXPECT_THAT(elements<float>(outputs_of(result_of(scaled))[0]), Each(1.5f));
     EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_OK);
   });
 }
@@ -107,14 +114,14 @@ TEST_F(Calls, OfNodesThatWaitSayWhyTheyHaveFailed) {
     const Node node = its.node("AnelloAllreduce", {kFloat}, {{"waits", true}}),
                rootless = its.node("AnelloBroadcast", {kFloat}, {{"waits", true}, {"root", 7}});
     for (const std::string name : {"", "loss"}) {
-      auto result = node.run({ones(1 + its.rank), name_in_now(name)});
+      auto result = node.run({ones(1 + its.rank), now_of(name)});
       EXPECT_TRUE(is_ready(result));
       EXPECT_THAT(result_of(result).message, HasSubstr(name.empty() ? "allreduce #" : "allreduce 'loss'"));
       EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_MISMATCH);
       EXPECT_THAT(anello_last_error(), HasSubstr("rank 0 has shape (1,), rank 1 has (2,)"));
       EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_OK);
     }
-    auto result = rootless.run({ones(1), name_in_now("")});
+    auto result = rootless.run({ones(1), now_of("")});
     EXPECT_THAT(result_of(result).message, HasSubstr("the root, rank 7, is not one of the 2 ranks"));
     EXPECT_EQ(anello_tensorflow_take_failure(), -1);
   });

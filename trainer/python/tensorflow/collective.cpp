@@ -16,7 +16,7 @@ thread_local int failed_with = ANELLO_OK;
 // TensorFlow may start what waits for the node, and may free it: the call must not outlive this.
 void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
   if (failure) {
-    failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
+    if (call->options.waits) failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
     tf.OpKernelContext_Failure(call->context, Status(*failure));
   }
   DoneCallback done = std::move(call->done);
@@ -110,7 +110,6 @@ void Call::set_made_output(int index) {
 void Collective::start(Call& call) const {
   const auto set = own_process_set(process_set_);
   call.ranks = set->size();
-  call.options.waits = waits_ || !call.done.is_kept();
   if (const auto failure = failure_of([&] { take(call, *set); })) {
     refuse(call, *set, failure->what());
     throw Failure(*failure);
@@ -122,13 +121,14 @@ void Collective::start(Call& call) const {
 
 void Collective::run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const {
   auto call = std::unique_ptr<Call>(new Call{*this, context, DoneCallback(done)});
+  call->options.waits = waits_ || !call->done.is_kept();
   const auto failure = failure_of([&] { start(*call); });
   if (failure)
     end(std::move(call), failure);
-  else if (!waits_ && call->done.is_kept())
-    finish_when_done(std::move(call));
-  else
+  else if (call->options.waits)
     finish_here(std::move(call));
+  else
+    finish_when_done(std::move(call));
 }
 
 }  // namespace anello::tensorflow

@@ -67,7 +67,7 @@ class Collective {
 
 // Called by Python after a node that waits has failed on this thread. The status of the library, whose error
 // anello_last_error() describes; ANELLO_OK: no node has failed since the last call; -1: one has failed for another
-// reason, which the other ranks have got too.
+// reason, which other ranks that wait for this one have got too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
 ANELLO_API_END

@@ -10,17 +10,26 @@ namespace anello::tensorflow {
 namespace {
 
 // The last input is `now`. In a graph it only keeps TensorFlow from running the node before its time. To a node that
-// waits it gives the bytes of the operation's name, because TensorFlow would keep a kernel for each value of an
-// attribute.
+// waits it gives what may differ from call to call, because TensorFlow would keep a kernel for each value of an
+// attribute: the words of the factors before and after a reduction, and the bytes of the operation's name.
 int tensors_of(const Call& call) {
   return tf.NumInputs(call.context) - 1;
 }
 
-Name name_in_now(const Call& call) {
+constexpr std::size_t kWordsOfFactors = 2 * sizeof(double) / sizeof(int32_t);
+
+std::vector<int32_t> words_in_now(const Call& call) {
   const Tensor now = input_of(call.context, tensors_of(call));
-  const auto* bytes = static_cast<const int32_t*>(tf.TensorData(now.get()));
-  const std::size_t count = tf.TensorByteSize(now.get()) / sizeof *bytes;
-  return count == 0 ? Name() : Name(std::string(bytes, bytes + count));
+  const auto* words = static_cast<const int32_t*>(tf.TensorData(now.get()));
+  const std::size_t count = tf.TensorByteSize(now.get()) / sizeof *words;
+  if (count < kWordsOfFactors) throw Failure(Code::invalid_argument, "`now` of a node that waits has no factors");
+  return {words, words + count};
+}
+
+Name name_in_now(const Call& call) {
+  const std::vector<int32_t> words = words_in_now(call);
+  const auto name = words.begin() + kWordsOfFactors;
+  return name == words.end() ? Name() : Name(std::string(name, words.end()));
 }
 
 std::vector<uint64_t> rows_of(const Call& call, int index) {
@@ -61,6 +70,10 @@ Reduction::Reduction(TF_OpKernelConstruction* node)
 void Reduction::set_factors(Call& call) const {
   call.options.prescale = prescale_;
   call.options.postscale = postscale_;
+  if (!waits()) return;
+  const std::vector<int32_t> words = words_in_now(call);
+  std::memcpy(&call.options.prescale, words.data(), sizeof(double));
+  std::memcpy(&call.options.postscale, words.data() + kWordsOfFactors / 2, sizeof(double));
 }
 
 void Reduction::take(Call& call, const ProcessSet& set) const {

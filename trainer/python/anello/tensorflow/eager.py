@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy
 import tensorflow as tf
@@ -10,9 +10,9 @@ from tensorflow import executing_eagerly
 
 from .. import errors
 from .._library import check
-from ..arguments import text
+from ..arguments import factor, text
 from ..errors import first_report
-from ..horovod.process_sets import ProcessSet
+from ..horovod.process_sets import ProcessSet, require_set
 from ..horovod.refusals import submitting
 from . import library
 from .errors import as_tensorflow
@@ -20,6 +20,9 @@ from .errors import as_tensorflow
 _TYPES = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32,
           tf.int64, tf.uint64, tf.bool}
 _NAMES_KEPT = 1024
+# Each access to a name of `tf` takes a microsecond.
+_is_synchronous = tf.config.experimental.get_synchronous_execution
+_set_synchronous = tf.config.experimental.set_synchronous_execution
 
 
 class preparing(submitting):
@@ -31,21 +34,62 @@ class preparing(submitting):
 
 
 def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Optional[str], process_set: ProcessSet,
+        prescale: float = 1.0, postscale: float = 1.0, require: Callable[[], Any] = lambda: None,
         **arguments: Any) -> Any:
     """Calls one of the library's functions, and returns its result. What fails on this rank fails on the others too.
 
     Args:
         sent: the tensors among the arguments that travel.
         name: None: the operation is counted.
+        prescale, postscale: of a reduction.
+        require: raises if other arguments are wrong.
     """
     with as_tensorflow(), submitting(verb, name, process_set):
         for each in sent:
             _require_sendable(each)
+        number = _number(process_set)
+        require()
+        now = _in_now(text("name", name), factor("prescale_factor", prescale), factor("postscale_factor", postscale))
         try:
-            return op(**arguments, now=_in_now(text("name", name)), distinct="", waits=True,
-                      process_set=library.number(process_set))
+            with _synchronous():
+                return op(**arguments, now=now, distinct="", waits=True, process_set=number)
         except tf.errors.OpError as error:
             raise _reason(error) from None
+
+
+def factors_in(now: tf.Tensor) -> Tuple[float, float]:
+    """The factors before and after a reduction that run() has called, from the input that has them."""
+    prescale, postscale = now[:4].numpy().view(numpy.float64)
+    return float(prescale), float(postscale)
+
+
+def require_root(root_rank: int, process_set: ProcessSet) -> None:
+    """InvalidArgument if a rank of the world is none of a set."""
+    try:
+        process_set.rank_of(root_rank)
+    except ValueError as error:
+        raise errors.InvalidArgument(f"root_rank: {error}", "invalid_argument") from None
+
+
+def _number(process_set: ProcessSet) -> int:
+    try:
+        require_set(process_set).agenda
+        return library.number(process_set)
+    except ValueError as error:
+        raise errors.InvalidArgument(str(error), "invalid_argument") from None
+
+
+class _synchronous:
+    """A block in which TensorFlow calls functions on this thread, and raises their errors there."""
+
+    def __enter__(self) -> None:
+        self._was = _is_synchronous()
+        if not self._was:
+            _set_synchronous(True)
+
+    def __exit__(self, *_: Any) -> None:
+        if not self._was:
+            _set_synchronous(False)
 
 
 def _require_sendable(tensor: tf.Tensor) -> None:
@@ -56,11 +100,14 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 
 @functools.lru_cache(_NAMES_KEPT)
-def _in_now(name: Optional[bytes]) -> tf.Tensor:
-    """A name as the library's functions take it here: TensorFlow would keep a kernel for each value of an attribute."""
+def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
+    """What may differ from call to call, as the library's functions take it: the words of both factors, and the bytes of
+    the name. TensorFlow would keep a kernel for each value of an attribute.
+    """
+    factors = numpy.array([prescale, postscale], numpy.float64).view(numpy.int32)
     letters = numpy.frombuffer(name or b"", numpy.uint8).astype(numpy.int32)
     with tf.init_scope(), tf.device("CPU:0"):
-        return tf.constant(letters)
+        return tf.constant(numpy.concatenate([factors, letters]))
 
 
 def _reason(error: tf.errors.OpError) -> BaseException:

@@ -4,11 +4,12 @@ They call the library's functions, which make nodes in graphs, and block outside
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 from tensorflow import executing_eagerly
 
+from ..arguments import counts_of_ranks
 from ..horovod.process_sets import ProcessSet, set_with_id
 from ..horovod.reductions import Average, ReduceOp, Sum
 from . import eager, graph
@@ -28,8 +29,7 @@ def allreduce(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> L
 
 def allreduces(lists: Sequence[Tensors], how: Reduction, names: Sequence[Optional[str]]) -> List[List[tf.Tensor]]:
     """Several reductions, one for each list. In a graph they go on at once."""
-    return [list(_call(ops.anello_allreduce, "allreduce", tensors, name, how.process_set, how.ignore_name_scope,
-                       tensors=tensors, wire=how.wire or "", **_attributes(how)))
+    return [list(_reduce(ops.anello_allreduce, "allreduce", tensors, name, how, wire=how.wire or ""))
             for tensors, name in zip(lists, names)]
 
 
@@ -47,8 +47,7 @@ def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
     """This rank's rows of each reduction. Gradients are gathered; those of a sum count once for each rank."""
-    return list(_call(ops.anello_reducescatter, "reduce_scatter", tensors, name, how.process_set,
-                      how.ignore_name_scope, tensors=tensors, **_attributes(how)))
+    return list(_reduce(ops.anello_reducescatter, "reduce_scatter", tensors, name, how))
 
 
 @tf.RegisterGradient("AnelloReducescatter")
@@ -90,7 +89,7 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
     """The root's tensors. Their gradients are the averages over the ranks on the root, and zero on the others."""
     return list(_call(ops.anello_broadcast, "broadcast", tensors, name, process_set, ignore_name_scope,
-                      tensors=tensors, root=root_rank))
+                      lambda: eager.require_root(root_rank, process_set), tensors=tensors, root=root_rank))
 
 
 @tf.RegisterGradient("AnelloBroadcast")
@@ -114,6 +113,7 @@ def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name
         splits: int32, the rows that each rank gets; without elements: equal parts.
     """
     return list(_call(ops.anello_alltoall, "alltoall", [tensor], name, process_set, ignore_name_scope,
+                      lambda: counts_of_ranks("splits", splits.numpy().tolist() or None, process_set.size()),
                       tensor=tensor, splits=splits))
 
 
@@ -124,11 +124,26 @@ def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
     return [back, None, None]
 
 
-def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str], process_set: ProcessSet,
-          ignore_name_scope: bool, **arguments: Any) -> Any:
-    """Calls one of the library's functions here, or adds it to the graph."""
+def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[str], how: Reduction,
+            **arguments: Any) -> Any:
+    """As _call(). Factors are texts in a graph, because an attribute that is a number has 32 bits."""
     if executing_eagerly():
-        return eager.run(op, verb, sent, name, process_set, **arguments)
+        return eager.run(op, verb, tensors, name, how.process_set, how.prescale, how.postscale, tensors=tensors,
+                         reduce_op=int(how.op), **arguments)
+    return op(tensors=tensors, reduce_op=int(how.op), prescale=repr(float(how.prescale)),
+              postscale=repr(float(how.postscale)), **arguments,
+              **graph.options(verb, tensors[0], name, how.process_set, how.ignore_name_scope))
+
+
+def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str], process_set: ProcessSet,
+          ignore_name_scope: bool, require: Callable[[], Any] = lambda: None, **arguments: Any) -> Any:
+    """Calls one of the library's functions here, or adds it to the graph.
+
+    Args:
+        require: outside of graphs, raises if other arguments than the tensors are wrong.
+    """
+    if executing_eagerly():
+        return eager.run(op, verb, sent, name, process_set, require=require, **arguments)
     return op(**arguments, **graph.options(verb, sent[0], name, process_set, ignore_name_scope))
 
 
@@ -138,14 +153,10 @@ def _complete(made: Tensors, gradients: Sequence[Any]) -> List[tf.Tensor]:
             for its, each in zip(made, gradients)]
 
 
-def _attributes(how: Reduction) -> Dict[str, Any]:
-    """Factors are texts, because an attribute that is a number has 32 bits."""
-    return {"reduce_op": int(how.op), "prescale": repr(float(how.prescale)), "postscale": repr(float(how.postscale))}
-
-
 def _reduction(op: tf.Operation) -> Reduction:
     """The reduction that a node was made with. An operation that has no wire sends elements as they are."""
     wire = tf.compat.as_str(op.get_attr("wire")) if op.type == "AnelloAllreduce" else ""
+    factors = (eager.factors_in(op.inputs[-1]) if op.get_attr("waits")
+               else (float(op.get_attr("prescale")), float(op.get_attr("postscale"))))
     return Reduction(ReduceOp(op.get_attr("reduce_op")), set_with_id(op.get_attr("process_set")),
-                     float(op.get_attr("prescale")), float(op.get_attr("postscale")), wire,
-                     op.get_attr("ignore_name_scope"))
+                     *factors, wire, op.get_attr("ignore_name_scope"))
