@@ -101,8 +101,9 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 @functools.lru_cache(_NAMES_KEPT)
 def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
-    """What may differ from call to call, as the library's functions take it: the words of both factors, and the bytes of
-    the name. TensorFlow would keep a kernel for each value of an attribute.
+    """What may differ from call to call: the words of both factors, and the bytes of the name.
+
+    TensorFlow would keep a kernel for each value of an attribute.
     """
     factors = numpy.array([prescale, postscale], numpy.float64).view(numpy.int32)
     letters = numpy.frombuffer(name or b"", numpy.uint8).astype(numpy.int32)
