@@ -20,6 +20,7 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Faults.SeveralInterfaces*|this system lets nobody make network namespaces"
   "Faults.ANameOrAddress*|this system lets nobody make network namespaces"
   "Faults.WhatIsScarce*|this system lets nobody mount anything"
+  "Python.torch2_*|today's PyTorch takes 4 GB; bash tests/run.sh --frameworks installs it"
   "Python.wheel|compiling everything anew takes minutes; bash tests/run.sh --wheel does"
   "Program.OnAMountWithNoexec|this system lets nobody mount anything"
   "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
@@ -29,7 +30,8 @@ usage() {
 usage: bash tests/run.sh [--sanitizers | --interop | --frameworks | --wheel]
   --sanitizers  also under the address+undefined and the thread sanitizer
   --interop     only the tests that need other systems (MPI, Slurm, ssh, Grid Engine)
-  --frameworks  only the tests that need TensorFlow, Keras or JAX, which it installs into build/frameworks
+  --frameworks  only the tests that need TensorFlow, Keras, JAX or today's PyTorch, which it installs into
+                build/frameworks and build/torch
   --wheel       only the test of the wheel, which it makes in build/wheel
 TEXT
 }
@@ -139,6 +141,8 @@ elif ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
   [[ ${1-} != --frameworks ]] || { say "tests: SKIPPED: $why" && exit; }
   allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")
 fi
+[[ ${1-} != --frameworks ]] || bash tests/python/frameworks.sh "$root/build/torch" torch.txt ||
+  allowed_skips+=("Python.torch2_*|today's PyTorch could not be installed, as said above")
 for suite in "${suites[@]}"; do run_suite "$suite"; done
 
 status=0

@@ -43,6 +43,8 @@ def test_complex_tensors_move_and_are_summed():
         dist.recv(got, 0)
         assert got.tolist() == [1 + 2j, 3j]
     given = mine.clone().conj()  # read on rank 0 and written elsewhere
+    if hasattr(torch, "compiler"):  # torch itself refuses its bit, since 2.0 or later
+        given = given.resolve_conj()
     dist.broadcast(given, 0)
     assert given.tolist() == [1 - 2j, -3j]
     parts = [torch.zeros_like(mine) for _ in range(size())] if rank() == 0 else None

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# frameworks.sh FOLDER: makes a virtual environment with TensorFlow, JAX and Pillow, of the versions in frameworks.txt,
-# unless FOLDER has it. It takes 1.5 min and 2 GB, and fails without a network. FOLDER/complete is written last.
+# frameworks.sh FOLDER [LIST]: makes a virtual environment with the packages of a list in this folder, unless FOLDER has
+# it: of frameworks.txt (TensorFlow, JAX and Pillow; 1.5 min, 2 GB) or torch.txt (2 min, 4 GB). Fails without a network.
+# FOLDER/complete is written last.
 set -euo pipefail
-folder=$1
-versions=$(dirname -- "${BASH_SOURCE[0]}")/frameworks.txt
+folder=$1 list=${2-frameworks.txt}
+versions=$(dirname -- "${BASH_SOURCE[0]}")/$list
 python=/usr/bin/python3
 [[ -x $python ]] || python=python3
 
 if cmp -s -- "$versions" "$folder/complete"; then
-  echo "frameworks: TensorFlow and JAX are installed in $folder"
+  echo "frameworks: what $list names is installed in $folder"
   exit
 fi
-echo "frameworks: installing TensorFlow and JAX into $folder (2 GB)"
+echo "frameworks: installing what $list names into $folder"
 rm -rf -- "$folder"
 # Debian's venv has no pip of its own: the one outside installs into it.
 log=$(mktemp)
@@ -21,7 +22,7 @@ if "$python" -m venv --without-pip -- "$folder" >"$log" 2>&1 &&
   cp -- "$versions" "$folder/complete"
 else
   tail -n 3 -- "$log"
-  echo "frameworks: TensorFlow and JAX could not be installed; tests that need them are skipped"
+  echo "frameworks: what $list names could not be installed; tests that need it are skipped"
   rm -rf -- "$folder"
   exit 1
 fi
