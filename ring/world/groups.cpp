@@ -35,12 +35,14 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
     if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
-  const auto over = groups_that_are_over();  // destroyed without the lock
+  // Made and destroyed without the lock: if there is no memory for it, the group leaves and is forgotten.
+  const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
+  const auto over = groups_that_are_over();  // destroyed without the lock too
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [&](const auto& each) { return std::ranges::find(over, each) != over.end(); });
   groups_.push_back(made);
-  return Group::Impl::handle(made);
+  return handle;
 }
 
 // Groups lock themselves before they lock the world, so they are asked without its lock.

@@ -211,6 +211,27 @@ TEST(Scarcity, WorkWithoutAThreadIsRefusedBeforeItIsQueued) {
   });
 }
 
+bool fails_while_a_group_is_made(const faults::Plan& plan) {
+  bool happened = false;
+  expect_that_all_blame_the_poor(told_on_all_ranks(2, [&](World& world) {
+    if (world.rank() == kPoor) faults::plan(plan);
+    std::optional<Group> group;
+    const std::exception_ptr thrown = thrown_by([&] { group.emplace(world.group({0, 1})); });
+    if (world.rank() == kPoor) happened = faults::plan({});
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      world.abort("no memory is left");
+    }
+    (group ? *group : world).barrier();
+  }));
+  return happened;
+}
+
+TEST(Scarcity, NoRankWaitsForAGroupThatIsNotMade) {
+  at_each_place(fails_while_a_group_is_made);
+}
+
 bool fails_while_work_is_submitted(const faults::Plan& plan) {
   bool happened = false;
   run_world(2, [&](World& world) {
