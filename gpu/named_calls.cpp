@@ -244,7 +244,7 @@ bool NamedCalls::Operation::gives_up() {
 
 NamedCalls::NamedCalls(Group ranks, Makers makers)
     : state_(std::make_shared<State>(std::move(ranks), std::move(makers))) {
-  state_->watcher = quiet_thread([state = state_] { state->watch(); });
+  state_->watcher = quiet_thread("named operations on a GPU", [state = state_] { state->watch(); });
 }
 
 NamedCalls::~NamedCalls() {

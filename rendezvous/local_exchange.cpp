@@ -79,7 +79,7 @@ class LocalListener::Impl {
   Impl(const std::string& place, const Invitation& invitation, std::function<bool()> open)
       : text_(encode(invitation)), open_(std::move(open)), listener_(listen_at(place)) {
     if (!stop_) throw system_error("making an event", ErrorCode::network);
-    thread_ = quiet_thread([this] { serve(); });
+    thread_ = quiet_thread("giving the job's secret to other ranks", [this] { serve(); });
   }
   ~Impl() {
     eventfd_write(stop_.get(), 1);

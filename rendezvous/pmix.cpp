@@ -7,9 +7,10 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <utility>
 
 #include "rendezvous/describe.hpp"
 #include "rendezvous/manager_connection.hpp"
@@ -17,6 +18,7 @@
 #include "rendezvous/shared_library.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
+#include "ring/base/thread.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -62,7 +64,7 @@ pmix_status_t within(milliseconds limit, Call call) {
     std::optional<pmix_status_t> status;
   };
   const auto shared = std::make_shared<Shared>();
-  std::thread([shared, call]() mutable {
+  quiet_thread("a call over PMIx", [shared, call]() mutable {
     const pmix_status_t status = call();
     const std::lock_guard lock(shared->mutex);
     shared->status = status;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "ring/base/thread.hpp"
@@ -52,8 +51,8 @@ void BlockingWork::add(Task task) {
   all.added++;
   if (std::exchange(all.running, true)) return;
   try {
-    quiet_thread([&all] { all.run(); }).detach();
-  } catch (const std::system_error&) {  // no thread may be started: better late than never
+    quiet_thread("work that may block", [&all] { all.run(); }).detach();
+  } catch (const Error&) {  // no thread may be started: better late than never
     lock.unlock();
     all.run();
   }

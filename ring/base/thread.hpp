@@ -2,8 +2,13 @@
 #pragma once
 #include <signal.h>
 
+#include <anello/error.hpp>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "ring/base/text.hpp"
 
 namespace anello {
 
@@ -23,11 +28,15 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// Throws std::system_error if no thread can be started; the caller's signals are then as before.
+// `work`: what an error says that the thread is for. Throws Error{network} if none can be started; the caller's signals
+// are then as before.
 template <class Body>
-std::thread quiet_thread(Body body) {
+std::thread quiet_thread(std::string_view work, Body body) try {
   const BlockedSignals blocked;
   return std::thread(std::move(body));
+} catch (const std::system_error& error) {
+  throw Error(ErrorCode::network,
+              text("no thread for ", work, ": ", error.code().message(), "; is `ulimit -u` reached?"));
 }
 
 }  // namespace anello

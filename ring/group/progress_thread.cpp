@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -28,12 +27,7 @@ ProgressThread::ProgressThread(link::WaitPolicy policy, link::Core core)
 void ProgressThread::start() {
   const std::lock_guard lock(mutex_);
   if (stopped_ || thread_.joinable()) return;
-  try {
-    thread_ = quiet_thread([this] { run(); });
-  } catch (const std::system_error& e) {
-    throw Error(ErrorCode::network,
-                text("no thread for asynchronous work: ", e.code().message(), "; is `ulimit -u` reached?"));
-  }
+  thread_ = quiet_thread("asynchronous work", [this] { run(); });
 }
 
 void ProgressThread::offer(std::shared_ptr<Movable> queue) noexcept {

@@ -15,7 +15,7 @@ namespace anello::net {
 
 class EventLoop {
  public:
-  EventLoop() : work_(asio::make_work_guard(context_)), thread_(quiet_thread([this] { run(); })) {}
+  EventLoop() : work_(asio::make_work_guard(context_)), thread_(quiet_thread("connections", [this] { run(); })) {}
   ~EventLoop() { stop(); }
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;

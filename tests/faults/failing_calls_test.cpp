@@ -36,7 +36,9 @@ TEST(QuietThread, LeavesTheCallersSignalsAsTheyWereIfNoThreadCanStart) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   arm({"pthread_create", 1, EAGAIN});
-  EXPECT_THROW(quiet_thread([] {}), std::system_error);
+  EXPECT_THAT([] { quiet_thread("a test", [] {}); },
+              ::testing::ThrowsMessage<Error>(
+                  "no thread for a test: Resource temporarily unavailable; is `ulimit -u` reached?"));
   disarm();
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   EXPECT_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
