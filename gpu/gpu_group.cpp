@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpu/collective_check.hpp"
+#include "gpu/or_abort.hpp"
 #include "gpu/plugin_loader.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -94,11 +95,16 @@ GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, co
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
+  // Memory may run out on this rank alone, and the others wait for it.
+  gpu::or_abort(group_, [&] { choose_backend(world, find_tables); });
+}
+
+void GpuGroup::Impl::choose_backend(const World& world, const FindTables& find_tables) {
   RankGpu mine;
   gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, group_, [&] {
     const Tables loaded = find_tables();
-    device_ = find_device(world, options.device, *loaded.devices);
+    device_ = find_device(world, options_.device, *loaded.devices);
     tables = {describe_self(device_, mine), loaded.kernels};
     mine.kernels = loaded.kernels != nullptr;
   });
@@ -107,11 +113,11 @@ GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, co
     all.push_back(decode_rank_gpu(each));
   if (!std::ranges::all_of(all, &RankGpu::kernels)) tables.kernels = nullptr;
   kernels_ = tables.kernels;
-  if (options.backend == "staged")
+  if (options_.backend == "staged")
     reason_ = "ANELLO_GPU_BACKEND=staged";
   else if (!take_single_rank())
-    reason_ = options.against_nccl.empty() ? why_not_nccl(world, group_.members(), all) : options.against_nccl;
-  if (options.backend == "nccl" && !alone_ && !reason_.empty())
+    reason_ = options_.against_nccl.empty() ? why_not_nccl(world, group_.members(), all) : options_.against_nccl;
+  if (options_.backend == "nccl" && !alone_ && !reason_.empty())
     throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", reason_));
   if (reason_.empty()) reason_ = start_nccl(tables);
   if (reason_.empty()) reason_ = text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank");
@@ -176,7 +182,8 @@ void GpuGroup::Impl::check_stream(std::string_view call, GpuStream stream) {
 
 gpu::Collectives& GpuGroup::Impl::staged(GpuStream stream) {
   gpu::Staged::check_stream(device_, stream);
-  if (!staged_) staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged);
+  if (!staged_)
+    gpu::or_abort(group_, [&] { staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged); });
   return *staged_;
 }
 

@@ -75,6 +75,7 @@ class GpuGroup::Impl {
  private:
   Impl(Group group, const Impl& parent)
       : group_(std::move(group)), options_(parent.options_), device_(parent.device_), kernels_(parent.kernels_) {}
+  void choose_backend(const World& world, const FindTables& find_tables);
   bool take_single_rank();
   std::string start_nccl(const gpu::Nccl::Tables& tables);
   gpu::Collectives& directly(GpuStream stream);

@@ -4,9 +4,9 @@
 #include <array>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,6 +44,15 @@ Group of_same_ranks(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
   return group.group(all);
+}
+
+// Without memory for the message there is none: nothing may leave a destructor.
+template <class Message>
+void log_at_end(Severity severity, Message message) noexcept {
+  try {
+    log(severity, message());
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 }  // namespace
@@ -186,9 +195,9 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {
-    watcher_ = quiet_thread([state = state_] { state->watch(); });
-  } catch (const std::system_error& error) {
-    fail(what, text("a thread that watches it cannot be started: ", error.what()));
+    watcher_ = quiet_thread("watching it", [state = state_] { state->watch(); });
+  } catch (const Error& error) {
+    fail(what, error.what());
   }
   try {
     const int status = create();
@@ -208,8 +217,9 @@ void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
 
 NcclCommunicator::~NcclCommunicator() {
   if (!shut_down())
-    log(Severity::warning,
-        text("NCCL on GPU ", int(state_->device.id), " does not return from its end; a thread is left behind"));
+    log_at_end(Severity::warning, [&] {
+      return text("NCCL on GPU ", int(state_->device.id), " does not return from its end; a thread is left behind");
+    });
 }
 
 // Gives queued work a little time to finish, unless the world has failed. The watcher ends the communicator in any
@@ -229,7 +239,7 @@ bool NcclCommunicator::shut_down() noexcept {
       state.finalized = status == 0;
     }
   } catch (const std::exception& error) {
-    log(Severity::info, text("a communicator ends early: ", error.what()));
+    log_at_end(Severity::info, [&] { return text("a communicator ends early: ", error.what()); });
   }
   std::unique_lock lock(state.mutex);
   state.stopping = true;

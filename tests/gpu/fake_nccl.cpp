@@ -56,8 +56,9 @@ Comm& comm_of(void* comm) {
 
 void* made(Group group) {
   newest = std::make_shared<FakeComm>(std::move(group), faults_of_thread);
+  auto* const comm = new Comm(newest);
   living++;
-  return new Comm(newest);
+  return comm;
 }
 
 // If the communicator is aborted or the world fails, a kernel ends without a result.

@@ -1,4 +1,4 @@
-// A rank that can start no thread while it makes a GpuGroup: the others are not left waiting.
+// A rank that can start no thread, or has no memory, while it makes a GpuGroup: the others are not left waiting.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -45,9 +45,45 @@ TEST(GpuScarcity, WithoutAThreadForNcclThatIsAskedForTheWorldEnds) {
   for (const Told& told : outcome.told) {
     ASSERT_TRUE(told.error) << told.rank;
     EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
-    EXPECT_THAT(told.error->what(), HasSubstr("a thread that watches it cannot be started: "));
+    EXPECT_THAT(told.error->what(), HasSubstr("no thread for watching it: "));
   }
   EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+bool fails_while_the_group_is_made(const std::string& backend, const faults::Plan& plan) {
+  bool happened = false;
+  const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
+    Choice choice{.backend = backend};
+    choice.nccl.start = choice.nccl.end = milliseconds(500);
+    try {
+      const GpuGroup gpus = gpus_of(world, choice, [&] {
+        if (world.rank() == kPoor) faults::plan(plan);
+        return load();
+      });
+      if (world.rank() == kPoor) happened = faults::plan({});
+    } catch (const std::bad_alloc&) {
+      happened = faults::plan({});
+      EXPECT_TRUE(world.failure());
+    } catch (const Error&) {
+      if (world.rank() == kPoor) happened = faults::plan({});
+      throw;
+    }
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    if (!told.error) continue;
+    EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
+  }
+  return happened;
+}
+
+TEST(GpuScarcity, WithoutMemoryForTheGroupNoRankWaits) {
+  for (const auto& [backend, stride] : {std::pair("auto", 1), std::pair("nccl", 5)}) {
+    int place = 0;
+    while (fails_while_the_group_is_made(backend, {.memory = place, .for_ever = true})) place += stride;
+    EXPECT_GT(place, 100);
+    EXPECT_EQ(fake::nccl_alive(), 0);
+  }
 }
 
 }  // namespace
