@@ -1,6 +1,7 @@
 // What the reductions mean for one pair of elements; included by each kernel so that it is inlined there.
 #pragma once
 #include <anello/tensor.hpp>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -38,17 +39,29 @@ bool is_nan(T value) {
   else
     return false;
 }
-// If either is a NaN, the result is a NaN.
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+
+// If either is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019, so that the order of the ranks
+// makes no difference: two equal numbers have equal bits unless they are zeros.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
-    return a < b || is_nan(a) ? a : b;
+    const T least = a < b || is_nan(a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>)
+      return a == b ? std::bit_cast<T>(std::bit_cast<BitsOf<T>>(a) | std::bit_cast<BitsOf<T>>(b)) : least;
+    else
+      return least;
   }
 };
 struct Max {
   template <class T>
   static T apply(T a, T b) {
-    return a > b || is_nan(a) ? a : b;
+    const T most = a > b || is_nan(a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>)
+      return a == b ? std::bit_cast<T>(std::bit_cast<BitsOf<T>>(a) & std::bit_cast<BitsOf<T>>(b)) : most;
+    else
+      return most;
   }
 };
 

@@ -222,6 +222,28 @@ TEST(Arithmetic, ANanOnEitherSideWinsMinAndMax) {
 }
 
 template <class T>
+void expect_minus_zero_is_less() {
+  const T plus(0.F), minus(-0.F);
+  for (const auto& [left, right] : {std::pair(plus, minus), std::pair(minus, plus)}) {
+    EXPECT_TRUE(std::signbit(as_double(kernel_result<T>(Op::min, left, right)))) << name(dtype_of<T>());
+    EXPECT_FALSE(std::signbit(as_double(kernel_result<T>(Op::max, left, right)))) << name(dtype_of<T>());
+  }
+  for (const Op op : {Op::min, Op::max}) {
+    EXPECT_TRUE(std::signbit(as_double(kernel_result<T>(op, minus, minus)))) << name(dtype_of<T>()) << name(op);
+    EXPECT_FALSE(std::signbit(as_double(kernel_result<T>(op, plus, plus)))) << name(dtype_of<T>()) << name(op);
+  }
+}
+
+TEST(Arithmetic, MinusZeroIsLessThanPlusZero) {
+  for_each_instruction_set([] {
+    expect_minus_zero_is_less<f16>();
+    expect_minus_zero_is_less<bf16>();
+    expect_minus_zero_is_less<float>();
+    expect_minus_zero_is_less<double>();
+  });
+}
+
+template <class T>
 void compare_division(std::int64_t divisor, Random& random) {
   std::vector<T> values = operands<T>(301, random);
   std::vector<T> expected = values;
