@@ -59,6 +59,8 @@ class Sparse(torch.optim.SGD):
     (lambda weights: {}, 0, "must be a torch optimizer, not dict"),
     (lambda weights: torch.optim.SGD(weights, lr=0.5), 99, "rank 99 is not one of the ranks"),
     (lambda weights: Unreadable(weights, lr=0.5), 1, "the state is lost"),
+    (lambda weights: torch.optim.SGD([{"params": weights}, {"params": [torch.ones(1)]}], lr=0.5), 0,
+     "different number of parameter groups"),
     (lambda weights: Sparse(weights, lr=0.5), 1, "the tensor is sparse")])
 def test_the_state_of_an_optimizer(wrong, root, reason):
     weights = [torch.ones(3, requires_grad=True)]

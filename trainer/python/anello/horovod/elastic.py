@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any, Callable, List, TypeVar
+from typing import Any, Callable, List
 
-from . import basics
 from .objects import broadcast_object
-from .process_sets import global_process_set
-from .refusals import submitting
-
-Result = TypeVar("Result")
+from .refusals import on_all_ranks
 
 
 class State:
@@ -73,20 +69,6 @@ class State:
         state = self._broadcast_object(on_all_ranks(value.state_dict))
         on_all_ranks(lambda: value.load_state_dict(state))
         return value
-
-
-def on_all_ranks(part: Callable[[], Result]) -> Result:
-    """The result of a part of the program that all ranks call, and that may raise on one of them alone.
-
-    The others get its reason, and do not wait for the operation that follows. Collective, if there is a world.
-    """
-    if not basics.is_initialized():
-        return part()
-    name = "part of an elastic state"
-    with submitting("allgather", name, global_process_set):
-        result = part()
-    global_process_set.agenda.allgather_bytes(b"", name=name, waits=True).wait()
-    return result
 
 
 def _has_state(value: Any) -> bool:

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional, TypeVar
 
-from .process_sets import ProcessSet, require_set
+from . import basics
+from .process_sets import ProcessSet, global_process_set, require_set
+
+Result = TypeVar("Result")
 
 
 class submitting:
@@ -32,3 +35,17 @@ class submitting:
             agenda.refuse(verb, name, error)
             for each in later:
                 agenda.refuse(verb, each, RuntimeError(f"an operation before it was refused: {error}"))
+
+
+def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set) -> Result:
+    """The result of a part of the program that all ranks of a set call, and that may raise on one of them alone.
+
+    The others get its reason, and do not wait for the operation that follows. Collective, if there is a world; blocks.
+    """
+    if not basics.is_initialized():
+        return part()
+    name = "part of the program on all ranks"
+    with submitting("allgather", name, process_set):
+        result = part()
+    process_set.agenda.allgather_bytes(b"", name=name, waits=True).wait()
+    return result

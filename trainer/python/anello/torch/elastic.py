@@ -8,6 +8,7 @@ import torch
 
 from ..horovod import basics, elastic
 from ..horovod.elastic import run
+from ..horovod.refusals import on_all_ranks
 from .functions import broadcast_optimizer_state, broadcast_parameters
 
 __all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run"]
@@ -18,7 +19,7 @@ class State(elastic.State):
 
     def _synchronized(self, value: Any) -> Any:
         if isinstance(value, torch.nn.Module):
-            broadcast_parameters(elastic.on_all_ranks(value.state_dict), 0)
+            broadcast_parameters(on_all_ranks(value.state_dict), 0)
         elif isinstance(value, torch.optim.Optimizer):
             broadcast_optimizer_state(value, 0)
         else:

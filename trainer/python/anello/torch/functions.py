@@ -8,7 +8,7 @@ import torch
 
 from ..horovod.objects import broadcast_object
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
-from ..horovod.refusals import submitting
+from ..horovod.refusals import on_all_ranks, submitting
 from ..horovod.same_model import NAMES, find_difference
 from . import ops
 
@@ -86,7 +86,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                               process_set: ProcessSet = global_process_set) -> None:
     """Copies the root's state and options of an optimizer to the other ranks.
 
-    The others get the entries that the root has, also if they had none yet. `model` is accepted and not needed.
+    The others get the entries that the root has, also if they had none yet. `model` is accepted and not needed. Raises
+    on all ranks if the optimizer of one has other groups of parameters.
     """
     tensors: List[torch.Tensor] = []
 
@@ -102,8 +103,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
     skeleton = broadcast_object(skeleton, root_rank, process_set=process_set)
     state = skeleton if is_root else _map(skeleton, _Placeholder, take)
     _broadcast([(f"optimizer state {k}", tensor) for k, tensor in enumerate(tensors)], root_rank, process_set)
-    if not is_root:
-        optimizer.load_state_dict(state)
+    on_all_ranks(lambda: None if is_root else optimizer.load_state_dict(state), process_set)
     _give_gradients(optimizer)
 
 
