@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 import anello.torch.distributed  # registers the backend
-from anello.torch import shared_buckets
+from anello.torch import distributed_work, shared_buckets
 from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook
 
 
@@ -162,7 +162,9 @@ def test_asynchronous_operations_live_until_they_are_done():
 
 def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
     """Its C++ code keeps operations without their Python part."""
-    monkeypatch.setattr(anello.torch.distributed.Completer, "add", lambda _, operation: operation.complete())
+    add = distributed_work.Completer.add
+    monkeypatch.setattr(distributed_work.Completer, "add", lambda completer, each: (
+        each.complete() if isinstance(each, distributed_work.Operation) else add(completer, each)))
     tensors = [torch.full((3,), float(rank())) for _ in range(10)]
     dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), tensors, 8, 1)
     assert all((each == 1).all() for each in tensors)
