@@ -6,9 +6,24 @@
 #include <utility>
 
 namespace anello::shm {
+namespace {
 
-// align() or a line may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
-// piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a line, and no element is split.
+constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, beside its head
+
+// Those bytes of the pieces that belong to places from `from` on and before `until`.
+void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {
+  std::size_t place = 0;
+  for (const ConstBytes piece : pieces) {
+    const std::size_t begin = std::max(from, place), end = std::min(until, place + piece.size());
+    if (begin < end) std::memcpy(to.data() + begin, piece.data() + (begin - place), end - begin);
+    place += piece.size();
+  }
+}
+
+}  // namespace
+
+// align() or a slot may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
+// piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a slot, and no element is split.
 std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
   const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;
@@ -16,19 +31,21 @@ std::size_t PipeWriter::room_bytes() const {
   return written_ < end ? end - written_ : 0;
 }
 
-std::size_t PipeWriter::write_line(std::span<const ConstBytes> pieces) {
+std::size_t PipeWriter::fill_slot(std::span<const ConstBytes> pieces) {
   std::size_t bytes = 0;
   for (const ConstBytes piece : pieces)
     if ((bytes += piece.size()) > kShortBytes) return 0;
   if (bytes == 0 || keeps_ || pending() > 0) return 0;
-  std::uint64_t& end = line_ends_[lined_ % PipeState::kLines];
+  std::uint64_t& end = slot_ends_[filled_ % PipeState::kSlots];
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
   if (end > read_) return 0;
-  PipeState::Line& line = state_.lines[lined_++ % PipeState::kLines];
-  std::byte* to = line.bytes.data();
-  for (const ConstBytes piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
-  line.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
+  PipeState::Slot& slot = state_.slots[filled_++ % PipeState::kSlots];
+  // The first cache line comes last: the reader looks there, and would take it away between two writes.
+  if (bytes > kFirstBytes) copy(pieces, kFirstBytes, bytes, slot.bytes);
+  copy(pieces, 0, kFirstBytes, slot.bytes);
+  slot.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
   end = taken_ = written_ += bytes;
+  used_slot_bytes_ = sizeof slot.head + bytes;
   return bytes;
 }
 
@@ -82,11 +99,11 @@ void PipeWriter::revoke() {
   if (pending() > 0) state_.revoked.store(1);
 }
 
-// In this order: a reader that sees the new `written` also sees the references and lines before it.
+// In this order: a reader that sees the new `written` also sees the references and slots before it.
 bool PipeWriter::publish() {
   if (std::exchange(unpublished_, false)) {
     state_.referred.store(referred_, std::memory_order_release);
-    state_.lined.store(lined_, std::memory_order_release);
+    state_.filled.store(filled_, std::memory_order_release);
     state_.written.store(written_);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -110,16 +127,18 @@ bool PipeWriter::may_sleep_until_reply() {
   return false;
 }
 
-// What lies in the next line, from read_ on; empty if that was read before, or other bytes come first.
-Bytes PipeReader::line() {
-  PipeState::Line& line = state_.lines[lines_ % PipeState::kLines];
-  const std::uint64_t head = line.head.load(std::memory_order_acquire);
+// What lies in the next slot, from read_ on; empty if that was read before, or other bytes come first.
+Bytes PipeReader::slot() {
+  PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
+  const std::size_t expected = slot_end_ - slot_begin_;
+  for (std::size_t at = kFirstBytes; at < expected; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
+  const std::uint64_t head = slot.head.load(std::memory_order_acquire);
   const std::size_t bytes = head % (1U << PipeState::kLengthBits);
-  line_begin_ = head >> PipeState::kLengthBits;
-  line_end_ = line_begin_ + bytes;
-  if (read_ < line_begin_ || read_ >= line_end_) return {};
-  if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a line that claims more bytes than fit");
-  return Bytes(line.bytes).first(bytes).subspan(read_ - line_begin_);
+  if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a slot that claims more bytes than fit");
+  slot_begin_ = head >> PipeState::kLengthBits;
+  slot_end_ = slot_begin_ + bytes;
+  if (read_ < slot_begin_ || read_ >= slot_end_) return {};
+  return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }
 
 // True if there is something to read; then `reference_` is the first reference not yet consumed, if stands_.
@@ -127,7 +146,7 @@ bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
     if (std::int64_t(written_ - read_) <= 0) return false;
-    lined_ = state_.lined.load(std::memory_order_acquire);
+    filled_ = state_.filled.load(std::memory_order_acquire);
   }
   if (stands_ || taken_up_ == state_.referred.load(std::memory_order_acquire)) return true;
   reference_ = state_.references[taken_up_++ % PipeState::kReferences];
@@ -145,17 +164,17 @@ std::optional<Place> PipeReader::referred() {
 }
 
 Bytes PipeReader::peek() {
-  if (lines_ < lined_ || std::int64_t(written_ - read_) <= 0)
-    if (const Bytes run = line(); !run.empty()) return run;
+  if (slots_ < filled_ || std::int64_t(written_ - read_) <= 0)
+    if (const Bytes run = slot(); !run.empty()) return run;
   if (!look()) return {};
   std::uint64_t until = written_;
-  if (lines_ < lined_) {
-    if (const Bytes run = line(); !run.empty()) return run;
-    until = std::min(until, line_begin_);
+  if (slots_ < filled_) {
+    if (const Bytes run = slot(); !run.empty()) return run;
+    until = std::min(until, slot_begin_);
   }
   if (stands_) until = std::min(until, reference_.begin);
   if (until <= read_) return {};
-  const std::uint64_t there = until - read_;  // with what the writer skipped in front of a line or a reference
+  const std::uint64_t there = until - read_;  // with what the writer skipped in front of a slot or a reference
   if (there >= memory_.size() + kLineBytes)
     throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
   const std::size_t at = read_ % memory_.size();
@@ -169,7 +188,7 @@ bool PipeReader::consume(std::size_t bytes) {
     if (state_.revoked.load() != 0)
       throw Error(ErrorCode::network, "shared memory: the operation was given up while its tensor was being read");
   }
-  if (read_ < line_end_ && read_ + bytes == line_end_) lines_++;
+  if (read_ < slot_end_ && read_ + bytes == slot_end_) slots_++;
   read_ += bytes;
   if (stands_ && read_ >= reference_.begin + reference_.place.bytes) stands_ = false;
   state_.read.store(read_);

@@ -48,7 +48,7 @@ ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor 
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   std::size_t referred = out_.pending(), moved = out_.taken();
   end_loans();
-  std::size_t copied = referred == 0 ? out_.write_line(pieces) : 0;
+  std::size_t copied = referred == 0 ? out_.fill_slot(pieces) : 0;
   if (copied > 0) pieces = {};
   bool news = false;
   for (ConstBytes piece : pieces) {
@@ -123,7 +123,7 @@ Bytes ShmLink::peek() {
 
 void ShmLink::consume(std::size_t bytes) {
   if (in_.consume(bytes)) link::ring_bell(bell_.get());
-  out_.expect_line();
+  out_.expect_short();
 }
 
 void ShmLink::begin(bool sending, bool may_refer) {

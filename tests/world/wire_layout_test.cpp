@@ -74,16 +74,16 @@ ControlMessage message(Type type) {
 
 std::string layout_of_pipes() {
   using shm::PipeState;
-  using Line = PipeState::Line;
+  using Slot = PipeState::Slot;
   using Reference = PipeState::Reference;
   return text("pipe: ", sizeof(PipeState), " bytes, written ", offsetof(PipeState, written), ", referred ",
-              offsetof(PipeState, referred), ", lined ", offsetof(PipeState, lined), ", revoked ",
+              offsetof(PipeState, referred), ", filled ", offsetof(PipeState, filled), ", revoked ",
               offsetof(PipeState, revoked), ", read ", offsetof(PipeState, read), ", reader_sleeps ",
               offsetof(PipeState, reader_sleeps), ", writer_sleeps ", offsetof(PipeState, writer_sleeps), "\n",
               "references: at ", offsetof(PipeState, references), ", ", PipeState::kReferences, " of ",
               sizeof(Reference), " bytes, begin ", offsetof(Reference, begin), ", place ", offsetof(Reference, place),
-              "\n", "lines: at ", offsetof(PipeState, lines), ", ", PipeState::kLines, " of ", sizeof(Line),
-              " bytes, head ", offsetof(Line, head), ", bytes ", offsetof(Line, bytes), "\n", "file of two pipes of ",
+              "\n", "slots: at ", offsetof(PipeState, slots), ", ", PipeState::kSlots, " of ", sizeof(Slot),
+              " bytes, head ", offsetof(Slot, head), ", bytes ", offsetof(Slot, bytes), "\n", "file of two pipes of ",
               4096, ": ", shm::ShmLink::file_bytes(4096), " bytes\n");
 }
 
