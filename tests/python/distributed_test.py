@@ -307,6 +307,14 @@ def test_full_shared_memory_of_torch_is_left_alone(monkeypatch):
     assert model and not len(state.buckets)
 
 
+def test_one_rank_may_have_no_room_for_its_buckets(monkeypatch):
+    if rank() == 1:
+        monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=0, f_frsize=4096))
+    state = SharedMemoryState()
+    model = assert_trains_as_one(20000, state)
+    assert model and len(state.buckets) == (1 if state.process_group.maps_memory and rank() != 1 else 0)
+
+
 def test_without_the_hook_no_memory_is_mapped_anew(monkeypatch):
     monkeypatch.setattr(shared_buckets, "_libc", None)
     assert_trains_as_one(20000)

@@ -12,6 +12,10 @@ from .distributed import AnelloProcessGroup
 from .shared_buckets import SharedBuckets
 
 
+_AVERAGE = dist.AllreduceOptions()
+_AVERAGE.reduceOp = dist.ReduceOp.AVG
+
+
 class SharedMemoryState:
     """The buckets of one model that shared_memory_hook has moved.
 
@@ -33,8 +37,10 @@ def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> tor
 
     Where ranks do not map each other's memory it is torch's allreduce_hook.
     """
-    tensors = [bucket.buffer()]
-    memory = state.buckets.find(tensors) if state.process_group.maps_memory else None
-    if memory is None:
-        return allreduce_hook(state.process_group, bucket)
-    return state.process_group.average_in_memory(memory, tensors).get_future().then(lambda future: future.value()[0])
+    group, tensors = state.process_group, [bucket.buffer()]
+    if not group.maps_memory:
+        return allreduce_hook(group, bucket)
+    # One rank may have moved what another one could not, so both are reduced alike.
+    memory = state.buckets.find(tensors)
+    started = group.allreduce(tensors, _AVERAGE) if memory is None else group.average_in_memory(memory, tensors)
+    return started.get_future().then(lambda future: future.value()[0])
