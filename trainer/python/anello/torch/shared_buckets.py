@@ -1,9 +1,11 @@
 """DistributedDataParallel's buckets, moved to memory that the ranks of a host map: they are reduced where they lie.
 
-torch allocates a bucket once and reduces it in every step. When it is seen first, its storage becomes torch's own shared
+torch allocates a bucket once and reduces it in every step. When it comes again, its storage becomes torch's own shared
 memory, so that all views of it move with it, and the engine's memory is mapped over that. Then there is one piece of
-memory at two addresses: torch's and the engine's. A numpy array that shares memory with a bucket would be left behind;
-with gradient_as_bucket_view=True do not keep one from before the second backward pass.
+memory at two addresses: torch's and the engine's. What comes only once stays where it is: torch makes its buckets anew
+in the second step, and a hook around this one may give a copy in each, as fp16_compress_wrapper does. A numpy array
+that shares memory with a bucket would be left behind; with gradient_as_bucket_view=True do not keep one from before the
+third backward pass.
 """
 from __future__ import annotations
 
@@ -121,7 +123,8 @@ class SharedBuckets:
         """`size` is the number of ranks on this host."""
         self._size = size
         self._memory: Dict[int, _Memory] = {}  # by torch's address
-        self._seen: Dict[int, Any] = {}  # by it, a weak reference to the bucket
+        self._seen: Dict[int, Any] = {}  # by it, a weak reference to the bucket, also to one that could not be moved
+        self._once: Dict[int, Any] = {}  # the same of what has come once
 
     def __len__(self) -> int:
         with _lock:
@@ -129,7 +132,10 @@ class SharedBuckets:
             return len(self._memory)
 
     def find(self, tensors: Any) -> Optional[_Memory]:
-        """The memory of a bucket, moved now if it is new. None: it is small, of another type, or cannot be moved."""
+        """The memory of a bucket, moved now if it comes for the second time.
+
+        None: it comes for the first time, is small, of another type, or cannot be moved.
+        """
         with _lock:
             self._forget_dead()
             return self._find(tensors)
@@ -138,8 +144,12 @@ class SharedBuckets:
         bucket = tensors[0]
         if len(tensors) != 1 or not self._is_bucket(bucket):
             return None
-        seen = self._seen.get(bucket.data_ptr())
-        if seen is None or seen() is not bucket:
+        address = bucket.data_ptr()
+        if not _refers_to(self._seen.get(address), bucket):
+            self._memory.pop(address, None)  # of one that has just ended there
+            if not _refers_to(self._once.pop(address, None), bucket):
+                self._once[address] = weakref.ref(bucket)
+                return None
             self._move(bucket)
         return self._memory.get(bucket.data_ptr())
 
@@ -150,8 +160,6 @@ class SharedBuckets:
                 and _storage(tensor).nbytes() == bytes_)
 
     def _move(self, bucket: torch.Tensor) -> None:
-        address = bucket.data_ptr()
-        self._memory.pop(address, None)  # of one that has just ended there
         try:
             if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
                 self._share(bucket)
@@ -179,16 +187,26 @@ class SharedBuckets:
                 and room.f_bavail * room.f_frsize > needed)
 
     def _forget_dead(self) -> None:
-        dead = [address for address, bucket in self._seen.items() if bucket() is None]
-        for address in dead:
-            del self._seen[address]
-        if any([self._memory.pop(address, None) for address in dead]):  # a list: all of them go
+        _without_dead(self._once)
+        if any([self._memory.pop(address, None) for address in _without_dead(self._seen)]):  # a list: all of them go
             _free_unused()
 
 
 def _storage(tensor: torch.Tensor) -> Any:
     """As torch 2 wants it, which warns of storage()."""
     return getattr(tensor, "untyped_storage", tensor.storage)()
+
+
+def _without_dead(buckets: Dict[int, Any]) -> List[int]:
+    """Removes buckets that torch has freed. Returns their addresses."""
+    dead = [address for address, bucket in buckets.items() if bucket() is None]
+    for address in dead:
+        del buckets[address]
+    return dead
+
+
+def _refers_to(reference: Any, bucket: torch.Tensor) -> bool:
+    return reference is not None and reference() is bucket
 
 
 def _empty_file_of(bucket: torch.Tensor) -> None:
