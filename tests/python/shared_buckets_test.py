@@ -1,6 +1,8 @@
 """Buckets that move to shared memory, without a world: what may happen at the same time, and what may fail."""
 import gc
+import mmap
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -132,6 +134,17 @@ def test_what_comes_once_is_not_moved(engine, monkeypatch):
     for _ in range(100):
         assert shared.find([bucket()]) is None
     assert len(shared) == 0 and len(shared._once) <= 1 and not engine.freed
+
+
+def test_other_processes_that_are_given_a_view_get_what_is_in_it(engine):
+    shared, made = shared_buckets.SharedBuckets(1), bucket(2)
+    assert moved(shared, made) is not None
+    descriptor, size = shared_buckets._storage(made)._share_fd_cpu_()  # what torch.multiprocessing sends
+    made[1] = 5
+    with mmap.mmap(descriptor, size) as theirs:
+        assert struct.unpack("3f", theirs[:12]) == (2, 5, 2)
+        theirs[8:12] = struct.pack("f", 7)
+    assert made[:4].tolist() == [2, 5, 7, 2]
 
 
 def no_torch_memory(monkeypatch):

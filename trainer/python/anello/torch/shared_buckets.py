@@ -64,6 +64,16 @@ class _Memory:
             _end_process(f"anello: a bucket's memory is lost: it was unmapped, and could not be mapped anew: {why}")
         return False
 
+    def descriptor(self) -> int:
+        """The engine's, which is open as long as it has the memory."""
+        file = _mapped_files()[self.address]
+        for each in map(int, os.listdir("/proc/self/fd")):
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                status = os.fstat(each)
+                if (f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}", str(status.st_ino)) == file:
+                    return each
+        raise OSError("the file of the engine's memory is not open")
+
     def is_mapped_twice(self) -> bool:
         """Whether torch's address still serves, also for a view of a bucket that is gone."""
         files = _mapped_files()
@@ -171,10 +181,11 @@ class SharedBuckets:
         memory = _Memory(bucket)
         try:
             bucket.share_memory_()
-            address = bucket.data_ptr()
+            address, file = bucket.data_ptr(), memory.descriptor()
             if address % mmap.PAGESIZE == 0 and memory.map_over(address):
                 self._memory[address] = memory
-                _empty_file_of(bucket)
+                # Frees what was mapped there. By its descriptor torch.multiprocessing sends views to other processes.
+                os.dup2(file, _storage(bucket)._share_fd_cpu_()[0], inheritable=False)
         finally:
             _all.append(memory)  # not before: until it is mapped twice it looks unused
             _free_unused()
@@ -207,9 +218,3 @@ def _without_dead(buckets: Dict[int, Any]) -> List[int]:
 
 def _refers_to(reference: Any, bucket: torch.Tensor) -> bool:
     return reference is not None and reference() is bucket
-
-
-def _empty_file_of(bucket: torch.Tensor) -> None:
-    """Frees torch's shared memory, which is mapped no more."""
-    descriptor, _ = _storage(bucket)._share_fd_cpu_()  # it stays torch's
-    os.ftruncate(descriptor, 0)
