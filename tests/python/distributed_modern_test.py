@@ -1,4 +1,5 @@
 """What torch 2 has added to torch.distributed, over the backend "anello"."""
+import time
 from datetime import timedelta
 
 import pytest
@@ -155,6 +156,18 @@ def test_a_monitored_barrier_names_the_rank_that_is_late():
     if rank() != 1:
         with pytest.raises(RuntimeError, match="monitored_barrier: rank 1 of the group has not called it"):
             group.monitored_barrier(timedelta(seconds=0.5) if rank() == 0 else timedelta(seconds=300))
+    dist.barrier()
+
+
+def test_rank_0_may_come_late_to_a_monitored_barrier():
+    group = dist.new_group(list(range(size())))
+    if rank() == 0:
+        time.sleep(1.5)  # torch's FileStore counts whole seconds
+    group.monitored_barrier(timedelta(seconds=300) if rank() == 0 else timedelta(seconds=0.1))
+    if rank() != 0:
+        group._limit = timedelta(seconds=0.5)
+        with pytest.raises(RuntimeError, match="rank 0 of the group has not called it within 0:00:00.5"):
+            group.monitored_barrier(timedelta(seconds=0.1))
     dist.barrier()
 
 

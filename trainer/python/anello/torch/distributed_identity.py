@@ -83,9 +83,10 @@ class Identity(dist.ProcessGroup):
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Blocks until all ranks have called it.
 
-        Raises RuntimeError on all ranks if one of them has not within `timeout` (that of the group): it names the first
-        one, or with `wait_all_ranks` all. The ranks meet in torch's store, so that one that is missing disturbs no
-        operation.
+        Raises RuntimeError on all ranks if one of them has not within `timeout` (that of the group) of rank 0's call: it
+        names the first one, or with `wait_all_ranks` all. The others wait for rank 0 at least as long as the group
+        allows, as with Gloo, since it may come late and then waits itself. The ranks meet in torch's store, so that one
+        that is missing disturbs no operation.
         """
         limit = self._limit if timeout is None else timeout
         self._monitored_barriers += 1
@@ -94,8 +95,10 @@ class Identity(dist.ProcessGroup):
             self._store.set(f"{prefix}/late", self._late(prefix, limit, wait_all_ranks))
         else:
             self._store.set(f"{prefix}/{self.rank()}", "here")
-            if not self._appears(f"{prefix}/late", limit):
-                raise RuntimeError(f"monitored_barrier: rank 0 of the group has not called it within {limit}")
+            patience = max(limit, self._limit)
+            if not self._appears(f"{prefix}/late", patience):
+                raise RuntimeError(f"monitored_barrier: rank 0 of the group has not called it within {patience}, or "
+                                   "waits for another rank still")
         late = self._store.get(f"{prefix}/late").decode()
         if late != "none":
             raise RuntimeError(f"monitored_barrier: rank {late} of the group has not called it within {limit}")
@@ -104,8 +107,7 @@ class Identity(dist.ProcessGroup):
         """The ranks that have not come, "none" if all have."""
         end, late = time.monotonic() + limit.total_seconds(), []
         for rank in range(1, self.size()):
-            left = max(timedelta(milliseconds=1), timedelta(seconds=end - time.monotonic()))
-            if not self._appears(f"{prefix}/{rank}", left):
+            if not self._appears(f"{prefix}/{rank}", timedelta(seconds=end - time.monotonic())):
                 late.append(str(rank))
                 if not all_of_them:
                     break
@@ -113,7 +115,7 @@ class Identity(dist.ProcessGroup):
 
     def _appears(self, key: str, limit: timedelta) -> bool:
         try:
-            self._store.wait([key], limit)
+            self._store.wait([key], max(limit, timedelta(milliseconds=1)))  # some stores wait for ever with 0
         except RuntimeError:  # DistStoreError of newer torch is one too
             return False
         return True
