@@ -100,12 +100,12 @@ def main():
 
 
 def measure(steps, rounds):
-    """Milliseconds of each kind of step in each round. Two rounds before them are not counted."""
+    """Milliseconds of each kind of step in each round. Three rounds before them are not counted: buckets move in the third."""
     times = {name: [] for name in steps}
-    for turn in range(rounds + 2):
+    for turn in range(rounds + 3):
         for name, step in steps.items():
             taken = timed_ms(step)
-            if turn > 1:
+            if turn > 2:
                 times[name].append(taken)
     for step in steps.values():
         step.check()
