@@ -75,14 +75,6 @@ def test_coalesced_collectives():
     assert all((each == total()).all() for each in reduced + [part]) and columns(wide) == EVERYONE[:size()]
 
 
-def test_a_batch_of_transfers():
-    got, before = torch.zeros(4), (rank() - 1) % size()
-    transfers = [dist.P2POp(dist.isend, mine(), (rank() + 1) % size()), dist.P2POp(dist.irecv, got, before)]
-    for work in dist.batch_isend_irecv(transfers):
-        work.wait()
-    assert (got == before + 1).all()
-
-
 def test_functional_collectives_also_when_compiled():
     everyone = dist.group.WORLD
     assert (functional.all_reduce(mine(), "sum", everyone) == total()).all()

@@ -73,6 +73,15 @@ def test_send_and_recv():
     dist.barrier()
 
 
+def test_a_batch_of_transfers():
+    got, before = torch.zeros(4), (rank() - 1) % size()
+    transfers = [dist.P2POp(dist.isend, torch.full((4,), rank() + 1.0), (rank() + 1) % size()),
+                 dist.P2POp(dist.irecv, got, before)]
+    for work in dist.batch_isend_irecv(transfers):
+        work.wait()
+    assert (got == before + 1).all()
+
+
 def test_recv_without_a_source_takes_what_any_rank_sends():
     sources = []
     for receiver in range(size()):

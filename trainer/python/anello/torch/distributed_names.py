@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
+import torch.distributed as dist
+
 # A method has its newest name; versions of torch before that call it by the others.
 FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
     "all_gather_single": ("_allgather_base",),
@@ -29,6 +31,17 @@ REFUSED: Dict[str, str] = {
     "shrink": "make a new group of the ranks that stay",
 }
 
+# Before torch 2.1 these surround every batch of transfers, and may do nothing.
+AROUND_BATCHES: Tuple[str, ...] = ("_end_coalescing", "_start_coalescing")
+if hasattr(dist.distributed_c10d, "_CoalescingManager"):
+    AROUND_BATCHES = ()
+for _each in AROUND_BATCHES:
+    del REFUSED[_each]
+
+
+def _nothing(self: Any, *_: Any) -> None:
+    pass
+
 
 def _refusal(name: str, remedy: str) -> Any:
     def refuse(self: Any, *_: Any, **__: Any) -> Any:
@@ -37,10 +50,12 @@ def _refusal(name: str, remedy: str) -> Any:
 
 
 def under_all_names(group: type) -> type:
-    """Gives a class the former names of its methods, and those that are refused."""
+    """Gives a class the former names of its methods, and those that are refused or do nothing."""
     for name, former in FORMER_NAMES.items():
         for each in former:
             setattr(group, each, getattr(group, name))
     for name, remedy in REFUSED.items():
         setattr(group, name, _refusal(name, remedy))
+    for name in AROUND_BATCHES:
+        setattr(group, name, _nothing)
     return group
