@@ -342,6 +342,12 @@ def test_sparse_tensors_are_refused_by_name_elsewhere():
             call()
 
 
+def test_other_devices_are_refused_with_the_remedy():
+    group = dist.distributed_c10d._get_default_group()
+    with pytest.raises(RuntimeError, match=r'not on cuda:0: .* new_group\(backend="nccl"\); of "cpu:anello,cuda:nccl"'):
+        group.get_backend("cuda:0")
+
+
 def test_a_child_of_fork_ends_though_a_thread_of_its_parent_had_locks():
     world, stays, held = anello.torch.distributed._world, threading.Event(), threading.Event()
 

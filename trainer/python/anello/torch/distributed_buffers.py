@@ -16,8 +16,7 @@ class Buffers:
 
     def usable(self, tensor: torch.Tensor, written: bool = True) -> torch.Tensor:
         require_dense(tensor)
-        if tensor.device.type != "cpu":
-            raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
+        require_host(tensor.device)
         made = plain(tensor.detach()).contiguous()
         if written and made.data_ptr() != tensor.data_ptr():
             require_writable(tensor)
@@ -27,6 +26,14 @@ class Buffers:
     def copy_back(self) -> None:
         for tensor, made in self._copies:
             write_plain(tensor, made)
+
+
+def require_host(device: torch.device) -> None:
+    """RuntimeError for other devices, also where a script has given their backend beside this one."""
+    if device.type != "cpu":
+        raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {device}: for those make "
+                           'another group, for example by new_group(backend="nccl"); of "cpu:anello,cuda:nccl" torch '
+                           "takes anello alone")
 
 
 def is_float8(tensor: torch.Tensor) -> bool:

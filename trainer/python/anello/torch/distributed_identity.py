@@ -8,6 +8,8 @@ from typing import Any, List, Optional
 import torch
 import torch.distributed as dist
 
+from .distributed_buffers import require_host
+
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
     """What torch's C++ code finds as the backend of a group. It asks it for hooks, and refuses to call its verbs."""
@@ -63,8 +65,7 @@ class Identity(dist.ProcessGroup):
 
     def get_backend(self, device: Any) -> "Identity":
         """RuntimeError if the device is not the host."""
-        if torch.device(device).type != "cpu":
-            raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {device}")
+        require_host(torch.device(device))
         return self
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -83,7 +84,7 @@ class Identity(dist.ProcessGroup):
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Blocks until all ranks have called it.
 
-        Raises RuntimeError on all ranks if one of them has not within `timeout` (that of the group) of rank 0's call: it
+        Raises RuntimeError on all ranks if one of them has not within `timeout` (that of the group) after rank 0: it
         names the first one, or with `wait_all_ranks` all. The others wait for rank 0 at least as long as the group
         allows, as with Gloo, since it may come late and then waits itself. The ranks meet in torch's store, so that one
         that is missing disturbs no operation.
