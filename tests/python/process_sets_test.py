@@ -43,6 +43,20 @@ def test_a_set_that_one_rank_refuses_is_an_error_of_all(wrong):
     assert is_usable()
 
 
+def test_the_registered_sets_are_listed_where_scripts_for_horovod_look():
+    listed = hvd.mpi_ops._basics._get_process_set_ids_and_ranks
+    everyone = list(range(hvd.size()))
+    assert listed() == {0: everyone}
+    made = hvd.add_process_set([1])
+    assert listed() == {0: everyone, made.process_set_id: [1]}
+    hvd.remove_process_set(made)
+    assert listed() == {0: everyone}
+    hvd.shutdown()
+    with pytest.raises(ValueError, match="not been initialized"):
+        listed()
+    hvd.init()
+
+
 def test_to_begin_with_other_sets_is_an_error_of_all():
     hvd.shutdown()
     with pytest.raises(hvd.HorovodInternalError, match=r"rank 0 begins with the process sets \[\[0\]\], rank 1 begins with "

@@ -207,6 +207,7 @@ def test_operations_of_process_sets(run):
                 run(lambda: hvd.allreduce(tf.ones([1]), process_set=one))
         numbers = run(lambda: (hvd.size_op(one.process_set_id), hvd.process_set_included_op(one.process_set_id)))
         assert [int(each) for each in numbers] == [1, int(hvd.rank() == 1)]
+        assert hvd.mpi_ops._basics._get_process_set_ids_and_ranks()[one.process_set_id] == [1]
     finally:
         hvd.remove_process_set(one)
         if some is not hvd.global_process_set:
