@@ -212,7 +212,8 @@ def functional_calls():
     from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
     def mesh(group):
-        return DeviceMesh.from_group(group, "cpu", mesh=list(range(size())))
+        """Meshes of one name are equal, and torch uses the group of the first for all of them, also when it is gone."""
+        return DeviceMesh.from_group(group, "cpu", mesh=list(range(size())), mesh_dim_names=(dist.get_backend(group),))
 
     def whole():
         return torch.arange(4.0 * size()).view(2, -1)
