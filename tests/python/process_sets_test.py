@@ -49,8 +49,12 @@ def test_the_registered_sets_are_listed_where_scripts_for_horovod_look():
     assert listed() == {0: everyone}
     made = hvd.add_process_set([1])
     assert listed() == {0: everyone, made.process_set_id: [1]}
+    first, number = made.process_set_id, made.number
     hvd.remove_process_set(made)
-    assert listed() == {0: everyone}
+    assert listed() == {0: everyone} and made.process_set_id is None
+    other = hvd.add_process_set([0])
+    assert other.process_set_id == first and other.number != number, "the id is free again, the number is not"
+    hvd.remove_process_set(other)
     hvd.shutdown()
     with pytest.raises(ValueError, match="not been initialized"):
         listed()

@@ -216,6 +216,22 @@ def test_operations_of_process_sets(run):
         run(lambda: hvd.allreduce(tf.ones([1]), process_set=one))
 
 
+def test_a_function_of_a_set_that_is_gone_does_not_run_on_the_next_one():
+    call = tf.function(lambda: hvd.allreduce(tf.ones([1]), process_set=made))
+    made = gone = hvd.add_process_set([1])
+    if made.included():
+        same(call(), [1])
+    hvd.remove_process_set(made)
+    made = hvd.add_process_set([0])
+    try:
+        assert made.process_set_id == 1 and gone.process_set_id is None
+        if hvd.rank() == 1:
+            with pytest.raises(tf.errors.FailedPreconditionError, match="functions of a removed set"):
+                call()
+    finally:
+        hvd.remove_process_set(made)
+
+
 def test_numbers_of_the_world(run):
     made = run(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(), hvd.join()))
     assert [int(each) for each in made[:4]] == [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()]

@@ -49,7 +49,8 @@ class Registry {
     const auto found = entries_.find(id);
     if (found == entries_.end())
       throw Failure(Code::failed_precondition,
-                    "process set " + std::to_string(id) + " is not registered: give it to init() or add_process_set()");
+                    "the operation's process set is not registered: give it to init() or add_process_set(), and make "
+                    "functions of a removed set anew");
     const std::shared_ptr<Entry> entry = found->second;
     entry->users++;
     return {&entry->set, [this, entry](const ProcessSet*) { stop_using(*entry); }};
@@ -110,7 +111,7 @@ std::shared_ptr<const ProcessSet> process_set(int id) {
 std::shared_ptr<const ProcessSet> own_process_set(int id) {
   auto set = registry().use(id);
   if (!set->agenda)
-    throw Failure(Code::invalid_argument, "this process is not one of the ranks of process set " + std::to_string(id));
+    throw Failure(Code::invalid_argument, "this process is not one of the ranks of the operation's process set");
   return set;
 }
 

@@ -1,6 +1,7 @@
 """Process sets: groups of ranks that have operations of their own, and the one of all ranks."""
 from __future__ import annotations
 
+import itertools
 import reprlib
 from typing import Any, Iterable, List, Optional, Protocol, Sequence, Union
 
@@ -13,7 +14,10 @@ class ProcessSet:
 
     Attributes:
         ranks: the ranks of the world that belong to it, in order.
-        process_set_id: its number, the same on all ranks; None before it is registered and after it is removed.
+        process_set_id: the same on all ranks; None before it is registered and after it is removed. The next set may
+            get that of one that was removed, as in Horovod.
+        number: the same on all ranks, and of no other set of this world: functions that were traced for a set that was
+            removed must not run on another one.
     """
 
     def __init__(self, ranks_or_comm: Iterable[int]) -> None:
@@ -23,6 +27,7 @@ class ProcessSet:
         if len(set(self.ranks)) != len(self.ranks):
             raise ValueError(f"the process set {self.ranks} has a rank twice")
         self.process_set_id: Optional[int] = None
+        self.number: Optional[int] = None
         self._agenda: Optional[Agenda] = None
 
     def __deepcopy__(self, _: Any) -> "ProcessSet":
@@ -110,11 +115,19 @@ def watch(watcher: Watcher) -> None:
         watcher.added(each, _current.world)
 
 
-def set_with_id(number: int) -> ProcessSet:
-    """The registered set of this number. ValueError if there is none."""
-    found = [each for each in _current.all if each.process_set_id == number] if _current else []
+def set_with_id(process_set_id: int) -> ProcessSet:
+    """The registered set of this id. ValueError if there is none."""
+    found = [each for each in _current.all if each.process_set_id == process_set_id] if _current else []
     if not found:
-        raise ValueError(f"process set {number} is not registered")
+        raise ValueError(f"process set {process_set_id} is not registered")
+    return found[0]
+
+
+def set_with_number(number: int) -> ProcessSet:
+    """The registered set of this number. ValueError if it was removed."""
+    found = [each for each in _current.all if each.number == number] if _current else []
+    if not found:
+        raise ValueError("the process set is not registered any more")
     return found[0]
 
 
@@ -125,7 +138,7 @@ class ProcessSets:
         global _current
         self.world = world
         self.all: List[ProcessSet] = []
-        self._next_id = 0
+        self._next_number = 0
         self._on_gpus = False
         global_process_set.ranks = list(range(world.size))
         self._register(global_process_set, world)
@@ -162,8 +175,10 @@ class ProcessSets:
         return made
 
     def _register(self, made: ProcessSet, group: Any) -> None:
-        made.process_set_id = self._next_id
-        self._next_id += 1
+        used = {each.process_set_id for each in self.all}
+        made.process_set_id = next(each for each in itertools.count() if each not in used)
+        made.number = self._next_number
+        self._next_number += 1
         if group is not None:
             made._agenda = Agenda(group)
             if self._on_gpus:
@@ -208,7 +223,7 @@ class ProcessSets:
     def _forget(given: ProcessSet) -> None:
         for watcher in _watchers if given.process_set_id is not None else ():
             watcher.removed(given)
-        given.process_set_id = None
+        given.process_set_id = given.number = None
         if given._agenda is not None:
             given._agenda.free()
             given._agenda = None

@@ -8,7 +8,7 @@ from typing import Any, Tuple
 import tensorflow as tf
 
 from ..horovod import process_sets
-from ..horovod.process_sets import ProcessSet, global_process_set, require_set, set_with_id
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set, set_with_number
 
 _FILE = pathlib.Path(__file__).parent.parent / "libanello_tensorflow.so"
 
@@ -37,23 +37,22 @@ class _Sets:
             _functions.anello_tensorflow_begin_world(world.rank, world.size, world.local_rank, world.local_size)
         members = (ctypes.c_int * len(process_set.ranks))(*process_set.ranks)
         agenda = process_set.agenda.handle if process_set.included() else None
-        _functions.anello_tensorflow_add_process_set(process_set.process_set_id, ctypes.c_void_p(agenda), len(members),
-                                                     members)
+        _functions.anello_tensorflow_add_process_set(process_set.number, ctypes.c_void_p(agenda), len(members), members)
 
     def removed(self, process_set: ProcessSet) -> None:
         if process_set is global_process_set:
             _functions.anello_tensorflow_end_world()
         else:
-            _functions.anello_tensorflow_remove_process_set(process_set.process_set_id)
+            _functions.anello_tensorflow_remove_process_set(process_set.number)
 
 
 def number(process_set: ProcessSet) -> int:
     """A set's number. ValueError if it is not registered, TypeError if it is no set."""
     require_set(process_set).included()
-    assert process_set.process_set_id is not None
-    if set_with_id(process_set.process_set_id) is not process_set:
+    assert process_set.number is not None
+    if set_with_number(process_set.number) is not process_set:
         raise ValueError(f"{process_set} is not registered")
-    return process_set.process_set_id
+    return process_set.number
 
 
 ops, _functions = _load()

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow import executing_eagerly
 
 from ..arguments import counts_of_ranks
-from ..horovod.process_sets import ProcessSet, set_with_id
+from ..horovod.process_sets import ProcessSet, set_with_number
 from ..horovod.reductions import Average, ReduceOp, Sum
 from . import eager, graph
 from .library import ops
@@ -73,9 +73,9 @@ def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str] = N
 
 @tf.RegisterGradient("AnelloAllgather")
 def _allgather_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
-    process_set = set_with_id(op.get_attr("process_set"))
+    process_set = set_with_number(op.get_attr("process_set"))
     *gathered, rows = op.outputs
-    rank = ops.anello_rank(process_set=process_set.process_set_id)
+    rank = ops.anello_rank(process_set=process_set.number)
     parts = [(tf.reduce_sum(rows[k, :rank]), rows[k, rank]) for k in range(len(gathered))]
     how = Reduction(Average, process_set, ignore_name_scope=op.get_attr("ignore_name_scope"))
     return [*_averages_of_parts(_complete(gathered, gradients[:-1]), parts, how), None]
@@ -94,7 +94,7 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 
 @tf.RegisterGradient("AnelloBroadcast")
 def _broadcast_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
-    how = Reduction(Average, set_with_id(op.get_attr("process_set")),
+    how = Reduction(Average, set_with_number(op.get_attr("process_set")),
                     ignore_name_scope=op.get_attr("ignore_name_scope"))
     # All ranks must have one graph: where the result is always zero, TensorFlow would leave the reduction out.
     is_root = tf.equal(ops.anello_rank(), op.get_attr("root"))
@@ -119,7 +119,7 @@ def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name
 
 @tf.RegisterGradient("AnelloAlltoall")
 def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
-    back, _ = alltoall(_complete(op.outputs[:1], [gradient])[0], op.outputs[1], set_with_id(op.get_attr("process_set")),
+    back, _ = alltoall(_complete(op.outputs[:1], [gradient])[0], op.outputs[1], set_with_number(op.get_attr("process_set")),
                        ignore_name_scope=op.get_attr("ignore_name_scope"))
     return [back, None, None]
 
@@ -158,5 +158,5 @@ def _reduction(op: tf.Operation) -> Reduction:
     wire = tf.compat.as_str(op.get_attr("wire")) if op.type == "AnelloAllreduce" else ""
     factors = (eager.factors_in(op.inputs[-1]) if op.get_attr("waits")
                else (float(op.get_attr("prescale")), float(op.get_attr("postscale"))))
-    return Reduction(ReduceOp(op.get_attr("reduce_op")), set_with_id(op.get_attr("process_set")),
+    return Reduction(ReduceOp(op.get_attr("reduce_op")), set_with_number(op.get_attr("process_set")),
                      *factors, wire, op.get_attr("ignore_name_scope"))

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow import IndexedSlices
 
 from ..horovod import basics
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, set_with_id
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, reduction
 from . import operations
 from .compression import Compression, allreduces, compressed
@@ -201,7 +201,7 @@ def local_rank_op(name: Optional[str] = None) -> tf.Tensor:
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
     """The number of processes of a set."""
-    return ops.anello_size(process_set=process_set_id, name=name)
+    return ops.anello_size(process_set=_number_of(process_set_id), name=name)
 
 
 def local_size_op(name: Optional[str] = None) -> tf.Tensor:
@@ -211,7 +211,12 @@ def local_size_op(name: Optional[str] = None) -> tf.Tensor:
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
     """1 if this process belongs to a set, otherwise 0."""
-    return ops.anello_process_set_included(process_set=process_set_id, name=name)
+    return ops.anello_process_set_included(process_set=_number_of(process_set_id), name=name)
+
+
+def _number_of(process_set_id: int) -> int:
+    """That of all ranks has one number in every world, and may be used before there is one."""
+    return number(set_with_id(process_set_id)) if process_set_id else 0
 
 
 for _op in ("AnelloRank", "AnelloLocalRank", "AnelloSize", "AnelloLocalSize", "AnelloProcessSetIncluded", "AnelloJoin",
