@@ -49,7 +49,7 @@ struct PipeState {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
     std::array<std::byte, kSlotBytes - sizeof(std::uint64_t)> bytes;
   };
-  // At a time. The writer looks at `read`, which the reader's core has, once in so many messages: with 4 slots a
+  // At a time. The writer looks at `read`, which lies in the reader's cache, once in kSlots messages: with 4 of them a
   // message of 4 bytes takes 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
   static constexpr int kLengthBits = 12;

@@ -5,45 +5,12 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <array>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <thread>
 #include <vector>
 
-#include "tests/support/random.hpp"
+#include "tests/shm/byte_pipe_pair.hpp"
 
 namespace anello::shm {
 namespace {
-
-constexpr std::size_t kCapacity = 192;
-constexpr std::size_t kSlotted = 120;  // the most that tests of both ways put into a slot, unless they say otherwise
-
-struct BytePipe {
-  explicit BytePipe(std::size_t capacity = kCapacity) : memory(capacity) {}
-  std::unique_ptr<PipeState> state = std::make_unique<PipeState>();
-  std::vector<std::byte> memory;
-  PipeWriter writer{*state, memory};
-  PipeReader reader{*state, memory};
-
-  std::size_t slotted = kSlotted;
-
-  // In a slot, if all of it may go and is that short.
-  std::size_t write(ConstBytes data, std::size_t most) {
-    const std::size_t written = data.size() <= std::min(most, slotted) ? writer.fill_slot(std::array{data}) : 0;
-    return written > 0 ? written : writer.write(data, most);
-  }
-  std::size_t write(std::size_t bytes, std::size_t most = 1000) {
-    const std::size_t written = write(std::vector<std::byte>(bytes, std::byte{7}), most);
-    if (written > 0) writer.publish();
-    return written;
-  }
-  std::size_t read() {
-    const std::size_t bytes = reader.peek().size();
-    reader.consume(bytes);
-    return bytes;
-  }
-};
 
 TEST(BytePipe, HoldsAsMuchAsItsMemory) {
   BytePipe pipe;
@@ -300,119 +267,6 @@ TEST(BytePipe, AWriterThatClaimsTheImpossibleIsRefused) {
   BytePipe pipe;
   pipe.state->written = kCapacity + kLineBytes;
   EXPECT_THROW(pipe.reader.peek(), Error);
-}
-
-// As an operation does: messages of whole elements, the writer ahead of the reader by some of them, both aligned where
-// one begins; the reader takes whole elements only. Every byte has its value, and all of them come.
-void carry_at_random(std::size_t capacity, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto below = [&random](std::size_t end) { return std::size_t(random() % end); };
-  struct Message {
-    std::size_t element, bytes;
-    bool refer;
-  };
-  BytePipe pipe(capacity);
-  if (below(2) == 0) pipe.slotted = kShortBytes;
-  std::vector<Message> messages(300);
-  for (Message& message : messages) {
-    const std::size_t element = std::size_t{1} << below(4);
-    message = {element, element * (1 + below(below(2) == 0 ? 8 : 80)), below(8) == 0};
-  }
-  const auto value = [](std::size_t m, std::size_t k) { return std::byte(m * 131 + k * 7 + k / 256); };
-  std::size_t sending = 0, sent = 0, receiving = 0, received = 0, referred = 0;
-  for (int turns = 0; receiving < messages.size(); turns++) {
-    ASSERT_LT(turns, 200000) << "stuck: message " << receiving << ", byte " << received;
-    if (below(2) == 0 && sending < messages.size()) {
-      const Message& message = messages[sending];
-      if (sent == 0 && referred == 0) pipe.writer.align();
-      if (referred > 0) {
-        const std::size_t taken = pipe.writer.taken();
-        referred -= taken;
-        sent += taken;
-      } else {
-        const std::size_t left = message.bytes - sent;
-        std::vector<std::byte> data(std::min(left, message.element * (1 + below(40))));
-        for (std::size_t k = 0; k < data.size(); k++) data[k] = value(sending, sent + k);
-        const std::size_t most = below(4) == 0 ? 8 * (1 + below(8)) : 1000;
-        std::size_t written = 0;
-        if (below(3) > 0) {
-          written = pipe.write(data, most);
-        } else {
-          const Bytes room = pipe.writer.room(data.size());
-          written = std::min(room.size(), data.size()) / message.element * message.element;
-          std::copy_n(data.begin(), written, room.begin());
-          if (written > 0) pipe.writer.put(written);
-        }
-        sent += written;
-        if (message.refer && sent < message.bytes && pipe.writer.refer({sending, sent, message.bytes - sent}))
-          referred = message.bytes - sent;
-        if (written > 0 || referred > 0) pipe.writer.publish();
-      }
-      if (sent == message.bytes) sending++, sent = 0;
-    } else {
-      const Message& message = messages[receiving];
-      if (received == 0) pipe.reader.align();
-      const ConstBytes run = pipe.reader.peek();
-      std::size_t some = std::min(run.size(), message.bytes - received);
-      if (some > 0) {
-        some = some / message.element * message.element;
-        if (below(2) == 0) some = std::min(some, message.element * (1 + below(10)));
-        for (std::size_t k = 0; k < some; k++) ASSERT_EQ(run[k], value(receiving, received + k)) << receiving;
-      } else if (const auto place = pipe.reader.referred()) {
-        ASSERT_EQ(*place, (Place{receiving, received, message.bytes - received}));
-        some = message.element * (1 + below(place->bytes / message.element));
-      }
-      if (some > 0) pipe.reader.consume(some);
-      received += some;
-      if (received == message.bytes) receiving++, received = 0;
-    }
-  }
-}
-
-TEST(BytePipe, CarriesAnyMessagesAtAnyPace) {
-  for (const std::size_t capacity : {64, 192, 1024})
-    for (const std::uint64_t seed : seeds(50)) {
-      SCOPED_TRACE(text("capacity ", capacity, ", ", replay(seed)));
-      ASSERT_NO_THROW(carry_at_random(capacity, seed));
-      if (HasFatalFailure()) return;
-    }
-}
-
-// Bytes, their order and the aligned beginnings survive two threads at their own pace.
-TEST(BytePipe, CarriesMessagesBetweenThreads) {
-  BytePipe pipe;
-  pipe.slotted = kShortBytes;
-  constexpr int kMessages = 3000;
-  const auto length = [](int message) { return std::size_t(message * 37 % 500); };
-  std::thread writing([&] {
-    for (int message = 0; message < kMessages; message++) {
-      pipe.writer.align();
-      std::vector<std::byte> data(length(message), std::byte(message));
-      ConstBytes left = data;
-      while (!left.empty()) {
-        const std::size_t written = pipe.write(left, message % 3 == 0 ? kShortBytes : 64);
-        if (written > 0) pipe.writer.publish();
-        left = left.subspan(written);
-        std::this_thread::yield();
-      }
-    }
-  });
-  for (int message = 0; message < kMessages; message++) {
-    pipe.reader.align();
-    for (std::size_t left = length(message); left > 0;) {
-      ConstBytes run = pipe.reader.peek();
-      run = run.first(std::min(run.size(), left));  // what follows may be there already
-      const std::ptrdiff_t at = run.data() - pipe.memory.data();
-      if (left == length(message) && !run.empty() && at >= 0 && at < std::ptrdiff_t(kCapacity)) {
-        ASSERT_EQ(at % std::ptrdiff_t(kLineBytes), 0);
-      }
-      for (const std::byte byte : run) ASSERT_EQ(byte, std::byte(message)) << message;
-      pipe.reader.consume(run.size());
-      left -= run.size();
-      if (run.empty()) std::this_thread::yield();
-    }
-  }
-  writing.join();
 }
 
 }  // namespace
