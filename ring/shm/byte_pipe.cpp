@@ -35,7 +35,7 @@ std::size_t PipeWriter::fill_slot(std::span<const ConstBytes> pieces) {
   std::size_t bytes = 0;
   for (const ConstBytes piece : pieces)
     if ((bytes += piece.size()) > kShortBytes) return 0;
-  if (bytes == 0 || keeps_ || pending() > 0) return 0;
+  if (bytes == 0 || keeps_ || pending() > 0 || written_ >> (64 - PipeState::kLengthBits) != 0) return 0;
   std::uint64_t& end = slot_ends_[filled_ % PipeState::kSlots];
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
   if (end > read_) return 0;

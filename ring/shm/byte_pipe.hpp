@@ -52,10 +52,11 @@ struct PipeState {
   // At a time. The writer looks at `read`, which lies in the reader's cache, once in kSlots messages: with 4 of them a
   // message of 4 bytes takes 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
-  static constexpr int kLengthBits = 12;
+  static constexpr int kLengthBits = 11;
   std::array<Slot, kSlots> slots;
 };
 inline constexpr std::size_t kShortBytes = sizeof(PipeState::Slot::bytes);
+static_assert(kShortBytes >> PipeState::kLengthBits == 0);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 // The memory's size is a multiple of kLineBytes.
@@ -66,7 +67,7 @@ class PipeWriter {
   // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending.
   std::size_t write(ConstBytes piece, std::size_t max_bytes);
   // All of the pieces, in a slot of their own: it is visible at once. Returns how many bytes: 0 if they have more than
-  // kShortBytes or none, no slot is free, or references are pending.
+  // kShortBytes or none, no slot is free, references are pending, or a head cannot say the position, as after 9 PB.
   std::size_t fill_slot(std::span<const ConstBytes> pieces);
   // Where the next bytes go, one run of max_bytes at most; empty if there is no room. Nothing is pending. put() counts
   // what was written there.

@@ -95,6 +95,24 @@ TEST(BytePipe, WhatFindsNoFreeSlotIsWrittenBesideThem) {
   EXPECT_EQ(pipe.reader.peek().data(), pipe.state->slots[0].bytes.data());
 }
 
+// A pipe comes there in days, if it is never idle. The reader waited for ever.
+TEST(BytePipe, BytesBeyondThePositionsOfSlotsAreWrittenBesideThem) {
+  BytePipe pipe;
+  constexpr std::size_t kEnd = std::size_t{1} << (64 - PipeState::kLengthBits);
+  ASSERT_TRUE(pipe.writer.refer({.region = 5, .offset = 0, .bytes = kEnd - 4}));
+  pipe.writer.publish();
+  ASSERT_TRUE(pipe.reader.referred());
+  pipe.reader.consume(kEnd - 4);
+  EXPECT_EQ(pipe.writer.taken(), kEnd - 4);
+  EXPECT_EQ(pipe.write(4), 4);
+  EXPECT_EQ(pipe.reader.peek().data(), pipe.state->slots[0].bytes.data());
+  EXPECT_EQ(pipe.read(), 4);
+  EXPECT_EQ(pipe.write(5), 5);
+  EXPECT_EQ(pipe.read(), 5);
+  EXPECT_EQ(pipe.write(130), 130);
+  EXPECT_EQ(pipe.read() + pipe.read(), 130);
+}
+
 TEST(BytePipe, ASlotThatClaimsMoreThanItHoldsIsRefused) {
   BytePipe pipe;
   pipe.state->slots[0].head = kShortBytes + 1;
