@@ -28,7 +28,7 @@
 
 namespace anello::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 8;
+inline constexpr std::uint16_t kProtocolVersion = 9;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 // The connecting side waits longer: the other one may be slow to accept. So does the accepting side after a `hello`
 // that knows the job: where many ranks share a core, each further message takes a good part of a second.
