@@ -195,7 +195,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {
-    watcher_ = quiet_thread("watching it", [state = state_] { state->watch(); });
+    watcher_ = quiet_thread("watching NCCL", [state = state_] { state->watch(); });
   } catch (const Error& error) {
     fail(what, error.what());
   }

@@ -15,7 +15,7 @@ namespace anello::gpu {
 template <class Result>
 class SerialExecutor {
  public:
-  SerialExecutor() : thread_(quiet_thread("calls in their order", [this] { work(); })) {}
+  SerialExecutor() : thread_(quiet_thread("calls on a GPU", [this] { work(); })) {}
   // Waits for the call that has begun, and drops the calls that have not.
   ~SerialExecutor() {
     {

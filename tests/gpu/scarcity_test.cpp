@@ -45,7 +45,7 @@ TEST(GpuScarcity, WithoutAThreadForNcclThatIsAskedForTheWorldEnds) {
   for (const Told& told : outcome.told) {
     ASSERT_TRUE(told.error) << told.rank;
     EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
-    EXPECT_THAT(told.error->what(), HasSubstr("no thread for watching it: "));
+    EXPECT_THAT(told.error->what(), HasSubstr("no thread for watching NCCL: "));
   }
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
@@ -71,6 +71,7 @@ bool fails_while_the_group_is_made(const std::string& backend, const faults::Pla
     world.barrier();
   });
   for (const Told& told : all) {
+    EXPECT_EQ(told.error.has_value(), happened) << told.rank;
     if (!told.error) continue;
     EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
   }
