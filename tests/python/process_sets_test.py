@@ -61,6 +61,16 @@ def test_the_registered_sets_are_listed_where_scripts_for_horovod_look():
     hvd.init()
 
 
+def test_an_id_set_by_hand_registers_no_set():
+    made_up = hvd.ProcessSet([0])
+    made_up.process_set_id = 10
+    for use in (made_up.included, made_up.size, made_up.rank, lambda: made_up.agenda):
+        with pytest.raises(ValueError, match="not registered"):
+            use()
+    assert hvd.add_process_set(made_up).process_set_id == 1 and made_up.size() == 1
+    hvd.remove_process_set(made_up)
+
+
 def test_to_begin_with_other_sets_is_an_error_of_all():
     hvd.shutdown()
     with pytest.raises(hvd.HorovodInternalError, match=r"rank 0 begins with the process sets \[\[0\]\], rank 1 begins with "

@@ -232,6 +232,13 @@ def test_a_function_of_a_set_that_is_gone_does_not_run_on_the_next_one():
         hvd.remove_process_set(made)
 
 
+def test_an_id_set_by_hand_registers_no_set(run):
+    made_up = hvd.ProcessSet([0])
+    made_up.process_set_id = 10
+    with pytest.raises(ValueError, match="not registered"):
+        run(lambda: hvd.allreduce(tf.ones([1]), process_set=made_up))
+
+
 def test_numbers_of_the_world(run):
     made = run(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(), hvd.join()))
     assert [int(each) for each in made[:4]] == [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()]

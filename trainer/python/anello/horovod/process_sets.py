@@ -67,7 +67,7 @@ class ProcessSet:
         return self.ranks.index(world_rank)
 
     def _require_registered(self) -> None:
-        if self.process_set_id is None:
+        if self.number is None:  # a program can set process_set_id
             if self is global_process_set:
                 raise ValueError("Horovod has not been initialized; use hvd.init().")
             raise ValueError(f"{self} is not registered: give it to init() or add_process_set()")
@@ -191,7 +191,7 @@ class ProcessSets:
         """Why these sets cannot all be registered, or None. Asks no other rank."""
         known = {tuple(each.ranks): each for each in self.all}
         for each in wanted:
-            if each.process_set_id is not None:
+            if each.number is not None:
                 return f"{each} is already registered"
             if any(rank < 0 or rank >= self.world.size for rank in each.ranks):
                 return (f"the process set {each.ranks} has a rank that the world of {self.world.size} does not "
@@ -221,7 +221,7 @@ class ProcessSets:
 
     @staticmethod
     def _forget(given: ProcessSet) -> None:
-        for watcher in _watchers if given.process_set_id is not None else ():
+        for watcher in _watchers if given.number is not None else ():
             watcher.removed(given)
         given.process_set_id = given.number = None
         if given._agenda is not None:
