@@ -33,6 +33,15 @@ def test_a_group_of_some_ranks():
     dist.barrier()
 
 
+def test_a_group_of_the_last_ranks_gives_no_warning(capfd):
+    ranks = list(range(1, dist.get_world_size()))
+    group = dist.new_group(ranks, backend="anello")
+    if dist.get_rank() in ranks:
+        assert sum_of_ranks(group) == sum(ranks)
+    dist.barrier()
+    assert "warning" not in capfd.readouterr().err
+
+
 def test_groups_that_overlap_in_a_circle():
     size = dist.get_world_size()
     pairs = [sorted({each, (each + 1) % size}) for each in range(size)]
