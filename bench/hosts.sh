@@ -1,7 +1,7 @@
 # Hosts on one machine, for netns.sh: network namespaces h0, h1, ... behind a switch, each with its own link, which has MTU
 # 1500 and a given rate each way. They are in namespaces of processes and mounts that end with the script, however it
 # ends: they are not visible outside, and nothing has to be removed.
-# shellcheck shell=bash disable=SC2016,SC2093,SC2154
+# shellcheck shell=bash disable=SC2093,SC2154
 
 # enter_private_namespaces SCRIPT ARGUMENTS...: runs the script again, inside; does not return.
 enter_private_namespaces() {

@@ -3,7 +3,7 @@
 # one rank or several on each and links of a given rate. Apart from the ratios it prints how close we are to the time that
 # the payload alone takes on a host's links, 2(h-1)/h x bytes / rate for h hosts. Headers at MTU 1500 cost 4.5 % of that.
 # Other collectives are measured without peers.
-# shellcheck disable=SC2016,SC2034,SC2086
+# shellcheck disable=SC2034,SC2086
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/hosts.sh"
@@ -74,7 +74,7 @@ done
 ((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
 [[ $ranks_per_host =~ ^[1-9][0-9]?(\+[1-9][0-9]?)*$ ]] ||
   fail "-k '$ranks_per_host' is not a number from 1 to 99, or a list of them such as 3+2+1"
-uneven=(${ranks_per_host//+/ })
+IFS=+ read -ra uneven <<<"$ranks_per_host"
 if ((${#uneven[@]} > 1)); then
   worlds=${worlds:-${#uneven[@]}}
   [[ $worlds == "${#uneven[@]}" ]] || fail "-k $ranks_per_host is a list of ${#uneven[@]} hosts, -n says $worlds"
@@ -102,7 +102,7 @@ export anello scratch
 export -f fail on_host ranks_on_hosts
 cores=$(nproc) mean_above=0 transport=tcp
 [[ $ranks_per_host == 1 ]] || transport=hosts
-links=($(seq -f 'eth%g' 0 $(($(wc -w <<<"${rates//+/ }") - 1))))
+mapfile -t links < <(seq -f 'eth%g' 0 $(($(wc -w <<<"${rates//+/ }") - 1)))
 interface=$(IFS=, && echo "${links[*]}")
 iface=$(IFS=+ && echo "${links[*]}")
 export ANELLO_IFACE=$iface

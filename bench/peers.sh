@@ -43,7 +43,7 @@ anello_command() {
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }
 openmpi_missing() {
-  find_program anello-bench-openmpi >/dev/null && [[ $("$(openmpi_launcher)" --version 2>/dev/null) == *Open* ]] ||
+  { find_program anello-bench-openmpi >/dev/null && [[ $("$(openmpi_launcher)" --version 2>/dev/null) == *Open* ]]; } ||
     get_it libopenmpi-dev openmpi-bin
 }
 openmpi_algorithms() {

@@ -51,7 +51,7 @@ for peer in openmpi mpich; do
     programs+=("$peer")
   else
     printf '%s: left out: ' "$peer"
-    [[ $peer == openmpi ]] && get_it libopenmpi-dev openmpi-bin || get_it libmpich-dev mpich
+    if [[ $peer == openmpi ]]; then get_it libopenmpi-dev openmpi-bin; else get_it libmpich-dev mpich; fi
   fi
 done
 if command -v torchrun >/dev/null; then programs+=(torchrun); else echo "torchrun: left out: $(get_it python3-torch)"; fi

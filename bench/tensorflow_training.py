@@ -9,8 +9,8 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import numpy  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy
+import tensorflow as tf
 
 FEWEST, MOST, WARMUP = 3, 3000, 3
 FIT_STEPS = 100

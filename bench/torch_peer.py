@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 import time
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -69,7 +70,7 @@ def both_placements(size_bytes, budget_us, checked):
             sys.exit(f"{count} wrong elements of {size_bytes // 4}")
         return count
 
-    return " ".join(columns(call, size_bytes, budget_us, (lambda: wrong(call, result)) if checked else None)
+    return " ".join(columns(call, size_bytes, budget_us, partial(wrong, call, result) if checked else None)
                     for call, result in [(out_of_place, target), (in_place, source)])
 
 

@@ -53,7 +53,8 @@ typedef struct AnelloNcclTable {
   int (*scaled_sum_destroy)(int op, void* comm);
 
   /* Null before NCCL 2.19. Memory that NCCL's kernels and the network can reach directly, on the current device; and
-     telling a communicator of such memory, or of other memory of its device. A communicator's end ends what it was told. */
+     telling a communicator of such memory, or of other memory of its device. A communicator's end ends what it was
+     told. */
   int (*memory_create)(void** memory, size_t bytes);
   int (*memory_destroy)(void* memory);
   int (*register_memory)(void* comm, void* memory, size_t bytes, void** handle);

@@ -29,7 +29,6 @@ trap remove EXIT
 clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
 home=.  # where commands run, from the root
 inside() { "${clean[@]}" chroot "$folder" env -C "/$home" "$@"; }
-# shellcheck disable=SC2016
 inside_offline() { "${clean[@]}" unshare --net sh -c 'ip link set lo up && exec "$@"' sh chroot "$folder" env -C "/$home" "$@"; }
 step() {
   echo "+ $1"
@@ -60,4 +59,4 @@ mount -t devpts -o newinstance,ptmxmode=666 devpts "$folder/dev/pts"
 ln -s pts/ptmx "$folder/dev/ptmx"
 ln -s /proc/self/fd "$folder/dev/fd"
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
-find /etc/apt/apt.conf.d -type f -exec grep -lE '^ *Acquire' {} + | xargs -r cp -t "$folder/etc/apt/apt.conf.d"
+find /etc/apt/apt.conf.d -type f -exec grep -lZE '^ *Acquire' {} + | xargs -r -0 cp -t "$folder/etc/apt/apt.conf.d"

@@ -26,12 +26,13 @@ export TMPDIR=$work
 trap 'rm -rf -- "$work"' EXIT
 mkdir -p "$root/build/fuzz/found"
 
-# shellcheck disable=SC2059
 unpack() {
   local line number=0
   mkdir -p "$2"
   while IFS= read -r line; do
-    printf "$(sed 's/../\\x&/g' <<<"$line")" >"$2/$((number += 1))"
+    number=$((number + 1))
+    # shellcheck disable=SC2001
+    printf '%b' "$(sed 's/../\\x&/g' <<<"$line")" >"$2/$number"
   done <"$1"
 }
 pack() {

@@ -6,6 +6,7 @@
 set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 if [[ -f $here/stamp ]]; then
+  # shellcheck source=../.ci/prepare.sh
   source "$here/prepare.sh"
   pack=$here torch_train=$here/torch_train.py torch_gpu=$here/torch_gpu.py python=$here/python logs=${OUT:-$here/log}
 else
@@ -193,10 +194,10 @@ samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 
 
 # Samples a second, each the median of three runs, which take turns.
 training_figures() {
-  local batch=$1 round mode torch=1
+  local batch=$1 mode torch=1
   rm -f -- "$out"/{ours,one_by_one,eager,graph}
   touch -- "$out"/{ours,one_by_one,eager,graph}
-  for round in 1 2 3; do
+  for _ in 1 2 3; do
     train 1 cuda --epochs 200 --global-batch "$batch" | samples_per_second >>"$out/ours"
     train 1 cuda --no-graphs --epochs 200 --global-batch "$batch" | samples_per_second >>"$out/one_by_one"
     for mode in eager graph; do

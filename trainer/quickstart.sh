@@ -19,7 +19,6 @@ trap 'rm -rf -- "$scratch"' EXIT
 # Kills rank 2 of a training that would take long: the others must say who died, and the job must end with its status.
 kill_a_rank() {
   local launcher status=0 tries
-  # shellcheck disable=SC2016
   ANELLO_FLIGHT_DIR=$scratch "$anello" run -n 4 -- sh -c 'echo $$ >"$0/$ANELLO_RANK"; exec "$@"' "$scratch" "$train" --epochs 10000 \
     >"$scratch/killed" 2>&1 &
   launcher=$!

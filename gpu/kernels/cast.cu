@@ -63,8 +63,7 @@ __global__ void cast_parts(Parts parts, Between<From, To> factor) {
   const auto* const from = static_cast<const From*>(part.from);
   auto* const to = static_cast<To*>(part.to);
   const auto one = [&](From value) { return narrowed<To>(widened<Wide>(value) * factor); };
-  const bool aligned =
-      ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) & 15) == 0;
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) & 15) == 0;
   constexpr int kOnePack = kPack<From, To>, kAtOnce = 4;
   using In = Pack<From, kOnePack>;
   using Out = Pack<To, kOnePack>;
@@ -101,14 +100,18 @@ int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, cud
 }
 
 template <class From>
-int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor,
-                cudaStream_t stream) {
+int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor, cudaStream_t stream) {
   switch (to_type) {
-    case kF16: return cast_all<From, __half>(parts, part_count, factor, stream);
-    case kBf16: return cast_all<From, __nv_bfloat16>(parts, part_count, factor, stream);
-    case kF32: return cast_all<From, float>(parts, part_count, factor, stream);
-    case kF64: return cast_all<From, double>(parts, part_count, factor, stream);
-    default: return cudaErrorInvalidValue;
+    case kF16:
+      return cast_all<From, __half>(parts, part_count, factor, stream);
+    case kBf16:
+      return cast_all<From, __nv_bfloat16>(parts, part_count, factor, stream);
+    case kF32:
+      return cast_all<From, float>(parts, part_count, factor, stream);
+    case kF64:
+      return cast_all<From, double>(parts, part_count, factor, stream);
+    default:
+      return cudaErrorInvalidValue;
   }
 }
 
@@ -117,10 +120,15 @@ int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, doub
 int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
                 cudaStream_t stream) {
   switch (from_type) {
-    case kF16: return cast_from<__half>(parts, part_count, to_type, factor, stream);
-    case kBf16: return cast_from<__nv_bfloat16>(parts, part_count, to_type, factor, stream);
-    case kF32: return cast_from<float>(parts, part_count, to_type, factor, stream);
-    case kF64: return cast_from<double>(parts, part_count, to_type, factor, stream);
-    default: return cudaErrorInvalidValue;
+    case kF16:
+      return cast_from<__half>(parts, part_count, to_type, factor, stream);
+    case kBf16:
+      return cast_from<__nv_bfloat16>(parts, part_count, to_type, factor, stream);
+    case kF32:
+      return cast_from<float>(parts, part_count, to_type, factor, stream);
+    case kF64:
+      return cast_from<double>(parts, part_count, to_type, factor, stream);
+    default:
+      return cudaErrorInvalidValue;
   }
 }

@@ -70,7 +70,7 @@ __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* l
 }  // namespace
 
 int anello_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
-                  std::size_t rows, std::size_t columns, cudaStream_t stream) {
+                         std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows == 0) return 0;
   const auto kernel = columns <= kWarp        ? softmax_cross_entropy<1>
                       : columns <= 32 * kWarp ? softmax_cross_entropy<32>

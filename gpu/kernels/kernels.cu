@@ -53,8 +53,7 @@ template <class Function>
 int launch_combine(const float* a, const float* b, float* out, std::size_t count, cudaStream_t stream,
                    Function function) {
   if (count == 0) return 0;
-  combine<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(a, b, out, count, aligned(a, b, out),
-                                                                          function);
+  combine<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(a, b, out, count, aligned(a, b, out), function);
   return launched();
 }
 
@@ -227,8 +226,7 @@ __global__ void step_with_adam(float* parameters, const float* gradient, float* 
 int multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
              std::size_t rows, std::size_t inner, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
-  if (inner == 0)
-    return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream));
+  if (inner == 0) return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream));
   return blas_multiply(context, a, a_transposed, b, b_transposed, product, rows, inner, columns, stream);
 }
 
@@ -294,9 +292,9 @@ int momentum_step(float* parameters, const float* gradient, float* velocity, flo
 int adam_step(float* parameters, const float* gradient, float* mean, float* square, float step, float beta1,
               float beta2, float epsilon, std::size_t count, cudaStream_t stream) {
   if (count == 0) return 0;
-  step_with_adam<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(
-      parameters, gradient, mean, square, Adam{step, beta1, beta2, epsilon}, count,
-      aligned(parameters, gradient, mean, square));
+  step_with_adam<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(parameters, gradient, mean, square,
+                                                                       Adam{step, beta1, beta2, epsilon}, count,
+                                                                       aligned(parameters, gradient, mean, square));
   return launched();
 }
 

@@ -16,18 +16,30 @@
 namespace {
 
 // NCCL's functions that are called, under their own names.
-#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                 \
-  FUNCTION(ncclGetErrorString)                                                                          \
-  FUNCTION(ncclGetLastError)                                                                            \
-  FUNCTION(ncclGetVersion)                                                                              \
-  FUNCTION(ncclGetUniqueId)                                                                             \
-  FUNCTION(ncclCommInitRankConfig)                                                                      \
-  FUNCTION(ncclCommSplit)                                                                               \
-  FUNCTION(ncclCommGetAsyncError)                                                                       \
-  FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) \
-      FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce) FUNCTION(ncclReduce) FUNCTION(ncclBroadcast)       \
-          FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter) FUNCTION(ncclSend) FUNCTION(ncclRecv)     \
-              FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
+// clang-format off: it would indent each line more than the one before.
+#define ANELLO_NCCL_FUNCTIONS(FUNCTION) \
+  FUNCTION(ncclGetErrorString)          \
+  FUNCTION(ncclGetLastError)            \
+  FUNCTION(ncclGetVersion)              \
+  FUNCTION(ncclGetUniqueId)             \
+  FUNCTION(ncclCommInitRankConfig)      \
+  FUNCTION(ncclCommSplit)               \
+  FUNCTION(ncclCommGetAsyncError)       \
+  FUNCTION(ncclCommFinalize)            \
+  FUNCTION(ncclCommDestroy)             \
+  FUNCTION(ncclCommAbort)               \
+  FUNCTION(ncclGroupStart)              \
+  FUNCTION(ncclGroupEnd)                \
+  FUNCTION(ncclAllReduce)               \
+  FUNCTION(ncclReduce)                  \
+  FUNCTION(ncclBroadcast)               \
+  FUNCTION(ncclAllGather)               \
+  FUNCTION(ncclReduceScatter)           \
+  FUNCTION(ncclSend)                    \
+  FUNCTION(ncclRecv)                    \
+  FUNCTION(ncclRedOpCreatePreMulSum)    \
+  FUNCTION(ncclRedOpDestroy)
+// clang-format on
 
 #define ANELLO_NCCL_REGISTERS (NCCL_VERSION_CODE >= 21900)
 // Called only if the NCCL at run time has all of them.

@@ -82,7 +82,7 @@ class Mixer {
   bool owes_break_ = false;     // before the next line, if one comes
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
-  bool was_full_ = false;  // at the last tick
+  bool was_full_ = false;   // at the last tick
   std::string tail_drawn_;  // the part of the tail that the terminal shows
 };
 

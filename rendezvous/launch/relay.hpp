@@ -22,7 +22,7 @@ class RelaySource {
   void taken(std::size_t bytes);  // the sink has written them
   bool open() const { return bool(from_); }
   bool has_room() const { return room_ > 0; }  // false: nothing is read until the sink has written
-  void end();  // as if the pipe had ended
+  void end();                                  // as if the pipe had ended
 
  private:
   void read_some();

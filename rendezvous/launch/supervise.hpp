@@ -60,7 +60,7 @@ class Supervisor {
   bool over() const { return phase_ == Phase::over; }
   bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
-  bool asked_to_end() const { return asked_to_end_; }              // by a signal or --timeout
+  bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
   int exit_code() const { return exit_code_; }
   // Whether the job may succeed if it is started again: a rank has failed, but not with a status that means wrong
   // usage, or a host was lost; and the user has not ended the job. A host that could not be used from the first is a

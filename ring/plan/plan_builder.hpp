@@ -51,8 +51,9 @@ class PlanBuilder {
 
   void pairwise() { plan_.pairwise = true; }  // Plan::pairwise
 
-  // What follows belongs to this slab; steps of several slabs may take turns. Slabs use the two halves of the scratch in
-  // turn, so that one can begin while the one before is still on its way; only sums take scratch, in their slabs' order.
+  // What follows belongs to this slab; steps of several slabs may take turns. Slabs use the two halves of the scratch
+  // in turn, so that one can begin while the one before is still on its way; only sums take scratch, in their slabs'
+  // order.
   void slab(std::uint64_t index);
   std::uint64_t slab() const { return slab_; }
 

@@ -5,11 +5,11 @@
 
 static int failures = 0;
 
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
+#define EXPECT(condition)                                                              \
+  do {                                                                                 \
+    if (!(condition)) {                                                                \
       fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, anello_last_error()); \
-      failures++;                                                                  \
-    }                                                                              \
+      failures++;                                                                      \
+    }                                                                                  \
   } while (0)
 #define OK(call) EXPECT((call) == ANELLO_OK)

@@ -99,7 +99,6 @@ exec nsenter --target "\$pid" --net --uts --mount --root --wd="$scratch/home" --
 TEXT
   chmod +x "$scratch/on_host"
   for i in "${hosts[@]}"; do
-    # shellcheck disable=SC2016
     comes_up "h$i" "$scratch/on_host" "$i" sh -c '[ "$(hostname)" = "$0" ] && mountpoint -q "$1/tmp"' "h$i" "$scratch"
   done
 }

@@ -24,14 +24,15 @@ TEXT
 
 # configure SHOW CHANGE EDIT...: what `qconf SHOW` says, with some lines replaced, as `qconf CHANGE`'s input.
 configure() {
-  local show=$1 change=$2 file=$CLUSTER/home/${3} name_value
+  local show change=$2 file=$CLUSTER/home/${3} name_value
+  read -ra show <<<"$1"
   shift 3
-  "$on_host" 0 qconf $show >"$file" 2>/dev/null || : >"$file"
+  "$on_host" 0 qconf "${show[@]}" >"$file" 2>/dev/null || : >"$file"
   for name_value; do
     sed -i "/^${name_value%% *} /d" "$file"
     echo "$name_value" >>"$file"
   done
-  "$on_host" 0 qconf $change "$file" >/dev/null
+  "$on_host" 0 qconf "$change" "$file" >/dev/null
 }
 
 # daemon HOST PROGRAM: without this script's environment, by which a test would take it for a part of its job.

@@ -16,7 +16,6 @@ make_hosts 2 1000 reno
 "$anello" secret "$scratch/secret" >/dev/null
 
 # at I COMMAND...: on host I, with its own names.
-# shellcheck disable=SC2016
 at() {
   on_host "$1" unshare --mount sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$scratch/hosts$1" \
     env ANELLO_SECRET_FILE="$scratch/secret" "${@:2}"

@@ -50,7 +50,8 @@ limit 1 4
 expect 'a fast one and one of a quarter' eth0+eth1 150 1000
 expect 'the same in the other order' eth1+eth0 150 1000
 
-! ranks_on_hosts "1 1" env ANELLO_IFACE=eth0+wlan "$bench" allreduce -s 4 >"$scratch/out" 2>&1
+ranks_on_hosts "1 1" env ANELLO_IFACE=eth0+wlan "$bench" allreduce -s 4 >"$scratch/out" 2>&1 &&
+  fail "an interface that no host has was accepted: $(cat "$scratch/out")"
 grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth1 (10.77.1." "$scratch/out" ||
   fail "$(cat "$scratch/out")"
 echo "an interface that a host does not have is refused with those that there are"

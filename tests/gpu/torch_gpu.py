@@ -56,7 +56,7 @@ for k, each in enumerate(lists, 1):
 # Behind slow work, on a stream of the program's, and not contiguous. In an order of each rank's own.
 stream = torch.cuda.Stream()
 with torch.cuda.stream(stream):
-    for round in range(3):
+    for _ in range(3):
         slow = torch.rand(4096, 4096, device="cuda")
         for _ in range(10):
             slow = torch.tanh(slow @ slow)

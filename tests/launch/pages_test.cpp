@@ -22,10 +22,10 @@ bool is_installed(const std::string& program) {
 std::vector<std::string> completed(const Words& line) {
   std::string words;
   for (const std::string& word : line) words += " '" + word + "'";
-  const Outcome outcome = testing::run(
-      {"bash", "-c",
-       "source <(" ANELLO_PROGRAM " completion bash); COMP_WORDS=(anello" + words +
-           "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _anello; printf '%s\\n' \"${COMPREPLY[@]}\""});
+  const Outcome outcome =
+      testing::run({"bash", "-c",
+                    "source <(" ANELLO_PROGRAM " completion bash); COMP_WORDS=(anello" + words +
+                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _anello; printf '%s\\n' \"${COMPREPLY[@]}\""});
   EXPECT_EQ(outcome.err, "");
   std::vector<std::string> out;
   for (const std::string& word : testing::lines(outcome.out))

@@ -1,6 +1,6 @@
 // The handshake between two coroutines over loopback, and against a hand-made other side.
-#include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/base/text.hpp"
 
 #include <gmock/gmock.h>
 

@@ -35,7 +35,7 @@ def calls(world, agenda, one):
 def test_ranks_of_a_wrong_type_or_out_of_range(world, agenda):
     one = numpy.ones(1)
     before = world.counters()["operations"]
-    for name, (which, call) in calls(world, agenda, one).items():
+    for which, call in calls(world, agenda, one).values():
         for value in TYPES:
             with pytest.raises(TypeError, match=f"^{which} must be the number of a rank, from 0 to {world.size - 1}"):
                 call(value)

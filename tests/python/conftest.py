@@ -45,7 +45,7 @@ def process_group():
     """Not by env://, whose store each file would make anew at the same port: a rank may still reach the old one."""
     import torch.distributed as dist
 
-    import anello.torch.distributed  # registers the backend
+    import anello.torch.distributed  # noqa: F401, registers the backend
     store = os.path.join(tempfile.gettempdir(), f"anello-{os.environ['ANELLO_JOB']}-{next(_groups)}")
     dist.init_process_group("anello", init_method=f"file://{store}", rank=int(os.environ["RANK"]),
                             world_size=int(os.environ["WORLD_SIZE"]))

@@ -3,7 +3,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import anello.torch.distributed  # registers the backend
+import anello.torch.distributed  # noqa: F401, registers the backend
 
 nn = torch.nn
 pytestmark = pytest.mark.usefixtures("process_group")

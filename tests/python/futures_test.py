@@ -59,7 +59,7 @@ def test_callbacks_come_in_the_order_of_the_operations():
     """So what they start comes in the same order on all ranks."""
     for _ in range(50):
         works, futures = [], [start().get_future() for _ in range(4)]
-        done = [each.then(lambda _, k=k: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
+        done = [each.then(lambda _, k=k, works=works: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
         for each in done:
             each.wait()
         assert [k for k, _ in works] == [0, 1, 2, 3]

@@ -2,7 +2,6 @@
 import pytest
 import torch
 
-import anello
 import anello.torch as hvd
 
 

@@ -1,6 +1,5 @@
 """Worlds of anello.tensorflow that end badly, and Ctrl-C."""
 import os
-import signal
 import subprocess
 import sys
 

@@ -162,7 +162,8 @@ TEST_F(Mnist, IsReadPlainAndPacked) {
 
 TEST_F(Mnist, RefusesWrongMagic) {
   put("train-images-idx3-ubyte", labels(3, std::string(18, 'x')));
-  EXPECT_THAT(refusal(), HasSubstr("train-images-idx3-ubyte' is not an IDX file of images: magic number 2051 expected"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("train-images-idx3-ubyte' is not an IDX file of images: magic number 2051 expected"));
 }
 
 TEST_F(Mnist, RefusesCutFiles) {

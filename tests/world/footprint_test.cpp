@@ -42,7 +42,8 @@ std::set<std::string> opened() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code closed;
     const auto what = std::filesystem::read_symlink(entry.path(), closed);
-    if (!closed && !what.string().starts_with("/proc/")) all.insert(entry.path().filename().string() + " " + what.string());
+    if (!closed && !what.string().starts_with("/proc/"))
+      all.insert(entry.path().filename().string() + " " + what.string());
   }
   return all;
 }

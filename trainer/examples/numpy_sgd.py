@@ -20,7 +20,7 @@ def main(epochs=20, batch=16, rate=0.5):
         weights = np.zeros((64, 10))
         world.broadcast(weights)
         order = np.random.default_rng(0)  # the same on all ranks, which take different parts of it
-        for epoch in range(epochs):
+        for _ in range(epochs):
             mine = train[anello.shard(order.permutation(len(train)), world.rank, world.size, uneven="drop")]
             for step in range(anello.steps_per_epoch(len(train), batch, world.size)):
                 part = mine[step * batch:(step + 1) * batch]

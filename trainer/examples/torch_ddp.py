@@ -3,7 +3,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-import anello.torch.distributed  # registers the backend "anello"
+import anello.torch.distributed  # noqa: F401, registers the backend "anello"
 import digits
 
 

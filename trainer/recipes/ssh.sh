@@ -7,6 +7,7 @@ size=$((per_host * ${#hosts[@]}))
 printf -v command '%q ' "$(command -v anello-train)" "$@"  # ssh gives other hosts another PATH
 ranks=() status=0
 for ((rank = 0; rank < size; rank++)); do
+  # shellcheck disable=SC2029
   ssh "${hosts[rank / per_host]}" "RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$((rank % per_host)) \
     LOCAL_WORLD_SIZE=$per_host MASTER_ADDR=${hosts[0]} MASTER_PORT=${MASTER_PORT:-29500} $command" &
   ranks+=($!)

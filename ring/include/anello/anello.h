@@ -275,10 +275,10 @@ anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
-/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason. Ranks that
- * wait for it get the reason, as they do of a call that the library refuses with ANELLO_INVALID_ARGUMENT: in a report
- * soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the program may make
- * the call rightly. Do not block. No effect if the world has failed. */
+/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason. Ranks
+ * that wait for it get the reason, as they do of a call that the library refuses with ANELLO_INVALID_ARGUMENT: in a
+ * report soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the program
+ * may make the call rightly. Do not block. No effect if the world has failed. */
 anello_status anello_refuse(anello_group* group, const char* reason);                /* a collective, or a barrier */
 anello_status anello_refuse_send(anello_group* group, int to, const char* reason);   /* an anello_send */
 anello_status anello_refuse_recv(anello_group* group, int from, const char* reason); /* an anello_recv */
@@ -393,10 +393,10 @@ typedef enum {
   ANELLO_NAMED_REDUCE_SCATTER,
   ANELLO_NAMED_BARRIER
 } anello_verb;
-/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason, and counts
- * as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank and the reason.
- * `verb` is one of anello_verb. Does not block. No effect if the name is taken or too long, if this rank has joined, or
- * if the world has failed. */
+/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason, and
+ * counts as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank and the
+ * reason. `verb` is one of anello_verb. Does not block. No effect if the name is taken or too long, if this rank has
+ * joined, or if the world has failed. */
 anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason);
 
 /* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then

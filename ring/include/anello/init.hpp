@@ -7,10 +7,11 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Joins the world that the environment describes: `anello run`, srun, mpirun, mpiexec and torchrun set variables that say
-// which rank of how many this process is, or a person sets ANELLO_SIZE, ANELLO_RENDEZVOUS and the like. If nothing says
-// that there are other ranks, the result is a world of one rank. Blocks until this rank knows where the others meet, and
-// then until all have joined, each time for ANELLO_START_TIMEOUT at most. Throws Error{configuration, rendezvous, network, unauthorized, protocol}.
+// Joins the world that the environment describes: `anello run`, srun, mpirun, mpiexec and torchrun set variables that
+// say which rank of how many this process is, or a person sets ANELLO_SIZE, ANELLO_RENDEZVOUS and the like. If nothing
+// says that there are other ranks, the result is a world of one rank. Blocks until this rank knows where the others
+// meet, and then until all have joined, each time for ANELLO_START_TIMEOUT at most. Throws Error{configuration,
+// rendezvous, network, unauthorized, protocol}.
 //
 // Standard descriptors that are closed become /dev/null, so that what the program prints gets into no connection.
 //

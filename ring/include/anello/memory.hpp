@@ -1,8 +1,8 @@
 // Memory for tensors that other ranks of the same host can read and write directly. A collective on such tensors needs
-// no copy through shared buffers. From 2 KiB on (8 KiB with 5 ranks and more) allreduce, allgather and reduce_scatter are
-// done where the tensors lie, if those of all ranks, at most 8, are such tensors; broadcast and reduce too, from 8 KiB
-// with 2 ranks, 64 KiB with 3 and 4, and 128 KiB with more. Then no rank returns before all have done their parts. All
-// operations also work on other memory. If an operation fails while another rank that gets no processor time (it is
+// no copy through shared buffers. From 2 KiB on (8 KiB with 5 ranks and more) allreduce, allgather and reduce_scatter
+// are done where the tensors lie, if those of all ranks, at most 8, are such tensors; broadcast and reduce too, from 8
+// KiB with 2 ranks, 64 KiB with 3 and 4, and 128 KiB with more. Then no rank returns before all have done their parts.
+// All operations also work on other memory. If an operation fails while another rank that gets no processor time (it is
 // stopped, for example) writes there, that rank may still write 64 KiB when it goes on. That is logged as a warning:
 // allocate new memory then.
 //

@@ -18,8 +18,9 @@ namespace anello {
 enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
 // Sums and products of integers wrap around. Average divides the sum once, at the end; integers are truncated toward
-// zero. Min and max of a NaN are NaN. For booleans, sum and max mean "any is true", product and min mean "all are true",
-// and there is no average. The bitwise reductions are for integers and booleans. There are no user-defined reductions.
+// zero. Min and max of a NaN are NaN. For booleans, sum and max mean "any is true", product and min mean "all are
+// true", and there is no average. The bitwise reductions are for integers and booleans. There are no user-defined
+// reductions.
 //
 // f16 and bf16 are added in f32. A sum is rounded to 16 bits where it is stored or sent on: once by one_shot and
 // two_shot, and after each addition by the other algorithms, up to one time less than there are ranks. A sum beyond

@@ -1,2 +1,2 @@
 """The callbacks of anello.tensorflow.keras, for scripts that import this module."""
-from ..tensorflow.keras.callbacks import *  # noqa: F401,F403
+from ..tensorflow.keras.callbacks import *  # noqa: F403

@@ -1,2 +1,2 @@
 """The elastic states of anello.tensorflow.keras, for scripts that import this module."""
-from ..tensorflow.keras.elastic import *  # noqa: F401,F403
+from ..tensorflow.keras.elastic import *  # noqa: F403

@@ -24,7 +24,7 @@ from .objects import allgather_object, broadcast_object, broadcast_object_fn
 from .optimizer import DistributedOptimizer
 from .sync_batch_norm import SyncBatchNormalization
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
-from .util import _executing_eagerly
+from .util import _executing_eagerly  # noqa: F401, scripts for Horovod import it from here
 from .variables import (BroadcastGlobalVariablesHook, broadcast_, broadcast_global_variables, broadcast_variables)
 from .verbs import (allgather, allreduce, alltoall, barrier, broadcast, grouped_allgather, grouped_allreduce,
                     grouped_reducescatter, join, local_rank_op, local_size_op, process_set_included_op, rank_op,

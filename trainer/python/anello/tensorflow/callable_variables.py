@@ -24,5 +24,5 @@ def make_callable() -> None:
         if isinstance(its, property):
             its_list = its.fget
             assert its_list is not None
-            kind.variables = property(lambda optimizer: _Variables(its_list(optimizer)), doc=its.__doc__)
+            kind.variables = property(lambda optimizer, its_list=its_list: _Variables(its_list(optimizer)), doc=its.__doc__)
             return

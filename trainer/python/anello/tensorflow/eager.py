@@ -73,7 +73,7 @@ def require_root(root_rank: int, process_set: ProcessSet) -> None:
 
 def _number(process_set: ProcessSet) -> int:
     try:
-        require_set(process_set).agenda
+        _ = require_set(process_set).agenda  # raises if this process has none
         return library.number(process_set)
     except ValueError as error:
         raise errors.InvalidArgument(str(error), "invalid_argument") from None

@@ -1,3 +1,3 @@
 """Horovod's module of operations, for scripts that import from it: from anello.tensorflow.mpi_ops import allgather."""
-from . import *  # noqa: F401,F403
+from . import *  # noqa: F403
 from ..horovod import basics as _basics  # noqa: F401  (also of Horovod: scripts look into it)

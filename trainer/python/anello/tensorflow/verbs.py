@@ -13,7 +13,7 @@ from tensorflow import IndexedSlices
 
 from ..horovod import basics
 from ..horovod.process_sets import ProcessSet, global_process_set, set_with_id
-from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, reduction
+from ..horovod.reductions import Average, Max, Min, Product, reduction
 from . import operations
 from .compression import Compression, allreduces, compressed
 from .eager import preparing

@@ -4,10 +4,9 @@ from __future__ import annotations
 import collections
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Sequence
 
 import torch
-import torch.distributed as dist
 
 from ..group import Group
 from ..refusals import collective, receiving_from, sending_to
