@@ -36,7 +36,7 @@ class FailureDetector {
 
   // Events. Each may put messages into the outbox and may lead to the verdict.
   void receive(std::string_view bytes, Time now);       // throws Error{protocol} if it is not a control message
-  void connected(int rank);                             // by a control connection that take_calls() asked for
+  void connected(int rank);                             // by a control connection; it is sent what has been found
   void unreachable(int rank);                           // such a connection could not be made
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
   void silent(int rank, Time since, Time now);          // no message from it for so long

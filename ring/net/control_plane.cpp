@@ -314,8 +314,10 @@ void ControlPlane::abort_without_memory() noexcept {
 // The neighbours close when they have read the end. Only then may this side close: if it closed with unread bytes, the
 // kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run
 // for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+//
+// In a world that has failed it need not wait until they have read: what has been sent they find when they run again.
 void ControlPlane::leave(std::uint64_t completed) {
-  constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
+  constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};
   const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;
   const auto began = steady_clock::now();
   post(goodbye_, [this, completed] {
@@ -329,8 +331,10 @@ void ControlPlane::leave(std::uint64_t completed) {
     detector_.pass_on();
     flush();
     for (const auto& [peer, neighbour] : neighbours_) neighbour->finish(limit);
+    const std::lock_guard lock_of_sent(mutex_);
+    sent_ = true;
   });
-  changed_.wait_until(lock, began + limit, [this] { return closed_ || failed(); });
+  changed_.wait_until(lock, began + limit, [this] { return closed_ || (sent_ && failed()); });
   const auto end = failed() ? std::min(began + limit, steady_clock::now() + kMaxIfFailed) : began + limit;
   changed_.wait_until(lock, end, [this] { return closed_; });
 }

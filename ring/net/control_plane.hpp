@@ -77,12 +77,13 @@ class ControlPlane {
   void abort_without_memory() noexcept;
 
   // Sends the goodbye to the world and closes every connection when the neighbours have read it. Blocks for at most the
-  // silence limit (10 s if there is none), and for at most 500 ms once the world has failed. Needs no memory. Any
-  // thread except the background one; the last call.
+  // silence limit (10 s if there is none). Once the world has failed, for at most 500 ms after it has sent why. Needs
+  // no memory. Any thread except the background one; the last call.
   void leave(std::uint64_t completed);
 
  private:
   using Shared = std::shared_ptr<MessageChannel>;
+  static constexpr std::chrono::milliseconds kMaxIfFailed{500};
   static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
@@ -146,7 +147,7 @@ class ControlPlane {
     ReservedPost goodbye;
   };
   std::map<std::uint64_t, Enrolled> groups_;  // of this rank, by id
-  bool read_ = false, closed_ = false, handled_ = false;
+  bool read_ = false, sent_ = false, closed_ = false, handled_ = false;
 };
 
 }  // namespace anello::net

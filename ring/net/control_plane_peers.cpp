@@ -61,24 +61,25 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
 }
 
 // A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
-// both sides send a heartbeat at once.
+// both sides send a heartbeat at once. One that connects at the start when the world has failed is sent the reason.
 void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
-  if (leaving_) return;
+  if (leaving_ && !detector_.verdict()) return;
   if (neighbours_.contains(peer))
     return log(Severity::info, text("dropped a second control connection of rank ", peer));
   auto neighbour = std::make_shared<MessageChannel>(std::move(socket));
   neighbours_.emplace(peer, neighbour);
   spawn(context_, receive_messages(peer, neighbour));
   heartbeats_.add(peer, now());
+  detector_.connected(peer);
   if (std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
     unproven_.insert(peer);
-    detector_.connected(peer);
     neighbour->send(heartbeat());
   } else {
     const std::lock_guard lock(mutex_);
     connected_.push_back(peer);
   }
   flush();
+  if (sent_) neighbour->finish(kMaxIfFailed);
 }
 
 awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {

@@ -124,6 +124,29 @@ TEST(ControlPlaneLeaving, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   expect_errors(world, ErrorCode::aborted, 1, "enough");
 }
 
+// On a busy host a rank's own background thread may not run for seconds, and what the rank has to say is then not sent.
+TEST(ControlPlaneLeaving, ARankWhoseBackgroundThreadDoesNotRunYetIsNamedWithItsReason) {
+  ControlPlanes world(3);
+  world.connect();
+  asio::post(world.plane(2).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
+  world[2].abort({ErrorCode::aborted, 2, "enough"});
+  world[2].leave(5);
+  world.kill(2);
+  expect_errors(world, ErrorCode::aborted, 2, "enough");
+}
+
+// They find the reason when they run again, also if the rank is gone by then.
+TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
+  ControlPlanes world(3);
+  world.connect();
+  for (const int rank : {0, 1})
+    asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
+  world[2].abort({ErrorCode::aborted, 2, "enough"});
+  world[2].leave(5);
+  world.kill(2);
+  expect_errors(world, ErrorCode::aborted, 2, "enough");
+}
+
 // The next message on the connection that is not a heartbeat; nothing at its end.
 std::string next_frame(PeerConnections::Socket& socket) {
   for (;;) {
@@ -135,6 +158,20 @@ std::string next_frame(PeerConnections::Socket& socket) {
     asio::read(socket, asio::buffer(bytes));
     if (bytes.front() == char(MessageKind::frame)) return bytes.substr(1);
   }
+}
+
+// The test plays ranks 1 and 2. Rank 2 has taken the connection for made before rank 0 did.
+TEST(ControlPlaneLeaving, ARankThatConnectsWhenTheWorldHasFailedIsSentTheReason) {
+  ControlPlanes world(3, 2);
+  const PeerConnections::Socket first = world.plane(1).dial(0);
+  world[0].abort({ErrorCode::aborted, 0, "enough"});
+  world[0].leave(0);
+  asio::io_context& context = world.plane(0).background.context();
+  asio::ip::tcp::acceptor listener(context, {asio::ip::address_v4::loopback(), 0});
+  PeerConnections::Socket late(context);
+  late.connect(listener.local_endpoint());
+  carry_out(world.plane(0), [&] { world[0].accepted(2, listener.accept(context)); });
+  EXPECT_THAT(next_frame(late), testing::HasSubstr("enough"));
 }
 
 // The test plays rank 2, whose goodbye comes to rank 0 alone, when that has left.
