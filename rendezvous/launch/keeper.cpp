@@ -135,10 +135,13 @@ class Keeper {
   }
 
   // The process id of a rank, and so of its group, is not reused before the rank is reaped. An adopted orphan
-  // may be in the group of a rank that was reaped, so orphans are signalled one by one.
+  // may be in the group of a rank that was reaped, so orphans are signalled one by one; so is a rank that has gone to
+  // another group.
   void signal_all(int signal) {
-    for (pid_t rank : pids_)
+    for (pid_t rank : pids_) {
       if (rank > 0) send_signal(-rank, signal);
+      if (rank > 0 && getpgid(rank) != rank) send_signal(rank, signal);
+    }
     for (pid_t child : children())
       if (std::ranges::find(pids_, child) == pids_.end()) send_signal(child, signal);
   }

@@ -72,6 +72,9 @@ std::string describe_start_problem(int problem, const std::string& program, cons
                   ": you may not enter one of the folders before it, which needs the permission x");
     case EACCES:
       return text("'", program, "' is not an executable file", where, "; to make it one, run chmod +x");
+    case EAGAIN:
+      return text("'", program, "' could not be started", where,
+                  ": no more processes are allowed; raise the limit (ulimit -u), or start fewer ranks");
     default:
       return text("'", program, "' could not be started", where, ": ", std::strerror(problem));
   }

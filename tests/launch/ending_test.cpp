@@ -102,6 +102,16 @@ TEST(Ending, SurvivorsAreAskedAndThenKilled) {
   EXPECT_TRUE(contains(outcome.err, "still running, so killed: rank 1\n")) << outcome.err;
 }
 
+TEST(Ending, ARankThatHasGoneToAnotherProcessGroupEndsToo) {
+  if (testing::run({"sh", "-c", "command -v python3"}).code != 0) GTEST_SKIP() << "python3 is not installed";
+  const std::string leaves = "import os, time; os.setpgid(0, os.getpgid(os.getppid())); print('left', flush=True); ";
+  Process job({ANELLO_PROGRAM, "run", "-n", "1", "--grace", "60", "--", "python3", "-c", leaves + "time.sleep(300)"});
+  EXPECT_TRUE(job.says("[0] left\n"));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_FALSE(contains(job.err(), "still running")) << job.err();
+}
+
 TEST(Ending, AStoppedRankEndsToo) {
   const Outcome outcome = testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && { sleep 0.3; exit 3; }; kill -STOP $$"));
   EXPECT_EQ(outcome.code, 3);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "tests/launch/agents.hpp"
@@ -57,6 +58,12 @@ TEST_F(Program, WhoseInterpreterIsMissingOrNoProgram) {
   const std::string interpreter = file("interpreter", "text\n", perms::owner_read);
   const std::string script = file("script", "#!" + interpreter + "\n", perms::owner_all);
   expect_refused(script, 126, "the interpreter of '" + script + "' is not an executable file; check its first line");
+}
+
+TEST(StartProblem, ALackOfProcessesHasARemedy) {
+  EXPECT_THAT(describe_start_problem(EAGAIN, "./train", " on h1"),
+              HasSubstr("'./train' could not be started on h1: no more processes are allowed; raise the limit (ulimit "
+                        "-u), or start fewer ranks"));
 }
 
 TEST_F(Program, OnAMountWithNoexec) {
