@@ -317,6 +317,7 @@ void ControlPlane::abort_without_memory() noexcept {
 //
 // In a world that has failed it need not wait until they have read: what has been sent they find when they run again.
 void ControlPlane::leave(std::uint64_t completed) {
+  if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};
   const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;
   const auto began = steady_clock::now();

@@ -135,6 +135,17 @@ TEST(ControlPlaneLeaving, ARankWhoseBackgroundThreadDoesNotRunYetIsNamedWithItsR
   expect_errors(world, ErrorCode::aborted, 2, "enough");
 }
 
+TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds) {
+  ControlPlanes world(2);
+  world.connect();
+  const auto began = std::chrono::steady_clock::now();
+  carry_out(world.plane(1), [&] {
+    world[1].abort({ErrorCode::aborted, 1, "enough"});
+    world[1].leave(0);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(30000));
+}
+
 // They find the reason when they run again, also if the rank is gone by then.
 TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   ControlPlanes world(3);
