@@ -7,6 +7,7 @@
 #include <anello/version.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "rendezvous/launch/hosts.hpp"
 #include "rendezvous/launch/start_command.hpp"
@@ -134,7 +135,11 @@ AgentTask make_task(const Job& job, std::uint16_t port) {
   task.job = job;
   task.addresses = launcher_addresses(all_on_this_host(job));
   task.port = port;
-  task.folder = std::filesystem::current_path().string();
+  std::error_code missing;
+  task.folder = std::filesystem::current_path(missing).string();
+  if (missing)
+    throw Error(ErrorCode::configuration, text("the current folder cannot be found (", missing.message(),
+                                               "); change to one that all hosts have"));
   return task;
 }
 

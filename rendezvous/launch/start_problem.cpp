@@ -48,7 +48,8 @@ int find_start_problem(int error, const std::string& program) {
   return error;
 }
 
-std::string describe_start_problem(int problem, const std::string& program, const std::string& where) {
+std::string describe_start_problem(int problem, const std::string& name, const std::string& where) {
+  const std::string program = printable(name);
   switch (problem) {
     case ENOENT:
     case ENOTDIR:

@@ -95,6 +95,19 @@ TEST_F(Agents, AFolderAsProgramIsNamedWithItsHost) {
   EXPECT_THAT(outcome.err, HasSubstr("'/tmp' is a folder on h1; name the program in it"));
 }
 
+TEST(StartProblem, ANameControlsNoTerminal) {
+  EXPECT_EQ(describe_start_problem(ENOENT, "./a\x1b[31m\n", ""),
+            "program not found: './a?[31m?' does not exist; check the path");
+}
+
+TEST_F(Agents, AFolderThatWasRemovedIsNamed) {
+  const std::string gone = scratch_ / "gone";
+  const std::string command = "mkdir $0 && cd $0 && rmdir $0 && exec " ANELLO_PROGRAM " run -H h1 -- true";
+  const Outcome outcome = testing::run({"bash", "-c", command, gone}, around());
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("the current folder cannot be found (No such file or directory); change to one"));
+}
+
 TEST(ThisHost, MustLetFilesHoldTheSecret) {
   for (const std::string options : {"-n 2", "-H localhost:2"}) {
     const Outcome outcome =
