@@ -211,6 +211,16 @@ def test_other_threads_do_not_end_what_torch_waits_for():
     assert kept() is not None
 
 
+def test_what_torch_may_still_wait_for_stays_without_its_tensors():
+    """Before torch 2.8 its part of an operation never ends when the one in Python has gone."""
+    tensor = torch.ones(1)
+    work = dist.all_reduce(tensor, async_op=True)
+    kept, kept_tensor = weakref.ref(work), weakref.ref(tensor)
+    del work, tensor
+    start_and_drop(100)
+    assert kept() is not None and kept().wait() and kept_tensor() is None
+
+
 def test_lists():
     gathered = [torch.zeros(2) for _ in range(size())] if rank() == 1 else None
     dist.gather(torch.full((2,), float(rank())), gathered, dst=1)

@@ -124,6 +124,10 @@ class _Unclaimed(threading.local):
 
 unclaimed = _Unclaimed()
 
+# What is left of operations that the program has dropped. torch's C++ code may wait for its part of each much later, as
+# for functional collectives, and once for each tensor of a list. From torch 2.8 on its part keeps the one in Python.
+_dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
+
 
 class Operation(_TorchWork):
     """An operation. It lives until it is done, also if the program drops it."""
@@ -147,6 +151,11 @@ class Operation(_TorchWork):
         # A callback may wait for this operation, and keeps the thread for callbacks meanwhile.
         self._calls_back_alone = _this_thread.runs_callbacks
         self._callbacks = Completer() if self._calls_back_alone else callbacks
+
+    def __del__(self, keep: Callable[[Any], None] = _dropped.append) -> None:
+        if hasattr(self, "_calls_back_alone"):  # it was made without an error
+            self._works, self._tensors, self._finish = (), [], lambda: None
+            keep(self)
 
     def limit_future(self, limited: "collections.deque[Operation]") -> None:
         """The limit ends also a wait for the future, counted from now.
@@ -291,7 +300,7 @@ class AnySource:
         self._group = group
         self._last = group.rank
 
-    def receive(self, buffer: torch.Tensor, options: Dict[str, Any]) -> Tuple[int, Work]:
+    def receive(self, buffer: Any, options: Dict[str, Any]) -> Tuple[int, Work]:
         """Starts to receive from the first rank of which something comes, and returns which. Blocks until then.
 
         Raises the world's error if the world fails, and ValueError when it has ended.
@@ -313,11 +322,13 @@ class AnyReceive(Operation):
 
     def __init__(self, any_source: AnySource, buffer: torch.Tensor, options: Dict[str, Any], *operation: Any) -> None:
         super().__init__("recv", [], *operation)
-        self._any_source, self._buffer, self._options = any_source, buffer, options
+        self._any_source, self._options = any_source, options
+        self._buffer: Optional[torch.Tensor] = buffer
 
     def _describe(self) -> str:
         return super()._describe() + (" from any rank" if self._source < 0 else "")
 
     def _begin(self) -> None:
-        self._source, work = self._any_source.receive(self._buffer, self._options)
+        buffer, self._buffer = self._buffer, None
+        self._source, work = self._any_source.receive(buffer, self._options)
         self._works = [work]
