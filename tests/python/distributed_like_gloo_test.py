@@ -1,4 +1,7 @@
 """Calls of torch.distributed give over the backend "anello" what they give over Gloo."""
+import contextlib
+import importlib
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -205,45 +208,54 @@ CALLS = {
 }
 
 
-def functional_calls():
-    import torch.distributed._functional_collectives as functional
-    from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.fsdp import fully_shard
-    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+class Modern:
+    """What torch has added since 1.13. The first use of what it has not skips the test, as over Gloo it would fail."""
 
-    def mesh(group):
-        """Meshes of one name are equal, and torch uses the group of the first for all of them, also when it is gone."""
-        return DeviceMesh.from_group(group, "cpu", mesh=list(range(size())), mesh_dim_names=(dist.get_backend(group),))
-
-    def whole():
-        return torch.arange(4.0 * size()).view(2, -1)
-
-    def fully_sharded(group):
-        return trained(lambda model: fully_shard(model, mesh=mesh(group)),
-                       lambda model: [each.full_tensor() for each in model.parameters()])
-
-    return {
-        "fully_shard": fully_sharded,
-        "functional.all_reduce": lambda group: functional.all_reduce(mine(), "sum", group) * 1,
-        "functional.all_gather_tensor": lambda group: functional.all_gather_tensor(mine(), 0, group) * 1,
-        "functional.reduce_scatter_tensor": lambda group: functional.reduce_scatter_tensor(
-            mine(2 * size()), "sum", 0, group) * 1,
-        "functional.all_to_all_single": lambda group: functional.all_to_all_single(
-            mine(2 * size()), None, None, group) * 1,
-        "functional.broadcast": lambda group: functional.broadcast(mine(), 1, group) * 1,
-        "functional.all_reduce_coalesced": lambda group: [
-            each * 1 for each in functional.all_reduce_coalesced([mine(), mine(2)], "sum", group)],
-        "distribute_tensor": lambda group: distribute_tensor(whole(), mesh(group), [Shard(1)]).full_tensor(),
-        "redistribute": lambda group: distribute_tensor(whole().t(), mesh(group), [Shard(0)]).redistribute(
-            mesh(group), [Replicate()]).to_local(),
-        "Partial": lambda group: DTensor.from_local(whole() + rank(), mesh(group), [Partial()]).full_tensor(),
-        "matrices": lambda group: (distribute_tensor(whole(), mesh(group), [Shard(1)])
-                                   @ distribute_tensor(whole().t(), mesh(group), [Shard(0)])).full_tensor(),
-    }
+    def __getattr__(self, name):
+        for each in ("_functional_collectives", "device_mesh", "tensor", "_tensor", "fsdp", "_composable.fsdp"):
+            with contextlib.suppress(ImportError, ValueError):  # Python 3.11 cannot load some modules of torch 1.13
+                module = importlib.import_module(f"torch.distributed.{each}")
+                if hasattr(module, name):
+                    return getattr(module, name)
+        raise AttributeError(f"torch {torch.__version__} has no {name}")
 
 
-if not torch.__version__.startswith("1."):
-    CALLS.update(functional_calls())
+modern = Modern()
+
+
+def mesh(group):
+    """Meshes of one name are equal, and torch uses the group of the first for all of them, also when it is gone."""
+    return modern.DeviceMesh.from_group(group, "cpu", mesh=list(range(size())),
+                                        mesh_dim_names=(dist.get_backend(group),))
+
+
+def whole():
+    return torch.arange(4.0 * size()).view(2, -1)
+
+
+def fully_sharded(group):
+    return trained(lambda model: modern.fully_shard(model, mesh=mesh(group)),
+                   lambda model: [each.full_tensor() for each in model.parameters()])
+
+
+CALLS.update({
+    "fully_shard": fully_sharded,
+    "functional.all_reduce": lambda group: modern.all_reduce(mine(), "sum", group) * 1,
+    "functional.all_gather_tensor": lambda group: modern.all_gather_tensor(mine(), 0, group) * 1,
+    "functional.reduce_scatter_tensor": lambda group: modern.reduce_scatter_tensor(
+        mine(2 * size()), "sum", 0, group) * 1,
+    "functional.all_to_all_single": lambda group: modern.all_to_all_single(mine(2 * size()), None, None, group) * 1,
+    "functional.broadcast": lambda group: modern.broadcast(mine(), 1, group) * 1,
+    "functional.all_reduce_coalesced": lambda group: [
+        each * 1 for each in modern.all_reduce_coalesced([mine(), mine(2)], "sum", group)],
+    "distribute_tensor": lambda group: modern.distribute_tensor(
+        whole(), mesh(group), [modern.Shard(1)]).full_tensor(),
+    "redistribute": lambda group: modern.distribute_tensor(whole().t(), mesh(group), [modern.Shard(0)]).redistribute(
+        mesh(group), [modern.Replicate()]).to_local(),
+    "Partial": lambda group: modern.DTensor.from_local(whole() + rank(), mesh(group), [modern.Partial()]).full_tensor(),
+    "matrices": lambda group: (modern.distribute_tensor(whole(), mesh(group), [modern.Shard(1)])
+                               @ modern.distribute_tensor(whole().t(), mesh(group), [modern.Shard(0)])).full_tensor(),
+})
 
 
 def readable(value):

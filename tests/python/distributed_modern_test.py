@@ -1,4 +1,7 @@
-"""What torch 2 has added to torch.distributed, over the backend "anello"."""
+"""What torch has added to torch.distributed since 1.13, over the backend "anello"."""
+import contextlib
+import importlib
+import inspect
 import time
 from datetime import timedelta
 
@@ -6,12 +9,11 @@ import pytest
 import torch
 import torch.distributed as dist
 
-if torch.__version__.startswith("1."):
-    pytest.skip("these calls came with torch 2", allow_module_level=True)
-
-import torch.distributed._functional_collectives as functional
-
 pytestmark = pytest.mark.usefixtures("process_group")
+
+
+def since(has):
+    return pytest.mark.skipif(not has, reason="came with a later torch")
 
 
 def rank():
@@ -30,6 +32,23 @@ def mine(count=4):
     return torch.full((count,), rank() + 1.0)
 
 
+def of_torch(*modules, has):
+    """The first of these modules that has this name; it moves from one to the next as torch grows."""
+    for each in modules:
+        with contextlib.suppress(ImportError, ValueError):  # Python 3.11 cannot load some modules of torch 1.13
+            module = importlib.import_module(each)
+            if hasattr(module, has):
+                return module
+    return pytest.skip(f"{has} came with a later torch")
+
+
+def compiled(what):
+    try:
+        return torch.compile(what, backend="aot_eager")
+    except (AttributeError, RuntimeError) as error:
+        return pytest.skip(f"not in this torch, or not with this Python: {error}")
+
+
 def columns(tensor):
     return tensor.view(size(), -1)[:, 0].tolist()
 
@@ -46,7 +65,7 @@ def test_tensors_are_gathered_and_scattered_in_one():
     assert (part == total()).all()
 
 
-@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="came with a later torch")
+@since(hasattr(dist, "gather_single"))
 def test_gather_single():
     out = torch.zeros(4 * size()) if rank() == 1 else None
     dist.gather_single(mine(), out, dst=1)
@@ -62,6 +81,7 @@ def test_objects():
     assert sent == [1, "a"]
 
 
+@since("async_ops" in inspect.signature(getattr(dist, "_coalescing_manager", since)).parameters)
 def test_coalesced_collectives():
     reduced, wide, part = [mine(), mine(2)], torch.zeros(2 * size()), torch.zeros(3)
     with dist._coalescing_manager():
@@ -76,12 +96,22 @@ def test_coalesced_collectives():
 
 
 def test_functional_collectives_also_when_compiled():
+    functional = pytest.importorskip("torch.distributed._functional_collectives")
     everyone = dist.group.WORLD
     assert (functional.all_reduce(mine(), "sum", everyone) == total()).all()
     assert columns(functional.all_gather_tensor(mine(), 0, everyone)) == EVERYONE[:size()]
     assert (functional.reduce_scatter_tensor(mine(4 * size()), "sum", 0, everyone) == total()).all()
-    double = torch.compile(lambda given: functional.all_reduce(given, "sum", everyone) * 2, backend="aot_eager")
+    double = compiled(lambda given: functional.all_reduce(given, "sum", everyone) * 2)
     assert (double(mine()) == 2 * total()).all()
+
+
+def test_many_functional_collectives_are_waited_for_late():
+    """By torch's C++ code, which has its own part of each, and in one of a list for each of its tensors."""
+    functional = pytest.importorskip("torch.distributed._functional_collectives")
+    alone = [functional.all_reduce(mine(), "sum", dist.group.WORLD) for _ in range(20)]
+    listed = functional.all_reduce_coalesced([mine()] * 3, "sum", dist.group.WORLD)
+    dist.barrier()
+    assert all((each * 1 == total()).all() for each in alone + list(listed))
 
 
 def test_a_compiled_model_trains_as_one_that_is_not():
@@ -96,21 +126,21 @@ def test_a_compiled_model_trains_as_one_that_is_not():
             optimizer.step()
         return list(model.parameters())
 
-    compiled = trained(lambda model: torch.compile(model, backend="aot_eager"))
-    assert all(torch.equal(one, other) for one, other in zip(compiled, trained(lambda model: model)))
+    assert all(torch.equal(one, other) for one, other in zip(trained(compiled), trained(lambda model: model)))
 
 
+@since(hasattr(dist, "init_device_mesh"))  # before that a mesh of the host was for "gloo" alone
 def test_a_sharded_tensor():
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    tensors = of_torch("torch.distributed.tensor", "torch.distributed._tensor", has="distribute_tensor")
     mesh = dist.init_device_mesh("cpu", (size(),))
     whole = torch.arange(8.0 * size()).view(2 * size(), 4)
-    sharded = distribute_tensor(whole, mesh, [Shard(0)])
-    assert (sharded.full_tensor() == whole).all()
-    assert (sharded.redistribute(mesh, [Replicate()]).to_local() == whole).all()
+    sharded = tensors.distribute_tensor(whole, mesh, [tensors.Shard(0)])
+    assert (sharded.to_local() == whole.chunk(size())[rank()]).all()
+    assert (sharded.redistribute(mesh, [tensors.Replicate()]).to_local() == whole).all()
 
 
 def test_a_fully_sharded_model_trains_as_one():
-    from torch.distributed.fsdp import fully_shard
+    fsdp = of_torch("torch.distributed.fsdp", has="fully_shard")  # before torch 2.6 elsewhere, and for GPUs alone
 
     def model():
         torch.manual_seed(0)
@@ -118,7 +148,7 @@ def test_a_fully_sharded_model_trains_as_one():
 
     alone, together = model(), model()
     data = torch.randn(2 * size(), 4, dtype=torch.float64)
-    fully_shard(together, mesh=dist.init_device_mesh("cpu", (size(),)))
+    fsdp.fully_shard(together, mesh=dist.init_device_mesh("cpu", (size(),)))
     for each, part in ((alone, data), (together, data[2 * rank():2 * rank() + 2])):
         optimizer = torch.optim.Adam(each.parameters(), lr=0.1)
         for _ in range(3):
@@ -129,12 +159,13 @@ def test_a_fully_sharded_model_trains_as_one():
         assert torch.allclose(one, part.full_tensor())
 
 
+@since("group_desc" in inspect.signature(dist.new_group).parameters)
 def test_groups_have_names():
     group = dist.new_group(list(range(size())), group_desc="mine")
     assert group.group_name != dist.group.WORLD.group_name and group.group_desc == "mine"
 
 
-@pytest.mark.skipif(not hasattr(dist, "split_group"), reason="came with a later torch")
+@since(hasattr(dist, "split_group"))
 def test_a_group_is_split():
     group = dist.split_group(split_ranks=[[0], list(range(1, size()))])
     made = mine()
@@ -177,7 +208,7 @@ def test_tensors_of_different_sizes_are_gathered():
     assert [each.tolist() for each in parts] == [[each + 1.0] * (each + 1) for each in range(size())]
 
 
-@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fn"), reason="came with a later torch")
+@since(hasattr(torch, "float8_e4m3fn"))
 def test_float8_is_sent_and_not_reduced():
     small = mine().to(torch.float8_e4m3fn)
     parts = [torch.zeros(4).to(small.dtype) for _ in range(size())]

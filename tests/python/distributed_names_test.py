@@ -15,7 +15,7 @@ GROUPS = re.compile(r"(\w+_)?(group|pg|group_to_use|backend|backend_impl|backend
 
 # Methods of torch's own class that do what they say without a backend, or are for other classes.
 INHERITED = {"_add_ephemeral_timeout", "_has_hooks", "_register_backend", "_set_default_backend",
-             "_wait_for_pending_works", "rank", "size"}
+             "_wait_for_pending_works", "name", "rank", "size"}
 OF_TEXTS_AND_MAPS = set(dir(str)) | set(dir(dict))
 OF_OTHERS = {"_set_sequence_number_for_group",  # asked of Gloo and NCCL
              "comm_split_count",  # asked of those that have it
