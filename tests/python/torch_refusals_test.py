@@ -1,4 +1,6 @@
 """What anello.torch refuses on one rank only: the others get the reason at once, and the ranks stay in step."""
+import concurrent.futures
+
 import pytest
 import torch
 
@@ -78,6 +80,36 @@ def test_batch_normalisation(given, reason):
     only_on_odd(lambda: layer(given if is_odd() else torch.rand(2, 3)), reason)
     assert layer(torch.full((2, 3), float(hvd.rank()))).sign().tolist() == [
         [(2 * hvd.rank() > hvd.size() - 1) - (2 * hvd.rank() < hvd.size() - 1)] * 3] * 2
+
+
+def unpack(where):
+    if where == "odd" and is_odd():
+        raise ImportError("no such class here")
+    return where
+
+
+class Packed:
+    """Its pickle cannot be loaded on rank 1."""
+
+    def __reduce__(self):
+        return unpack, ("odd",)
+
+
+@pytest.mark.parametrize("name", [None, "packed"])
+@pytest.mark.parametrize("call", [lambda made, name: hvd.broadcast_object(made, 0, name=name),
+                                  lambda made, name: hvd.allgather_object(made, name=name)])
+def test_objects_that_one_rank_cannot_load(call, name):
+    only_on_odd(lambda: call(Packed(), name), "no such class here")
+    for _ in range(2):
+        assert call("even", name) in ("even", ["even"] * hvd.size())
+
+
+def test_objects_by_two_threads_with_names():
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        names = ["one", "other"] if is_odd() else ["other", "one"]
+        calls = {name: threads.submit(lambda name=name: [hvd.broadcast_object(name, 0, name=name) for _ in range(20)])
+                 for name in names}
+        assert {name: each.result() for name, each in calls.items()} == {name: [name] * 20 for name in names}
 
 
 class Odd:

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import io
 import pickle
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 from .process_sets import ProcessSet, global_process_set, require_set
-from .refusals import submitting
+from .refusals import on_all_ranks, submitting
 
 try:
     import cloudpickle as _pickler  # takes lambdas and local classes too
@@ -20,6 +20,11 @@ def _pickled(obj: Any) -> bytes:
     return buffer.getvalue()
 
 
+def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:
+    """What `load` returns on this rank. A class that one rank alone lacks is an error on all of them."""
+    return on_all_ranks(load, process_set, name and f"{name}, unpickled")
+
+
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
@@ -29,7 +34,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
         is_root = root == process_set.rank()
         mine = _pickled(obj) if is_root else b""
     sent = process_set.agenda.allgather_bytes(mine, name=name, waits=True).wait()
-    return obj if is_root else pickle.loads(sent[root])
+    return _unpickled(lambda: obj if is_root else pickle.loads(sent[root]), name, process_set)
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
@@ -38,4 +43,4 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
     with submitting("allgather", name, process_set):
         agenda, mine = require_set(process_set).agenda, _pickled(obj)
     parts = agenda.allgather_bytes(mine, name=name, waits=True).wait()
-    return [pickle.loads(part) for part in parts]
+    return _unpickled(lambda: [pickle.loads(part) for part in parts], name, process_set)

@@ -37,14 +37,15 @@ class submitting:
                 agenda.refuse(verb, each, RuntimeError(f"an operation before it was refused: {error}"))
 
 
-def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set) -> Result:
+def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set,
+                 name: Optional[str] = "part of the program on all ranks") -> Result:
     """The result of a part of the program that all ranks of a set call, and that may raise on one of them alone.
 
     The others get its reason, and do not wait for the operation that follows. Collective, if there is a world; blocks.
+    Threads that do so at the same time need a `name` each.
     """
     if not basics.is_initialized():
         return part()
-    name = "part of the program on all ranks"
     with submitting("allgather", name, process_set):
         result = part()
     process_set.agenda.allgather_bytes(b"", name=name, waits=True).wait()
