@@ -101,8 +101,12 @@ def test_functional_collectives_also_when_compiled():
     assert (functional.all_reduce(mine(), "sum", everyone) == total()).all()
     assert columns(functional.all_gather_tensor(mine(), 0, everyone)) == EVERYONE[:size()]
     assert (functional.reduce_scatter_tensor(mine(4 * size()), "sum", 0, everyone) == total()).all()
-    double = compiled(lambda given: functional.all_reduce(given, "sum", everyone) * 2)
-    assert (double(mine()) == 2 * total()).all()
+    double = compiled(lambda given, group: functional.all_reduce(given, "sum", group) * 2)
+    try:
+        made = double(mine(), everyone)
+    except AssertionError:  # of torch 2.2, where it takes ranks, and groups of torch's own class
+        made = double(mine(), list(range(size())))
+    assert (made == 2 * total()).all()
 
 
 def test_many_functional_collectives_are_waited_for_late():
@@ -167,7 +171,12 @@ def test_groups_have_names():
 
 @since(hasattr(dist, "split_group"))
 def test_a_group_is_split():
-    group = dist.split_group(split_ranks=[[0], list(range(1, size()))])
+    try:
+        group = dist.split_group(split_ranks=[[0], list(range(1, size()))])
+    except RuntimeError as error:
+        if "No device associated" not in str(error):
+            raise
+        pytest.skip("came with a later torch; before that it was for GPUs alone")
     made = mine()
     dist.all_reduce(made, group=group)
     assert (made == (1 if rank() == 0 else total() - 1)).all()

@@ -302,6 +302,11 @@ def expect_no_moved_buckets(state):
     assert not len(state.buckets)
 
 
+def test_the_reducer_of_compiled_models_which_has_no_buckets_is_refused_by_name():
+    with pytest.raises(TypeError, match="python_reducer of torch.compile does not make: register no hook"):
+        shared_memory_hook(SharedMemoryState(), (torch.ones(1), torch.ones(1)))
+
+
 def test_data_parallel_trains_as_one():
     assert_trains_as_one(8)
 

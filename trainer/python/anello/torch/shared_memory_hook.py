@@ -37,6 +37,10 @@ def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> tor
 
     Where ranks do not map each other's memory it is torch's allreduce_hook.
     """
+    if not isinstance(bucket, dist.GradBucket):
+        raise TypeError("shared_memory_hook takes buckets of DistributedDataParallel, which the python_reducer of "
+                        "torch.compile does not make: register no hook, or leave torch._dynamo.config.optimize_ddp as "
+                        "it is")
     group, tensors = state.process_group, [bucket.buffer()]
     if not group.maps_memory:
         return allreduce_hook(group, bucket)
