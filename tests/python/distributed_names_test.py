@@ -14,8 +14,8 @@ from anello.torch.distributed_names import FORMER_NAMES, REFUSED
 GROUPS = re.compile(r"(\w+_)?(group|pg|group_to_use|backend|backend_impl|backend_class|split_from)")
 
 # Methods of torch's own class that do what they say without a backend, or are for other classes.
-INHERITED = {"_add_ephemeral_timeout", "_has_hooks", "_register_backend", "_set_default_backend",
-             "_wait_for_pending_works", "name", "rank", "size"}
+INHERITED = {"_add_ephemeral_timeout", "_backend_id", "_get_backend_name", "_has_hooks", "_register_backend",
+             "_set_default_backend", "_wait_for_pending_works", "name", "rank", "size"}
 OF_TEXTS_AND_MAPS = set(dir(str)) | set(dir(dict))
 OF_OTHERS = {"_set_sequence_number_for_group",  # asked of Gloo and NCCL
              "comm_split_count",  # asked of those that have it

@@ -21,6 +21,8 @@ FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
 REFUSED: Dict[str, str] = {
     "_end_coalescing": "call _coalescing_manager() without device=",
     "_end_time_estimate": "measure the collective",
+    "_group_end": "call the verbs one after the other",
+    "_group_start": "call the verbs one after the other",
     "_start_coalescing": "call _coalescing_manager() without device=",
     "_start_time_estimate": "measure the collective",
     "abort": "end this rank's script by an exception, which ends the others too",
