@@ -9,6 +9,7 @@ namespace anello::shm {
 namespace {
 
 constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, beside its head
+constexpr std::size_t kEarlyBytes = 5 * kLineBytes;  // of a message that is fetched before it is there, at most
 
 // Those bytes of the pieces that belong to places from `from` on and before `until`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {
@@ -18,6 +19,11 @@ void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t unti
     if (begin < end) std::memcpy(to.data() + begin, piece.data() + (begin - place), end - begin);
     place += piece.size();
   }
+}
+
+// All lines at once: one after the other they take 0.1 us each.
+void fetch(const PipeState::Slot& slot, std::size_t bytes) {
+  for (std::size_t at = kFirstBytes; at < bytes; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
 }
 
 }  // namespace
@@ -130,14 +136,14 @@ bool PipeWriter::may_sleep_until_reply() {
 // What lies in the next slot, from read_ on; empty if that was read before, or other bytes come first.
 Bytes PipeReader::slot() {
   PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
-  const std::size_t expected = slot_end_ - slot_begin_;
-  for (std::size_t at = kFirstBytes; at < expected; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
+  if (const std::size_t expected = slot_end_ - slot_begin_; expected <= kEarlyBytes) fetch(slot, expected);
   const std::uint64_t head = slot.head.load(std::memory_order_acquire);
   const std::size_t bytes = head % (1U << PipeState::kLengthBits);
   if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a slot that claims more bytes than fit");
   slot_begin_ = head >> PipeState::kLengthBits;
   slot_end_ = slot_begin_ + bytes;
   if (read_ < slot_begin_ || read_ >= slot_end_) return {};
+  fetch(slot, bytes);
   return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }
 

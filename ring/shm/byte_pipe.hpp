@@ -4,8 +4,9 @@
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
 // positions stay empty in the ring. So do those of a short message, which travels in a slot of its own together with
 // the flag that it is there: the reader waits for the slot, not for the counter and then the bytes. Messages in a row
-// are mostly of one length, so the reader fetches as many of the slot's cache lines as the message before had, all at
-// once, while it looks at the flag. One after the other they took 0.1 us each.
+// are mostly of one length, so while the reader looks at the flag it fetches the few cache lines that a message of this
+// length has. Those of a longer one it fetches when the flag is there: it would take them away from a writer that has
+// not filled them yet, again and again.
 //
 // After keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the
 // writer takes it from there. A cache line then goes from the writer to the reader and back, once each. That is half of
