@@ -47,6 +47,11 @@ TEST(Tidy, NoTwoTypesShareAName) {
 TEST(Tidy, TheWordsArePlain) {
   EXPECT_THAT(private_words(project()), IsEmpty());
 }
+// How many there still are. The number may only fall: give a new comment a subject, and reword one nearby.
+TEST(Tidy, HardCommentsBecomeFewer) {
+  constexpr std::size_t kThereAre = 528;
+  EXPECT_EQ(hard_comments(project()).size(), kThereAre) << ::testing::PrintToString(hard_comments(project()));
+}
 TEST(Tidy, NothingIsLeftOver) {
   EXPECT_THAT(leftovers(project()), IsEmpty());
 }
@@ -127,6 +132,14 @@ TEST(TidyRules, WordsThatAreNotPlain) {
                              {"ring/README.md", {"No \"whoever\"."}},
                              {"tests/a.cpp", {"// nobody"}}}),
               ElementsAre(HasSubstr("ring/a.hpp:1"), HasSubstr("gpu/README.md:2")));
+}
+
+TEST(TidyRules, HardComments) {
+  const std::vector<std::string> lines = {"// Of the tensor.",      "  // What it has.",       "# The same for all.",
+                                          "int x;  // it knows it", "// Rank 0 tells others.", "known = 1;",
+                                          "// The tensor's."};
+  EXPECT_EQ(hard_comments({{"ring/a.hpp", lines}}).size(), 5u);
+  EXPECT_THAT(hard_comments({{"ring/README.md", lines}}), IsEmpty());
 }
 
 TEST(TidyRules, AClockThatMayBeSet) {

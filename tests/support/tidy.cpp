@@ -293,6 +293,13 @@ Complaints private_words(const std::vector<File>& tree) {
       });
 }
 
+Complaints hard_comments(const std::vector<File>& tree) {
+  return matches(
+      tree,
+      R"(^\s*(//|#|/?\*+|""")\s*(Of|What|The same)\b|(//|#|\*) .*\b(knows?|known|knew|tells?|told|hears?|heard)\b)",
+      "hard to read", [](const File& file) { return !file.path.ends_with(".md"); });
+}
+
 Complaints leftovers(const std::vector<File>& tree) {
   // In two halves, so that this file does not complain of itself.
   return matches(tree,

@@ -26,6 +26,7 @@ Complaints wall_clocks(const std::vector<File>& tree);        // read by anythin
 Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
 Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
 Complaints private_words(const std::vector<File>& tree);      // in the product and the README files
+Complaints hard_comments(const std::vector<File>& tree);      // without a subject, or with code that has a mind
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
 Complaints algorithm_lists(const std::vector<File>& tree);    // other than the table in ring/algorithms
