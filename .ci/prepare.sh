@@ -51,7 +51,7 @@ Or build into a prefix of your own, from what you have; what is missing turns on
 TEXT
 }
 
-# install_packages AGAIN PACKAGE...: AGAIN is the command that a user without root is told to repeat.
+# install_packages AGAIN PACKAGE...: AGAIN is the command that the message asks a user without root to repeat.
 install_packages() {
   local again=$1 missing log
   shift

@@ -19,8 +19,9 @@ known_peers() {
   done
 }
 
-# Where the ranks run, and over which interface: here, all on this machine. Sets how programs are launched that want to
-# know ANELLO_RANK and ANELLO_SIZE, the same with a core for each where there are enough (as Open MPI does it), from where MPI's launchers are started, and the flags that tell them the hosts.
+# Where the ranks run, and over which interface: here, all on this machine. Sets how to launch programs that read
+# ANELLO_RANK and ANELLO_SIZE (`launched`); how to launch them with a core for each where there are enough, as Open MPI
+# does (`bound`); where MPI's launchers are started; and the flags by which these get the hosts.
 interface=lo
 place_ranks() {
   launched=("$anello" run -n "$world" --) bound=("${launched[@]}") mpi_from=() openmpi_hosts=() mpich_hosts=()

@@ -37,7 +37,7 @@ machine() {
     END { sub(/[^0-9.].*/, "", kernel); gsub(/["\\]/, "", model); print cores " cores, " model ", Linux " kernel }' /proc/cpuinfo
 }
 
-# Of awk programs: quantile(values, count, share) of values[1..count], which it sorts.
+# For awk programs: quantile(values, count, share) of values[1..count], which it sorts.
 awk_quantile='
   function quantile(v, n, share,   i, j, t, at) {
     for (i = 2; i <= n; i++) { t = v[i]; for (j = i - 1; j > 0 && v[j] > t; j--) v[j + 1] = v[j]; v[j + 1] = t }
@@ -45,7 +45,7 @@ awk_quantile='
     return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
   }'
 
-# Of awk programs: payload(collective, hosts, min, world), what must leave or enter the busiest host, over the bytes of
+# For awk programs: payload(collective, hosts, min, world), what must leave or enter the busiest host, over the bytes of
 # the larger of a rank's two tensors; min: the ranks of the host that has the fewest.
 awk_payload='
   function payload(collective, hosts, min, world) {

@@ -73,9 +73,9 @@ command_here() {
   esac
 }
 
-# The same, as many on each host. The programs are at the same paths on all hosts, and MPI's launchers need ssh. ssh does
-# not pass PATH on. Processes are waited for by their ids: `wait -n` of bash 5.2 returns 127 for a process that ended
-# together with another.
+# command_on_hosts PROGRAM RANKS: sets `command`, which starts that number on each host. The programs are at the same
+# paths on all hosts, and MPI's launchers need ssh. ssh does not pass PATH on. Processes are waited for by their ids:
+# `wait -n` of bash 5.2 returns 127 for a process that ended together with another.
 command_on_hosts() {
   local all=$((${#hosts[@]} * $2)) list
   list=$(printf ",%s:$2" "${hosts[@]}")

@@ -1,4 +1,4 @@
-"""What the benchmarks of training with torch share: a model whose backward pass computes for a while, and timing."""
+"""The benchmarks of training with torch share this: a model whose backward pass computes for a while, and timing."""
 import time
 
 import torch

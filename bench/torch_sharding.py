@@ -16,7 +16,7 @@ from torch_model import median, timed_ms
 
 
 def transformer(width, layers):
-    """The same on all ranks and in all calls."""
+    """It has equal parameters on all ranks and in all calls."""
     torch.manual_seed(1)
     layer = torch.nn.TransformerEncoderLayer(width, nhead=8, dim_feedforward=4 * width, dropout=0.0, batch_first=True)
     return torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)

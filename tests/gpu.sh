@@ -28,7 +28,7 @@ build_all() {
   build release -DANELLO_BUILD_TESTS=ON -DANELLO_CUDA=ON -- "${programs[@]##*/}" anello_gpu_plugin anello_kernels anello_python
 }
 
-# What a program of ours is linked with and the other machine may not have: neither the C library nor CUDA's own.
+# Lists the libraries of a program that the other machine may not have: neither the C library nor CUDA's own.
 foreign_libraries() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcuda|libcublas|libcublasLt|libcudart|libnvidia[^/]*)\.so'
@@ -122,7 +122,7 @@ shown() {
   ((${#failures[@]} > failed)) || cat -- "$out/now"
 }
 
-launching=()  # --no-graphs, if graphs are not right here: the other checks then tell more
+launching=()  # --no-graphs, if graphs are not right here: the other checks then show more
 train() { # RANKS DEVICE [option...]
   local ranks=$1 device=$2
   shift 2
@@ -155,7 +155,7 @@ nccl_of_two() {
     "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*NcclOfTwoRanks*'
 }
 
-# Of the launcher's job: the process of that rank.
+# Prints the process of that rank in the launcher's job.
 process_of_rank() {
   local environment pid
   for environment in /proc/[0-9]*/environ; do
@@ -216,7 +216,7 @@ anello_torch() { # RANKS
 
 benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }
 
-# What the machine is, for whoever reads the logs later.
+# Describes the machine, for readers of the logs.
 system() {
   nvidia-smi || true
   PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -E 'libcuda|nccl|cublas' || true
@@ -270,7 +270,7 @@ check nccl_of_two 90 "NCCL of two ranks on one GPU" nccl_of_two
 check broken 60 "an illegal address is an error in every call" "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*BrokenDevice*'
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
-  # What calls return is looked at by the program itself, which asks for events that are not ready.
+  # The program itself checks what calls return: it asks for events that are not ready.
   check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
   for tool in racecheck synccheck initcheck; do  # of what blocks share, and of what nobody has written
     check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows:Kernels.*Element'

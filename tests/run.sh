@@ -127,7 +127,7 @@ case $#:${1-} in
   *) usage >&2 && exit 2 ;;
 esac
 
-# What failing jobs leave in the folder for temporary files goes with it.
+# Files that failing jobs leave in the folder for temporary files go with it.
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT

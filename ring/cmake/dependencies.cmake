@@ -1,4 +1,4 @@
-# What is found outside, and what is missing without it. The engine itself needs Asio, Highway and xxHash.
+# Finds packages, and says what is missing without each. The engine itself needs Asio, Highway and xxHash.
 
 option(ANELLO_FETCH "fetch the libraries that are not installed: Asio, Highway, xxHash, CLI11, nlohmann-json" OFF)
 if(ANELLO_FETCH)
@@ -23,7 +23,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_definitions(anello_asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
 endif()
 if(ANELLO_SANITIZE MATCHES thread)
-  # The thread sanitizer knows no fences. Asio's queues are ordered by their mutexes without them.
+  # The thread sanitizer does not model fences. Asio's queues are ordered by their mutexes without them.
   target_compile_definitions(anello_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()
 target_link_libraries(anello_asio INTERFACE Threads::Threads)

@@ -11,7 +11,7 @@ target_include_directories(anello_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJ
 if(ANELLO_SANITIZE)
   # The vptr check opens a pipe to see whether memory can be read, and fails in tests that use up all descriptors.
   set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all
-    # What Clang 14 puts before each function for this check does not work with coroutines.
+    # The code that Clang 14 puts before each function for this check does not work with coroutines.
     $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_compile_options(anello_options INTERFACE ${_sanitize})
   target_link_options(anello_options INTERFACE ${_sanitize})

@@ -87,7 +87,8 @@ for told in rank1 server.err; do
 done
 echo "a wrong interface is refused with those that there are, and the start ends"
 
-# The name of the server's host is known on the second host only after a while. Meanwhile the server says who is missing.
+# The second host can resolve the name of the server's host only after a while. Until then the server says who is
+# missing.
 names '10.77.0.1 h0' ''
 serve h0 10.77.0.1
 rank 0 h0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts in network namespaces of this machine, each with two interfaces that carry one job together: equal ones, then
 # a fast one and a slow one, in both orders. Both carry bytes, by their rates, and the results are right. Then the second
-# interface of one host is cut, and both ranks are told.
+# interface of one host is cut, and both ranks report it.
 # usage: interfaces.sh VICTIM-PROGRAM ANELLO-PROGRAM BENCH-PROGRAM
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
@@ -63,7 +63,7 @@ limit 1 16
 mkfifo "$scratch/open"
 exec 9<>"$scratch/open"  # an input that does not end
 
-# cut_interface: 0 if both ranks are told of the address, 1 if one is told that the other is silent altogether.
+# cut_interface: 0 if both ranks name the address, 1 if one says that the other is silent altogether.
 cut_interface() {
   local all rank code=0
   rm -f "$scratch"/rank?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A network that is cut without a word: three hosts in network namespaces of this machine, a rank on each; the link of one
-# goes down while they reduce. All three have to be told within the limit and a second: the two of the third, the third
-# of one of them. A busy machine may tell them late, which is tried three times.
+# goes down while they reduce. All three must report it within the limit and a second: the two of the third, the third
+# of one of them. On a busy machine they may be late, so it is tried three times.
 # usage: partition.sh VICTIM-PROGRAM ANELLO-PROGRAM
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
@@ -22,7 +22,7 @@ ranks() {
   ranks_on_hosts "1 1 1" env ANELLO_SILENCE_LIMIT=$limit_ms ANELLO_FLIGHT_DIR=none \
     sh -c 'exec "$0" busy <"$1/open" >"$1/rank$ANELLO_RANK"' "$victim" "$scratch" || true
 }
-# One cut. Sets `late` if a rank was told late; ends with 1 if one was not told, or something else than what is true.
+# One cut. Sets `late` if a rank reported it late; ends with 1 if one did not report it, or reported something false.
 trial() {
   rm -f -- "$scratch"/rank*
   ranks &

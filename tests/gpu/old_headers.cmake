@@ -1,5 +1,5 @@
-# What is said of a CUDA or an NCCL that is too old; and, where there are headers (CUDA_INCLUDE, NCCL_INCLUDE), that the
-# plugin compiles with those of the oldest versions: headers of today without the calls that came later.
+# Tests what CMake says of a CUDA or an NCCL that is too old; and, where there are headers (CUDA_INCLUDE, NCCL_INCLUDE),
+# that the plugin compiles with those of the oldest versions: headers of today without the calls that came later.
 cmake_minimum_required(VERSION 3.22)
 include(${ROOT}/gpu/versions.cmake)
 

@@ -1,4 +1,4 @@
-"""What the verbs of torch.distributed take over the backend "anello": lists, types, strides and tags."""
+"""The arguments of torch.distributed's verbs over the backend "anello": lists, types, strides and tags."""
 from datetime import timedelta
 
 import pytest

@@ -39,7 +39,7 @@ def on(receiver, made):
 
 
 def filled(made, call):
-    """What a call has written."""
+    """The tensors that a call has written."""
     call(made)
     return made
 
@@ -209,7 +209,7 @@ CALLS = {
 
 
 class Modern:
-    """What torch has added since 1.13. The first use of what it has not skips the test, as over Gloo it would fail."""
+    """Calls that torch has added since 1.13. The first one that it lacks skips the test, as it would fail over Gloo."""
 
     def __getattr__(self, name):
         for each in ("_functional_collectives", "device_mesh", "tensor", "_tensor", "fsdp", "_composable.fsdp"):
@@ -265,7 +265,7 @@ def readable(value):
 
 
 def close(value, other, error):
-    """The same, numbers to the rounding of another order of sums."""
+    """Whether both are equal, numbers to the rounding of another order of sums."""
     if isinstance(value, (list, tuple)):
         return len(value) == len(other) and all(close(one, its, error) for one, its in zip(value, other))
     return value == (pytest.approx(other, rel=error, abs=error) if isinstance(value, (float, complex)) else other)

@@ -1,4 +1,4 @@
-"""What torch has added to torch.distributed since 1.13, over the backend "anello"."""
+"""Calls that torch.distributed has got since 1.13, over the backend "anello"."""
 import contextlib
 import importlib
 import inspect

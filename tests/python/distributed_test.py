@@ -142,7 +142,7 @@ def test_a_wait_for_any_source_has_a_limit():
 
 
 def test_later_operations_do_not_wait_for_a_receive():
-    """What is received is sent only after them."""
+    """The tensors that are received are sent only after them."""
     answer = torch.zeros(1)
     receive = dist.irecv(answer, 1) if rank() == 0 else None
     group = dist.new_group(list(range(size())))

@@ -107,7 +107,7 @@ try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
 """).communicate(timeout=300)
     assert out.startswith(f"{ended} rank_left allreduce 'loss': rank {ended} on "), out + err
-    # A busy machine may tell the group's end before the world's.
+    # On a busy machine the group's end may be reported before the world's.
     left = [f" left {what}, but rank {1 - ended} waits in allreduce 'loss'\n" for what in ("the world", "group (0, 1)")]
     assert out.endswith(tuple(left)), out
     waits, instead = ("allreduce 'loss'", ENDS) if ended == 1 else (ENDS, "allreduce 'loss'")

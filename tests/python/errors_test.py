@@ -1,4 +1,4 @@
-"""What Python prints of an error that nothing catches."""
+"""Python's output for an error that nothing catches."""
 import traceback
 
 import pytest

@@ -9,7 +9,7 @@ from tensor_kinds import CHANGED, COUNT, INPUT, NUMBER, REFUSED, Kind, fixed, fu
 
 
 class OnlyDLPack:
-    """What numpy exports, from an object that offers nothing else."""
+    """An object that offers nothing but what numpy exports."""
 
     def __init__(self, made):
         self.array = made

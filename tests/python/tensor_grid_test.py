@@ -34,7 +34,7 @@ class Verb:
 
 
 class Case:
-    """What a verb is tried with."""
+    """The arguments with which a verb is tried."""
 
     def __init__(self, world, agenda, kind, unrelated):
         self.world, self.agenda, self.kind, self.unrelated = world, agenda, kind, unrelated
@@ -75,7 +75,7 @@ def received(case, x):
 
 
 def filled(case, x):
-    """What the rank before has sent, in x, which is refused before this rank sends."""
+    """Receives what the rank before has sent into x, which is refused before this rank sends."""
     work = case.world.recv_async(x, case.before)
     case.world.send(numpy.full(case.kind.count, case.of(case.world.rank), case.kind.dtype), case.after)
     return work.wait()

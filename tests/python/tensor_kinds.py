@@ -218,7 +218,7 @@ def of_array(made):
 
 
 def kinds():
-    """Of numpy, Python, and the protocols."""
+    """Kinds of numpy, Python, and the protocols."""
     made = [
         Kind("array", CHANGED, full),
         Kind("array without dimensions", CHANGED, lambda v: full(v, shape=()), count=1),
@@ -287,7 +287,7 @@ def kinds():
 
 
 def torch_kinds():
-    """Of torch."""
+    """Kinds of torch."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

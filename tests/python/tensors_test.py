@@ -1,4 +1,4 @@
-"""What is recognised as a tensor, and what is refused and why."""
+"""Objects that are taken as tensors, and those that are refused and why."""
 import array
 import sys
 import types

@@ -1,4 +1,4 @@
-"""What is built upon torch.distributed, over the backend "anello": it trains as one process does on all data."""
+"""Libraries upon torch.distributed over the backend "anello": they train as one process does on all data."""
 import socket
 import subprocess
 import sys

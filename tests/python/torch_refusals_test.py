@@ -1,4 +1,4 @@
-"""What anello.torch refuses on one rank only: the others get the reason at once, and the ranks stay in step."""
+"""Calls that anello.torch refuses on one rank only: the others get the reason at once, and the ranks stay in step."""
 import concurrent.futures
 
 import pytest

@@ -12,6 +12,6 @@ def rows(path=FILE):
 
 
 def split(all_rows):
-    """What to train on, and every fifth to test on."""
+    """The rows to train on, and every fifth to test on."""
     train = [row for index, row in enumerate(all_rows) if index % 5 != 4]
     return train, [row for index, row in enumerate(all_rows) if index % 5 == 4]

@@ -20,7 +20,7 @@ def of_libraries(build):
 
 
 def _of_cuda(toolkit):
-    """Of its runtime, which the GPU plugin contains."""
+    """Licences of its runtime, which the GPU plugin contains."""
     for pattern in "EULA.txt", "**/nvidia_cuda_runtime-*/**/License.txt":  # NVIDIA's archives; Python packages
         for file in toolkit.glob(pattern):
             return file

@@ -1,4 +1,4 @@
-"""What a compressor must have, in any framework."""
+"""The methods that a compressor must have, in any framework."""
 from __future__ import annotations
 
 from typing import Any

@@ -21,7 +21,7 @@ def _pickled(obj: Any) -> bytes:
 
 
 def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:
-    """What `load` returns on this rank. A class that one rank alone lacks is an error on all of them."""
+    """The object that `load` returns on this rank. A class that one rank alone lacks is an error on all of them."""
     return on_all_ranks(load, process_set, name and f"{name}, unpickled")
 
 

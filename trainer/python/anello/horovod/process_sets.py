@@ -31,7 +31,7 @@ class ProcessSet:
         self._agenda: Optional[Agenda] = None
 
     def __deepcopy__(self, _: Any) -> "ProcessSet":
-        """The same one, which a copy of a layer needs."""
+        """This set itself: a copy of a layer uses it too."""
         return self
 
     def __reduce__(self) -> Any:
@@ -94,7 +94,7 @@ def require_set(given: Any) -> ProcessSet:
 
 
 class Watcher(Protocol):
-    """What follows which process sets there are."""
+    """Follows which process sets there are."""
 
     def added(self, process_set: ProcessSet, world: Any) -> None:
         """A set is registered; that of all ranks comes first."""

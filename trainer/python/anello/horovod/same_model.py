@@ -51,7 +51,7 @@ def explain_difference(named: Iterable[Tuple[str, Any]], process_set: ProcessSet
     one, odd = kinds.index(usual), next(k for k, kind in enumerate(kinds) if kind != usual)
     first, rank = process_set.ranks[one], process_set.ranks[odd]
     why = _describe(first, ranks[one], rank, ranks[odd], has)
-    blamed = rank if 2 * count > len(kinds) else None  # without a majority nobody is known to be at fault
+    blamed = rank if 2 * count > len(kinds) else None  # without a majority none can be blamed
     return Mismatch(f"the models of the ranks differ: {why}; {REMEDY}", "mismatch", blamed)
 
 

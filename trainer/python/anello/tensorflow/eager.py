@@ -101,7 +101,7 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 @functools.lru_cache(_NAMES_KEPT)
 def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
-    """What may differ from call to call: the words of both factors, and the bytes of the name.
+    """The input for what may differ from call to call: the words of both factors, and the bytes of the name.
 
     TensorFlow would keep a kernel for each value of an attribute.
     """

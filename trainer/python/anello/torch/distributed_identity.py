@@ -1,4 +1,4 @@
-"""What torch asks a group beside its verbs: its name, its devices, its limits of time."""
+"""A group's properties for which torch asks beside its verbs: its name, its devices, its limits of time."""
 from __future__ import annotations
 
 import time
@@ -12,7 +12,7 @@ from .distributed_buffers import require_host
 
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
-    """What torch's C++ code finds as the backend of a group. It asks it for hooks, and refuses to call its verbs."""
+    """The object that torch's C++ code finds as the backend of a group: it asks for hooks, and calls no verb of it."""
 
     def getBackendName(self) -> str:
         return "anello"

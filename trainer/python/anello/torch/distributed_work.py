@@ -124,8 +124,9 @@ class _Unclaimed(threading.local):
 
 unclaimed = _Unclaimed()
 
-# What is left of operations that the program has dropped. torch's C++ code may wait for its part of each much later, as
-# for functional collectives, and once for each tensor of a list. From torch 2.8 on its part keeps the one in Python.
+# Operations that the program has dropped, without their tensors. torch's C++ code may wait for its part of each much
+# later, as for functional collectives, and once for each tensor of a list. From torch 2.8 on its part keeps the one in
+# Python.
 _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
 
 

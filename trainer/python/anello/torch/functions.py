@@ -72,7 +72,7 @@ class _Placeholder:
 
 
 def _map(value: Any, kind: type, change: Any) -> Any:
-    """The same dicts, lists and tuples with every value of a kind replaced."""
+    """Equal dicts, lists and tuples with every value of a kind replaced."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, dict):
