@@ -101,3 +101,11 @@ def test_gradients_that_get_other_memory_on_their_way_are_an_error():
     mask(model, optimizer)
     with pytest.raises(RuntimeError, match="changed after loss.backward.* had sent them"):
         optimizer.step()
+
+
+def test_a_tensor_with_a_tangent_is_refused():
+    with torch.autograd.forward_ad.dual_level():
+        given = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3))
+        with pytest.raises(NotImplementedError, match="jvp"):
+            hvd.allreduce(given)
+    assert hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist() == [hvd.size()] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
+from torch.autograd import forward_ad
 
 from ..horovod.compression import checked
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
@@ -27,7 +28,7 @@ class _Allreduce(torch.autograd.Function):
         if op not in (Average, Sum):
             raise NotImplementedError(f"allreduce with op=hvd.{op.name} has no gradient: use hvd.Average or hvd.Sum, or "
                                       "detach() its result")
-        return (None, None, *_Allreduce.apply(ctx.options, None, *gradients))
+        return (None, None, *_apply(_Allreduce, ctx.options, None, *gradients))
 
 
 class _Allgather(torch.autograd.Function):
@@ -44,7 +45,7 @@ class _Allgather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         options = {"op": Average, "process_set": ctx.process_set}
-        averages = _Allreduce.apply(options, None, *gradients)
+        averages = _apply(_Allreduce, options, None, *gradients)
         return (None, None, *[each.narrow(0, *part) for each, part in zip(averages, ctx.parts)])
 
 
@@ -109,8 +110,27 @@ class _ReduceScatter(torch.autograd.Function):
         factor = options["prescale_factor"] * options["postscale_factor"]
         if options["op"] == Sum:
             factor *= options["process_set"].size()
-        gathered = _Allgather.apply(options["process_set"], None, *[each * factor for each in gradients])
+        gathered = _apply(_Allgather, options["process_set"], None, *[each * factor for each in gradients])
         return (None, None, *gathered)
+
+
+class _NoGradient:
+    """The context of a function whose gradient nothing asks for."""
+
+    def mark_non_differentiable(self, *_: torch.Tensor) -> None:
+        pass
+
+
+def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
+    """function.apply(), or its forward() alone, which takes 10 us less, where no tensor needs a gradient.
+
+    apply() refuses tensors with a tangent (torch.autograd.forward_ad), whose gradients go forward.
+    """
+    if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in arguments):
+        return function.apply(*arguments)
+    if getattr(forward_ad, "_current_level", 0) >= 0:  # -1 outside of dual_level()
+        return function.apply(*arguments)
+    return function.forward(_NoGradient(), *arguments)
 
 
 def _compressed(call: str, tensors: Sequence[torch.Tensor], compression: Type[Compressor]) -> Any:
@@ -129,7 +149,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
         options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
                    "postscale_factor": postscale_factor, "process_set": process_set}
         sent, contexts = _compressed("grouped_allreduce", tensors, compression)
-    made = _Allreduce.apply(options, name, *sent)
+    made = _apply(_Allreduce, options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 
 
@@ -163,7 +183,7 @@ def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optio
 def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """For each tensor of a list those of all ranks, one after another."""
-    return list(_Allgather.apply(process_set, name, *tensors))
+    return list(_apply(_Allgather, process_set, name, *tensors))
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None,
@@ -179,7 +199,7 @@ def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
     """The root's tensor, as a new tensor; or the root's number."""
     if ops.is_plain_number(tensor):
         return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
-    return _Broadcast.apply(tensor, root_rank, name, process_set)
+    return _apply(_Broadcast, tensor, root_rank, name, process_set)
 
 
 def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
@@ -191,7 +211,7 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
 def alltoall(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
              name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
     """Exchanges rows; see alltoall_async(). With splits it returns a pair."""
-    output, received = _Alltoall.apply(tensor, splits, name, process_set)
+    output, received = _apply(_Alltoall, tensor, splits, name, process_set)
     return output if splits is None else (output, received)
 
 
@@ -204,7 +224,7 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
         options = {"op": reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                    "process_set": process_set}
         sent, contexts = _compressed("grouped_reducescatter", tensors, compression)
-    made = _ReduceScatter.apply(options, name, *sent)
+    made = _apply(_ReduceScatter, options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 
 

@@ -128,6 +128,8 @@ def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -
 
 
 def _on_device_of(tensors: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
+    if all(tensor.is_cpu for tensor in tensors):
+        return list
     devices = [tensor.device for tensor in tensors]
     return lambda made: [each.to(device) for each, device in zip(made, devices)]
 
