@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import os
 import queue
 import threading
@@ -124,10 +125,18 @@ class _Unclaimed(threading.local):
 
 unclaimed = _Unclaimed()
 
-# Operations that the program has dropped, without their tensors. torch's C++ code may wait for its part of each much
+# Operations that the program has dropped, without their tensors and tracebacks. torch's C++ code may wait for its part of each much
 # later, as for functional collectives, and once for each tensor of a list. From torch 2.8 on its part keeps the one in
 # Python.
 _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
+
+
+def _without_traceback(error: Optional[Exception]) -> Optional[Exception]:
+    """A copy of what the program may hold, which leaves the frames of its own alone."""
+    try:
+        return copy.copy(error)
+    except Exception:  # a class may take other arguments than it keeps
+        return RuntimeError(str(error))
 
 
 class Operation(_TorchWork):
@@ -156,6 +165,7 @@ class Operation(_TorchWork):
     def __del__(self, keep: Callable[[Any], None] = _dropped.append) -> None:
         if hasattr(self, "_calls_back_alone"):  # it was made without an error
             self._works, self._tensors, self._finish = (), [], lambda: None
+            self._error = _without_traceback(self._error)
             keep(self)
 
     def limit_future(self, limited: "collections.deque[Operation]") -> None:
@@ -323,13 +333,15 @@ class AnyReceive(Operation):
 
     def __init__(self, any_source: AnySource, buffer: torch.Tensor, options: Dict[str, Any], *operation: Any) -> None:
         super().__init__("recv", [], *operation)
-        self._any_source, self._options = any_source, options
+        self._any_source: Optional[AnySource] = any_source
+        self._options = options
         self._buffer: Optional[torch.Tensor] = buffer
 
     def _describe(self) -> str:
         return super()._describe() + (" from any rank" if self._source < 0 else "")
 
     def _begin(self) -> None:
-        buffer, self._buffer = self._buffer, None
-        self._source, work = self._any_source.receive(buffer, self._options)
+        any_source, buffer, self._any_source, self._buffer = self._any_source, self._buffer, None, None
+        assert any_source is not None
+        self._source, work = any_source.receive(buffer, self._options)
         self._works = [work]
