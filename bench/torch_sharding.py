@@ -1,5 +1,5 @@
 """A training step of a small transformer whose parameters FSDP2 shards, over Gloo and over the backend "anello", in
-turn; needs PyTorch 2.6 or later. Prints the medians of the slowest rank, and how far the losses are apart:
+turn; needs PyTorch 2.8 or later. Prints the medians of the slowest rank, and how far the losses are apart:
 PYTHONPATH=build/release/python anello run -n 4 -- python3 bench/torch_sharding.py
 With `--parallel 2` each layer's feed-forward part is also divided among 2 ranks (tensor parallel).
 """

@@ -212,11 +212,11 @@ World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Prog
 World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings settings) {
   settings.rank = space->rank();
   settings.size = space->size();
-  settings.local_rank = -1;  // a launcher's counts the ranks of its job, and the world may be a part of that
   settings.rendezvous.clear();
   open_missing_standard_descriptors();
   handle_uncaught_exceptions();
   begin(settings);
+  settings.local_rank = -1;  // a launcher's counts the ranks of its job, and the world may be a part of that
   if (settings.size == 1) return world_of_one(settings);
   const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
   MeetingHooks hooks;

@@ -13,11 +13,11 @@ done
 sources() {
   local names=() pattern
   for pattern; do names+=(-o -name "$pattern"); done
-  find . \( -path ./build -o -path ./.git \) -prune -o -type f \( "${names[@]:1}" \) -print0
+  find . \( -path ./build -o -path "./.?*" ! -path ./.ci \) -prune -o -type f \( "${names[@]:1}" \) -print0
 }
 
 status=0
-sources '*.cpp' '*.hpp' '*.h' '*.cu' '*.cuh' | xargs -0 -n 40 -P "$(nproc)" "$tools/bin/clang-format" --dry-run --Werror || status=1
+sources '*.cpp' '*.hpp' '*.h' '*.cu' '*.cuh' | xargs -0 -n 40 "$tools/bin/clang-format" --dry-run --Werror || status=1
 "$tools/bin/ruff" check --no-cache --quiet . || status=1
-{ sources '*.sh' && printf '.ci/run\0'; } | xargs -0 -n 8 -P "$(nproc)" shellcheck --format gcc || status=1
+{ sources '*.sh' && printf '.ci/run\0'; } | xargs -0 -n 8 shellcheck --format gcc || status=1
 exit "$status"

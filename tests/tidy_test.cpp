@@ -50,7 +50,10 @@ TEST(Tidy, TheWordsArePlain) {
 // How many there still are. The number may only fall: give a new comment a subject, and reword one nearby.
 TEST(Tidy, HardCommentsBecomeFewer) {
   constexpr std::size_t kThereAre = 468;
-  EXPECT_EQ(hard_comments(project()).size(), kThereAre) << ::testing::PrintToString(hard_comments(project()));
+  const Complaints found = hard_comments(project());
+  EXPECT_GE(found.size(), kThereAre) << "they are fewer now: lower kThereAre";
+  if (found.size() > kThereAre)
+    for (const std::string& each : found) ADD_FAILURE() << each;
 }
 TEST(Tidy, NothingIsLeftOver) {
   EXPECT_THAT(leftovers(project()), IsEmpty());

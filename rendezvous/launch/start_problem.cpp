@@ -75,7 +75,8 @@ std::string describe_start_problem(int problem, const std::string& name, const s
       return text("'", program, "' is not an executable file", where, "; to make it one, run chmod +x");
     case EAGAIN:
       return text("'", program, "' could not be started", where,
-                  ": no more processes are allowed; raise the limit (ulimit -u), or start fewer ranks");
+                  ": no more processes are allowed; raise the limit (ulimit -u, or that of the container), or start "
+                  "fewer ranks");
     default:
       return text("'", program, "' could not be started", where, ": ", std::strerror(problem));
   }

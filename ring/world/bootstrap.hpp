@@ -30,8 +30,9 @@ class WorldMaker {
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
 
-  // For a process that is about to end: aborts each of its worlds, and blocks until the other ranks have received that,
-  // for 500 ms a world at most. The worlds cannot be used after it.
+  // For a process that is about to end: aborts each of its worlds. Blocks until the reason has been sent, for at most
+  // the silence limit (10 s if there is none), and then for at most 500 ms a world until the other ranks have received
+  // it. The worlds cannot be used after it.
   static void abort_all(std::string_view reason);
 
   // For a process that ends in good order: says goodbye to the other ranks of its worlds. Blocks as ~World() does. The

@@ -7,7 +7,7 @@ import torch
 
 import anello.torch as hvd
 
-# Rounding to the type of the result may change so much in an element near 3, and in a running mean or variance near 30.
+# The error of rounding to the type of the result, for elements near 3 and running means or variances near 30.
 ROUNDING = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 2e-5, torch.float64: 1e-10}
 
 

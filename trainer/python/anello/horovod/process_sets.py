@@ -62,6 +62,7 @@ class ProcessSet:
 
     def rank_of(self, world_rank: int) -> int:
         """The number in the set of a rank of the world. ValueError if it is no member."""
+        self._require_registered()
         if world_rank not in self.ranks:
             raise ValueError(f"rank {world_rank} is not one of the ranks {self.ranks} of the process set")
         return self.ranks.index(world_rank)

@@ -12,7 +12,7 @@ from .distributed_buffers import require_host
 
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
-    """The object that torch's C++ code finds as the backend of a group: it asks for hooks, and calls no verb of it."""
+    """The object that torch's C++ code finds as the backend of a group. That code asks for hooks; its verbs raise."""
 
     def getBackendName(self) -> str:
         return "anello"
