@@ -107,6 +107,25 @@ TEST(TensorPlaces, InPlaceIsAskedForOnce) {
   });
 }
 
+// For example the part of a rank that has none, behind the end of the buffer from which parts are taken.
+TEST(TensorPlaces, ThoseWithoutElementsMayLieAnywhere) {
+  for (const std::string backend : {"nccl", "staged"})
+    run_world(2, [&](World& world) {
+      GpuGroup gpus = gpus_of(world, {.backend = backend});
+      fake::pretend(-1);
+      const gpu::DeviceMemory here = gpu::make_memory(fake::device(world.rank()), 400);
+      const gpu::DeviceMemory elsewhere = gpu::make_memory(fake::device(3), 400);
+      const std::span<int> values(static_cast<int*>(here.get()), 100);
+      std::ranges::fill(values, 1);
+      int host = 0;
+      gpus.allreduce(std::vector<Tensor>{{&host, 0, DType::i32}, {here.get(), 100, DType::i32}}, nullptr);
+      gpus.allreduce(std::vector<Tensor>{{here.get(), 100, DType::i32}, {elsewhere.get(), 0, DType::i32}}, nullptr);
+      gpus.synchronize(nullptr);
+      EXPECT_THAT(values, ::testing::Each(4));
+      EXPECT_FALSE(world.failure());
+    });
+}
+
 TEST(TensorPlaces, RefusesTensorsInOtherPlaces) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = "staged"});
