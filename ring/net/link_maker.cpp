@@ -59,7 +59,7 @@ void LinkMaker::report(int peer, const std::exception& why) {
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
   // Anything else, for example no memory, is this rank's own trouble.
   Error error(ErrorCode::network, why.what(), known || system ? peer : context_.rank);
-  if (known && known->rank() == context_.rank) error = *known;
+  if (known && (known->rank() == context_.rank || known->code() == ErrorCode::configuration)) error = *known;
   if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
     error = Error(ErrorCode::network, text(why.what(), remedy), context_.rank);
   {
@@ -135,7 +135,7 @@ asio::awaitable<std::unique_ptr<link::Link>> LinkMaker::share_memory(int peer, P
   const std::string why = text("no shared memory with rank ", peer, " of this host: ", negotiated.why_not);
   if (context_.options.memory_required)
     throw Error(ErrorCode::configuration, text(why, "; ANELLO_TRANSPORT=shm allows nothing else, 'auto' uses TCP"),
-                context_.rank);
+                negotiated.lies_here ? context_.rank : peer);
   const bool warns = negotiated.lies_here && !std::exchange(context_.has_warned, true);
   log(warns ? Severity::warning : Severity::info,
       text(why, "; TCP is used, which is slower; ANELLO_TRANSPORT=tcp chooses it"));

@@ -255,7 +255,8 @@ TEST(DataLinks, ARankWarnsOnceThatMemoryIsNotSharedThere) {
   EXPECT_THAT(log, HasSubstr("TCP is used, which is slower"));
 }
 
-TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfItsOwn) {
+// The higher rank, which offers memory, cannot make it.
+TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfTheRankThatCannot) {
   LinkOptions options = over(true, std::size_t(1) << 60);
   options.memory_required = true;
   TwoRanks ranks(options);
@@ -263,7 +264,7 @@ TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfItsOwn) {
   for (Rank* rank : {&ranks.high, &ranks.low}) {
     const Error why = rank->failed.get_future().get();
     EXPECT_EQ(why.code(), ErrorCode::configuration);
-    EXPECT_EQ(why.rank(), rank->rank);
+    EXPECT_EQ(why.rank(), ranks.high.rank);
     EXPECT_THAT(why.what(), HasSubstr(text("no shared memory with rank ", 1 - rank->rank, " of this host: ")));
     EXPECT_THAT(why.what(), HasSubstr("ANELLO_TRANSPORT=shm allows nothing else"));
   }
