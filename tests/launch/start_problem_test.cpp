@@ -63,7 +63,7 @@ TEST_F(Program, WhoseInterpreterIsMissingOrNoProgram) {
 TEST(StartProblem, ALackOfProcessesHasARemedy) {
   EXPECT_THAT(describe_start_problem(EAGAIN, "./train", " on h1"),
               HasSubstr("'./train' could not be started on h1: no more processes are allowed; raise the limit (ulimit "
-                        "-u), or start fewer ranks"));
+                        "-u, or that of the container), or start fewer ranks"));
 }
 
 TEST_F(Program, OnAMountWithNoexec) {
