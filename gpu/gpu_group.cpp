@@ -191,7 +191,7 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   const void* asked = nullptr;
-  // One without elements may lie anywhere, for example behind the end of a buffer: it is asked only if all are like it.
+  // One without elements may lie anywhere, for example behind the end of a buffer. It counts only if all are like it.
   const bool is_empty = std::ranges::all_of(tensors, [](const ConstTensor& tensor) { return tensor.count == 0; });
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked || (tensor.count == 0 && !is_empty)) continue;

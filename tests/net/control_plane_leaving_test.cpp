@@ -112,27 +112,33 @@ TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-// Rank 0, which decides, does not run for so long that it then waits for what it may have missed.
+// As on a busy host, for so long that the rank then waits for what it may have missed.
+void keep_from_running(ControlPlanes& world, int rank) {
+  asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
+}
+
+void expect_the_reason_of_a_rank_that_leaves(ControlPlanes& world, int rank) {
+  world[rank].abort({ErrorCode::aborted, rank, "enough"});
+  world[rank].leave(5);
+  world.kill(rank);
+  expect_errors(world, ErrorCode::aborted, rank, "enough");
+}
+
+// Rank 0 decides.
 TEST(ControlPlaneLeaving, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   ControlPlanes world(3);
   world.connect();
   world.begin(0, operation(5, 100));
-  asio::post(world.plane(0).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
-  world[1].abort({ErrorCode::aborted, 1, "enough"});
-  world[1].leave(5);
-  world.kill(1);
-  expect_errors(world, ErrorCode::aborted, 1, "enough");
+  keep_from_running(world, 0);
+  expect_the_reason_of_a_rank_that_leaves(world, 1);
 }
 
-// On a busy host a rank's own background thread may not run for seconds, and what the rank has to say is then not sent.
+// The rank can send nothing before its own thread runs.
 TEST(ControlPlaneLeaving, ARankWhoseBackgroundThreadDoesNotRunYetIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
-  asio::post(world.plane(2).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
-  world[2].abort({ErrorCode::aborted, 2, "enough"});
-  world[2].leave(5);
-  world.kill(2);
-  expect_errors(world, ErrorCode::aborted, 2, "enough");
+  keep_from_running(world, 2);
+  expect_the_reason_of_a_rank_that_leaves(world, 2);
 }
 
 TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds) {
@@ -150,12 +156,8 @@ TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds)
 TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
-  for (const int rank : {0, 1})
-    asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
-  world[2].abort({ErrorCode::aborted, 2, "enough"});
-  world[2].leave(5);
-  world.kill(2);
-  expect_errors(world, ErrorCode::aborted, 2, "enough");
+  for (const int rank : {0, 1}) keep_from_running(world, rank);
+  expect_the_reason_of_a_rank_that_leaves(world, 2);
 }
 
 // The next message on the connection that is not a heartbeat; nothing at its end.

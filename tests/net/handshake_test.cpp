@@ -1,6 +1,5 @@
 // The handshake between two coroutines over loopback, and against a hand-made other side.
 #include "ring/net/handshake.hpp"
-#include "ring/base/text.hpp"
 
 #include <gmock/gmock.h>
 
@@ -11,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
 namespace anello::net {

@@ -132,7 +132,7 @@ _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
 
 
 def _without_traceback(error: Optional[Exception]) -> Optional[Exception]:
-    """A copy of what the program may hold, which leaves the frames of its own alone."""
+    """A copy of the error without its traceback; the program may hold the error itself, which keeps its own."""
     try:
         return copy.copy(error)
     except Exception:  # a class may take other arguments than it keeps
