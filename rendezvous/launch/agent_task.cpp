@@ -130,16 +130,21 @@ class TaskReader {
 
 }  // namespace
 
-AgentTask make_task(const Job& job, std::uint16_t port) {
+std::string folder_of_ranks() {
+  std::error_code missing;
+  std::string out = std::filesystem::current_path(missing).string();
+  if (missing)
+    throw Error(ErrorCode::configuration, text("the current folder cannot be found (", missing.message(),
+                                               "); change to one that all hosts have"));
+  return out;
+}
+
+AgentTask make_task(const Job& job, const std::string& folder, std::uint16_t port) {
   AgentTask task;
   task.job = job;
   task.addresses = launcher_addresses(all_on_this_host(job));
   task.port = port;
-  std::error_code missing;
-  task.folder = std::filesystem::current_path(missing).string();
-  if (missing)
-    throw Error(ErrorCode::configuration, text("the current folder cannot be found (", missing.message(),
-                                               "); change to one that all hosts have"));
+  task.folder = folder;
   return task;
 }
 

@@ -21,9 +21,12 @@ struct AgentTask {
   bool separate_errors = false;          // standard error is a stream of its own
 };
 
+// The current folder, in which ranks on other hosts start as well. Throws Error{configuration} if it was removed.
+std::string folder_of_ranks();
+
 // Fills in all that does not differ between agents. The launcher listens at `port` of this host, where agents may come
 // from: from loopback only if the whole job is here.
-AgentTask make_task(const Job& job, std::uint16_t port);
+AgentTask make_task(const Job& job, const std::string& folder, std::uint16_t port);
 
 // One line with the version of Anello, one with the number of bytes that follow, and those.
 std::string encode(const AgentTask& task);

@@ -83,7 +83,7 @@ void RemoteRanks::start(std::uint16_t port) {
 }
 
 void RemoteRanks::give_tasks() {
-  AgentTask task = make_task(job_, listener_->port());
+  AgentTask task = make_task(job_, folder_, listener_->port());
   task.separate_errors = separate_errors_;
   for (const auto& starter : starters_) {
     const StartCommand& command = starter->command();

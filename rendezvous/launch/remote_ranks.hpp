@@ -79,6 +79,7 @@ class RemoteRanks : public RankProcesses {
   void send(Host& host, const AgentMessage& message);
 
   const Job& job_;
+  const std::string folder_ = folder_of_ranks();  // before any starter runs, which would outlive an error by a moment
   RankEvents events_;
   Signals starter_ended_{{SIGCHLD}};
   std::vector<Host> hosts_;
