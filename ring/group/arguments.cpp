@@ -29,7 +29,7 @@ run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-// Operations are made where the caller wants them and completed there: the copy of one that has just been written costs
+// Operations are made in the caller's memory and completed there: copying an operation that has just been written costs
 // as much as all checks.
 void add_token(Operation& operation, std::uint64_t token) {
   operation.token = token;
@@ -46,7 +46,8 @@ Operation operation(Kind kind, const ConstTensor& input, const Tensor& output, s
           .name = name};
 }
 
-// Where each rank has a part of `equal_count` elements, unless `counts` says otherwise.
+// Makes the operation of a call in which each rank has a part of `equal_count` elements, or of `counts[rank]` elements
+// if `counts` is not empty.
 Operation operation_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count,
                              Counts counts, std::string_view name) {
   Operation result = operation(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
@@ -68,7 +69,7 @@ void make_reduction(Operation& operation, Op op, const ReduceOptions& options) {
   add_token(operation, options.consistency_token);
 }
 
-// A list of tensors as one run of elements; its pieces lie in `pieces`.
+// Joins a list of tensors into one run of elements; its pieces are written to the caller's `pieces`.
 class List {
  public:
   List(std::string_view call, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces)

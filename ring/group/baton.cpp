@@ -2,7 +2,7 @@
 
 namespace anello::group {
 
-// The thread that has the baton may sleep: the bell wakes it.
+// Rings the bell, because the thread that has the baton may be asleep.
 bool Baton::wait(Lock& lock, const Until& until) {
   wanted_++;
   waiting_++;

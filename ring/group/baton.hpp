@@ -1,8 +1,8 @@
 // The baton: the right to move a group's data, which one thread has at a time. A thread that waits for an operation
 // acquires the baton if it is free, and moves the data itself. The progress thread has it only while no caller wants
-// it, and yields it to the first caller who does. The owner's mutex guards it and is locked when a function here is
-// called, except where the function says otherwise. A baton that is free costs no other lock, no atomic write and no
-// system call. Knows no operations.
+// it, and yields it to the first caller who does. The owner's mutex guards the baton and must be locked when a function
+// here is called, except where the function says otherwise. Acquiring a free baton needs no other lock, no atomic write
+// and no system call. This class is independent of operations.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -26,8 +26,9 @@ class Baton {
   // `bell` wakes the thread that has the baton, if it sleeps.
   explicit Baton(link::Bell& bell) : bell_(bell) {}
 
-  // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or that time has come.
-  // Blocks while another thread has the baton or the baton is closed, and makes the progress thread yield meanwhile.
+  // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or the time `until` has
+  // come. Blocks while another thread has the baton or the baton is closed, and makes the progress thread yield
+  // meanwhile.
   bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;
@@ -43,7 +44,7 @@ class Baton {
     return held_ = true;
   }
 
-  // Once this is not 0, a caller that has the baton must release it. Any thread, without the lock.
+  // When this is no longer 0, a caller that has the baton must release it. Any thread, without the lock.
   const std::atomic<int>& closed() const { return closed_; }
 
   void release() {
@@ -51,7 +52,8 @@ class Baton {
     announce();
   }
 
-  // A thread that uses the owner without the baton; wait_until_unused() waits for it. Both ends with the lock.
+  // Marks the use of the owner by a thread without the baton; wait_until_unused() waits for it. Construct and destroy
+  // it with the lock held.
   class Use {
    public:
     explicit Use(Baton& baton) : baton_(baton) { baton_.waiting_++; }
@@ -67,22 +69,22 @@ class Baton {
   };
 
   bool held() const { return held_; }
-  bool wanted() const { return wanted_ > 0; }  // by a caller
+  bool wanted() const { return wanted_ > 0; }  // a caller waits for the baton
 
-  // An operation is done: the threads that wait look again.
+  // Call when an operation is done: the waiting threads then check their condition again.
   void announce() {
     if (waiting_ > 0) changed_.notify_all();
   }
 
-  // Blocks until `done`, `limit` at most, and does not acquire the baton. Returns `done`.
+  // Blocks until `done`, for at most `limit`, and does not acquire the baton. Returns `done`.
   bool wait_for(Lock& lock, std::chrono::milliseconds limit, const std::atomic<bool>& done);
 
-  // No thread acquires it from now on, and the one that has it must release it.
+  // From now on no thread can acquire the baton, and the thread that has it must release it.
   void close();
   // After close(): blocks until the baton is free.
   void wait_until_free(Lock& lock);
-  // After close(), and after everything that acquire() and wait_for() wait for is done: blocks until they have
-  // returned, and no Use is left.
+  // After close(), and after every operation is done that acquire() or wait_for() waits for: blocks until these calls
+  // have returned and no Use is left.
   void wait_until_unused(Lock& lock);
 
  private:
@@ -96,7 +98,7 @@ class Baton {
   std::atomic<int> closed_ = 0;      // 0 or 1
   std::condition_variable changed_;  // for callers
   bool held_ = false;
-  int waiting_ = 0;  // threads that wait for `changed_`, and those of Use
+  int waiting_ = 0;  // threads that wait for `changed_`, and instances of Use
 };
 
 }  // namespace anello::group

@@ -55,7 +55,7 @@ void check_overlap(std::string_view call, const ConstTensor& input, const Tensor
   refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
 }
 
-// Lists whose tensors lie in ascending order, as parts of one buffer do, need no sorting.
+// Lists whose tensors lie in ascending order, such as the parts of one buffer, need no sorting.
 void check_apart(std::string_view call, std::span<const Tensor> list) {
   const auto begin = [&](std::size_t k) { return reinterpret_cast<std::uintptr_t>(list[k].data); };
   const auto overlap = [&](std::size_t k, std::size_t next) {
@@ -75,7 +75,7 @@ void check_apart(std::string_view call, std::span<const Tensor> list) {
       refuse(call, text("tensors ", one, " and ", other, " of the list share memory; give each element once"));
 }
 
-// The product is not computed, which may be too large.
+// Divides instead of multiplying, because the product could overflow.
 void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size) {
   const auto n = std::uint64_t(size);

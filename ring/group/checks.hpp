@@ -1,5 +1,5 @@
 // Checks of the arguments of a collective call. Each check throws Error{invalid_argument} that names the call, the
-// culprit and the values. Pure.
+// wrong argument and the values. Pure.
 #pragma once
 #include <anello/group.hpp>
 #include <bit>
@@ -17,9 +17,9 @@ std::uint64_t sum(Counts counts);
 [[noreturn]] void refuse_size(std::string_view call, std::string_view which, std::uint64_t count);
 [[noreturn]] void refuse_dtypes(std::string_view call, DType input, DType output);
 
-// Inline, since even the smallest operation is checked.
+// Inline, because it runs in even the smallest operation.
 inline void check_size(std::string_view call, std::string_view which, std::uint64_t count, DType dtype) {
-  // A shift, since a list has many tensors: all sizes are powers of two.
+  // A shift instead of a division, since a list has many tensors: all element sizes are powers of two.
   if (count > std::uint64_t(PTRDIFF_MAX) >> std::countr_zero(size_bytes(dtype))) refuse_size(call, which, count);
 }
 void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor);
@@ -33,18 +33,21 @@ inline void check_pair(std::string_view call, const ConstTensor& input, const Te
   check_tensor(call, "output", output);
   if (input.dtype != output.dtype) refuse_dtypes(call, input.dtype, output.dtype);
 }
-// No two tensors of a list that is reduced in place share memory: both would be reduced into it. Throws std::bad_alloc.
+// Checks that no two tensors of a list share memory: a reduction in place would write both results there. Throws
+// std::bad_alloc.
 void check_apart(std::string_view call, std::span<const Tensor> list);
-// Either the two places are equal, or the buffers share no memory. The first is null for a verb that is never in place.
+// Checks that either the call is in place, where input and output begin as they must, or the buffers share no memory.
+// `in_place_input` is null for a collective that is never in place.
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output);
 
-// One count for every rank, and memory could hold them all.
+// Checks that there is one count for every rank, and that memory could hold all parts.
 void check_counts(std::string_view call, std::string_view which, Counts counts, DType dtype, int size);
-// The larger buffer holds every rank's part; the smaller one is one part, with `count` elements.
+// Checks that the larger buffer, of `all` elements, holds every rank's part, and that the smaller one is one part, of
+// `count` elements.
 void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size);
-// The smaller buffer is this rank's part.
+// Checks that the smaller buffer is this rank's part.
 void check_own(std::string_view call, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
                RankAndSize self);
 
@@ -52,7 +55,7 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op_closely(std::string_view call, Op op, DType dtype);
 inline void check_op(std::string_view call, Op op, DType dtype) {
-  if (op != Op::sum) check_op_closely(call, op, dtype);  // everything can be added
+  if (op != Op::sum) check_op_closely(call, op, dtype);  // every dtype can be added
 }
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);
 inline void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {

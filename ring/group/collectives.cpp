@@ -10,8 +10,8 @@ namespace operations = group::operations;
 
 namespace {
 
-// A list that the thread's next call uses again. Calls can be nested: a thread that waits may run the callback of
-// another operation, which submits work.
+// A list whose memory the thread's next call uses again. Calls can be nested: a thread that waits may run the callback
+// of another operation, which submits work.
 template <class T>
 class ScratchList {
  public:
@@ -23,7 +23,7 @@ class ScratchList {
   ~ScratchList() {
     try {
       spare.push_back(std::move(list_));
-    } catch (const std::bad_alloc&) {  // then the next call makes a list anew
+    } catch (const std::bad_alloc&) {  // the next call then allocates a new list
     }
   }
   ScratchList(const ScratchList&) = delete;
@@ -44,7 +44,7 @@ group::Operation receiving(const Tensor& tensor, const Options& options) {
   return operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
 }
 
-// If the call is refused, ranks that wait for this one can learn the reason.
+// Runs `body`. If it refuses the call, the reason is kept for the ranks that wait for this rank's operation.
 template <class Body>
 auto explaining_refusals(group::OperationQueue& queue, Body body) {
   try {

@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<DeviceOf> known{nullptr};
 
-// Blocks of addresses in which host memory has been found. A device's memory begins at a multiple of this size, so a
-// block has one kind of memory. Should a device get a block that the host gave back, its memory is not kept out any
-// more.
+// Blocks of addresses in which host memory has been found. GPU memory begins at a multiple of the block size, so a
+// block has memory of one kind only. Limit: if a device later gets a block that the host has freed, its memory is no
+// longer recognized.
 class HostBlocks {
  public:
   bool contains(const void* memory) const { return place_of(memory).load(std::memory_order_relaxed) == block(memory); }
@@ -46,7 +46,7 @@ void tell_devices_by(DeviceOf device_of) {
 }
 
 void require_host_memory(const Operation& operation) {
-  const DeviceOf device_of = known.load(std::memory_order_acquire);  // with what the function reads
+  const DeviceOf device_of = known.load(std::memory_order_acquire);  // acquire: makes visible what the function reads
   if (!device_of) return;
   for (const run::Buffer* buffer : {&operation.input, &operation.output}) {
     for (const run::Buffer::Piece& piece : buffer->list()) require(operation, device_of, piece.data);

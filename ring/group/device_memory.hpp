@@ -1,18 +1,18 @@
-// Keeps tensors in GPU memory out of calls that read host memory, where they would be a segmentation fault. Knows no
-// GPU: a room above tells which memory is a device's, and is asked once for each 64 KiB of host memory in use. Any
-// thread.
+// Keeps tensors in GPU memory out of calls that read host memory, where they would cause a segmentation fault. Contains
+// no GPU code: a room above passes the function that recognizes GPU memory, which is called once for each 64 KiB of
+// host memory in use. Any thread.
 #pragma once
 #include "ring/group/operation.hpp"
 
 namespace anello::group {
 
-// The number of the device whose memory this is; -1: host memory.
+// Returns the number of the device that has this memory; -1: host memory.
 using DeviceOf = int (*)(const void* memory);
 
-// From now on, of this process; null: all memory is the host's, as it is at first.
+// Sets the process's function that recognizes GPU memory. Null, the initial value: all memory is host memory.
 void tell_devices_by(DeviceOf device_of);
 
-// Throws Error{invalid_argument} if a tensor is in a device's memory.
+// Throws Error{invalid_argument} if a tensor of the operation is in GPU memory.
 void require_host_memory(const Operation& operation);
 
 }  // namespace anello::group

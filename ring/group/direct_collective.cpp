@@ -39,7 +39,7 @@ void DirectCollective::start(const Operation& operation, const run::Buffer& inpu
                                   operation.output.run(0, parts_.output_elems(rank_), arithmetic.shift).data()};
 }
 
-// False if other ranks cannot map it: then none of this rank's tensors is lent.
+// Adds the tensor to loans_. If other ranks cannot map it, lends none of this rank's tensors and returns false.
 bool DirectCollective::lend(const run::Buffer& tensor, std::uint64_t elems) {
   const Bytes run = tensor.run(0, elems, arithmetic_.shift);
   std::optional<shm::Loan> loan;
@@ -56,7 +56,7 @@ void DirectCollective::clear() {
   loans_.clear();
 }
 
-// A link over TCP has no window: then this rank cannot show its tensors to all.
+// A link over TCP has no window; without one this rank cannot show its tensors to all peers.
 void DirectCollective::connect(int peer, link::Link& link) {
   connected_[std::size_t(peer)] = true;
   missing_--;
@@ -122,7 +122,7 @@ void DirectCollective::begin() {
       tensors_[peer] = window.tensors(bytes(parts_.shows_input(rank), parts_.input_elems(rank)),
                                       bytes(parts_.shows_output(rank), parts_.output_elems(rank)));
     } catch (const Error& e) {
-      if (e.code() != ErrorCode::protocol) throw;  // of this process
+      if (e.code() != ErrorCode::protocol) throw;  // an error of this process, not of the peer
       throw Error(e.code(), e.message(), rank);
     }
     window.begin(number_);
@@ -144,7 +144,8 @@ void DirectCollective::find_sources_and_destinations() {
   }
 }
 
-// What was read is good if the peers had not withdrawn their tensors after that.
+// The data that was read is valid only if no peer has withdrawn its tensors by the end, so this is checked afterwards
+// too.
 void DirectCollective::make() {
   check_not_withdrawn();
   const std::uint64_t to = std::min(elems_, at_ + (kBiteBytes >> arithmetic_.shift));
@@ -168,7 +169,7 @@ void DirectCollective::check_not_withdrawn() const {
   });
 }
 
-// Outputs may be inputs, so they are written last.
+// An output may also be an input, so all inputs are read before the outputs are written.
 void DirectCollective::make_block(std::uint64_t at, std::uint64_t elems) {
   const std::uint64_t offset = at << arithmetic_.shift;
   const auto source = [&](std::uint32_t k) { return sources_[k] + offset; };
@@ -203,7 +204,7 @@ bool DirectCollective::may_sleep() {
   return may;
 }
 
-// In this order: no two ranks wait for each other.
+// Withdraws all windows before it waits for any, so that no two ranks wait for each other.
 void DirectCollective::give_up() {
   constexpr std::chrono::milliseconds kLimit{100};
   if (!active() || done()) return loans_.clear();

@@ -1,13 +1,14 @@
-// A collective on tensors that lie in memory which all ranks of the group have mapped: each rank makes its part of the
-// results from where the inputs lie, reduced in rank order, and writes it to where it belongs (direct_parts.hpp). An
+// A collective on tensors in memory that all ranks of the group have mapped: each rank computes its part of the results
+// directly from the inputs, reduced in rank order, and writes it directly to the outputs (direct_parts.hpp). An
 // allreduce:
 //
 //   rank 0    | post | wait for posts | chunk 0 of all inputs -> chunk 0 of all outputs | end | wait for ends |
 //   rank 1    | post | wait for posts | chunk 1 of all inputs -> chunk 1 of all outputs | end | wait for ends |
 //
-// The ranks agree on it by their posts: if one of them does not show its tensors, because they lie elsewhere, all
-// refuse it, before anything has moved. A rank completes only when all have ended, so nothing is read or written after
-// that. Makes no system call except to pass a tensor's file; one call of pass() at a time.
+// The ranks agree on this by their posts: if a post does not show the rank's tensors, because they lie elsewhere, all
+// ranks refuse the direct way before anything has moved. A rank completes only when all have ended, so nothing is read
+// or written after that. Makes no system call except to pass a tensor's file descriptor; only one thread may be in
+// pass() at a time.
 #pragma once
 #include <anello/error.hpp>
 #include <array>
@@ -28,49 +29,50 @@ namespace anello::group {
 
 class DirectCollective {
  public:
-  // `rank` is this one of `size`, two or more.
+  // `rank`: this process's rank among `size` ranks, two or more.
   DirectCollective(int rank, int size, run::Explain explain);
 
-  // The next operation, of elements that travel as they are; `input` is in place of its own. The tensors and `scaling`
-  // (null: none) are borrowed until it is done or given up.
+  // Starts `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
+  // `scaling` (null: none) are borrowed until the operation is done or given up.
   void start(const Operation& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
-  // The next operation is another one.
+  // The next operation does not use this class: drops the tensors of the last one.
   void clear();
-  // Whether this rank's tensors that others use lie where these can map them.
+  // Whether the tensors of this rank that other ranks use are in memory that these ranks can map.
   bool may_show() const { return !loans_.empty(); }
 
-  // The link to `peer` is there now. The others are missing.
+  // The link to `peer` is open now. Links that were not passed here are missing.
   void connect(int peer, link::Link& link);
   bool is_missing(int peer) const { return peer != rank_ && !connected_[std::size_t(peer)]; }
   bool misses_any() const { return missing_ > 0; }
-  // No link is missing.
+  // Shows this rank's tensors to all peers. No link may be missing.
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // this rank's tensors were posted, and no rank has refused
   bool done() const { return state_ == State::done; }
-  // Moves on if it can: true. Throws what `explain` returns, and Error{network, protocol} with the peer's rank. May
-  // refuse: then it is not active.
+  // Does what can be done at once. Returns true if anything was done. Throws the error that `explain` returns, and
+  // Error{network, protocol} with the peer's rank. If a peer does not show its tensors, active() is false afterwards.
   bool pass();
-  // Calls want(peer) for every peer for which it waits.
+  // Calls want(peer) for every peer for which this rank waits.
   template <class Want>
   void each_awaited(Want want) const;
-  // False if it can move on already.
+  // Call before sleeping. False if pass() can do something already.
   bool may_sleep();
 
-  // No rank may use the tensors any more. Blocks until none does, for a short time at most: a peer that was stopped
-  // while it wrote may write one more bite when it goes on.
+  // Withdraws this rank's tensors. Blocks until no peer uses them, for at most 100 ms: a peer that was stopped in the
+  // middle of a copy may still write one block (kBiteBytes) when it continues.
   void give_up();
-  std::pair<std::uint64_t, std::uint64_t> progress() const;  // bytes of this rank's part, so far and in all
+  std::pair<std::uint64_t, std::uint64_t> progress() const;  // bytes of this rank's part: done, total
 
-  // From this rank's tensors to the others and from theirs to this one, whichever rank read or wrote them.
+  // Counts the bytes that went from this rank's tensors to other ranks, and from theirs to this rank, whichever rank
+  // copied them.
   struct Moved {
     std::uint64_t sent_bytes = 0, received_bytes = 0;
   };
   Moved moved() const;
 
  private:
-  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // of results made between two looks at what else goes on
+  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // results that one call of pass() computes at most
   enum class State { idle, meeting, making, ending, done };
 
   bool lend(const run::Buffer& tensor, std::uint64_t elems);
@@ -89,7 +91,7 @@ class DirectCollective {
   }
 
   int rank_;
-  std::vector<shm::Window*> windows_;  // by peer; null for this rank, and where there is none
+  std::vector<shm::Window*> windows_;  // by peer; null for this rank, and for peers without one
   run::Explain explain_;
   std::vector<bool> connected_;  // by peer
   std::size_t missing_;          // links
@@ -98,15 +100,15 @@ class DirectCollective {
   run::Arithmetic arithmetic_;
   const run::Scaling* scaling_ = nullptr;
   DirectParts parts_;
-  std::vector<shm::Loan> loans_;  // of the tensors that others use, if all of these can be shown
+  std::vector<shm::Loan> loans_;  // the tensors that other ranks use; empty if one of them cannot be shown
   shm::Window::Places places_;
   std::uint64_t number_ = 0;
   EncodedSignature signature_{};
   std::vector<std::size_t> awaited_;           // peers
   std::vector<shm::Window::Tensors> tensors_;  // by rank
   std::vector<const std::byte*> sources_;      // of this rank's part, in rank order
-  std::vector<std::byte*> destinations_;       // the first is this rank's, if any is
-  std::uint64_t at_ = 0, elems_ = 0;           // how far this rank's part is, and its size
+  std::vector<std::byte*> destinations_;       // this rank's own is first, if it is written
+  std::uint64_t at_ = 0, elems_ = 0;           // elements of this rank's part: done, total
   alignas(64) std::array<std::byte, run::kFoldBytes> partial_;
 };
 

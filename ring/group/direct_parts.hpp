@@ -1,5 +1,5 @@
-// Who does what in a collective that is carried out where the tensors lie: each rank makes its part of the results from
-// inputs that it reads, and writes it to outputs. Pure.
+// The division of work in a collective on mapped tensors: each rank computes its part of the results from the inputs
+// that it reads, and writes it to the outputs. Pure.
 //
 //                     reads the inputs of    writes to the outputs of    a rank's part
 //   allreduce         all                    all                         a chunk
@@ -19,20 +19,20 @@ class DirectParts {
  public:
   explicit DirectParts(int size) : ends_(std::size_t(size)) {}
 
-  // Of an operation of this kind, whose elements have 1 << shift bytes.
+  // Divides the tensors of `operation` into the ranks' parts. An element has 1 << shift bytes.
   void divide(const Operation& operation, std::uint32_t shift);
 
   bool reads(int rank, int peer) const { return is_one_of(inputs_, rank, peer); }
   bool writes(int rank, int peer) const { return is_one_of(outputs_, rank, peer); }
-  // Whether another rank uses this rank's tensor.
+  // Whether another rank uses this rank's input or output.
   bool shows_input(int rank) const { return is_shown(inputs_, rank); }
   bool shows_output(int rank) const { return is_shown(outputs_, rank); }
 
-  // The rank's part of the larger tensor, in elements, and where it begins in every input and in every output.
+  // Returns the rank's part of the larger tensor, in elements.
   plan::Range of(int rank) const;
   std::uint64_t begin_in_input(int rank) const { return inputs_ == Whose::own ? 0 : of(rank).begin; }
   std::uint64_t begin_in_output(int rank) const { return outputs_ == Whose::own ? 0 : of(rank).begin; }
-  // Of a tensor that is read or written.
+  // Elements of the rank's input or output, if it is read or written.
   std::uint64_t input_elems(int rank) const { return elems(inputs_, rank); }
   std::uint64_t output_elems(int rank) const { return elems(outputs_, rank); }
 

@@ -107,7 +107,7 @@ group::OperationQueue& Group::Impl::receives(int from, std::string_view call) {
   return transfers(from, self.rank);
 }
 
-// The queue of what member `from` sends to member `to`.
+// Returns the queue of the transfers from member `from` to member `to`.
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
   queue_->check_process();
   const std::lock_guard lock(mutex_);
@@ -133,7 +133,8 @@ group::OperationQueue& Group::Impl::queue() {
   return *queue_;
 }
 
-// In a child that fork() made nothing of a group can be destroyed: threads that do not exist there have its locks.
+// In a child that fork() made, no part of a group can be destroyed: its locks may be held by threads that do not exist
+// in the child.
 std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
   Impl* const shared = group.get();
   return {shared, [group = std::make_unique<std::shared_ptr<Impl>>(std::move(group))](Impl* ends) mutable {
@@ -142,8 +143,8 @@ std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
           }};
 }
 
-// Perhaps in a callback of one of its operations, whose thread has the baton: then the group is not idle, and this
-// thread does not wait for itself.
+// May run in a callback of one of the group's operations, on the thread that has the baton. The group is then not idle,
+// so this thread does not wait for itself.
 void Group::Impl::release() {
   {
     const std::lock_guard lock(mutex_);
@@ -177,24 +178,24 @@ void Group::Impl::end(bool by_exception) {
   leave();
 }
 
-// World::Impl::leave() sends the goodbye for the world itself, group 0. The world has the group until the goodbye is
-// sent, and does not end while another thread is in here. Nothing on the way needs memory.
+// World::Impl::leave() sends the goodbye for the world itself, group 0. The world keeps the group until the goodbye has
+// been sent, and does not end while another thread is in this function. Nothing here allocates memory.
 void Group::Impl::leave() noexcept {
   const std::lock_guard leaving(leaving_);
   if (left_.exchange(true)) return;
   queue_->close();
   std::function<void()> when_leaving;
   {
-    const std::lock_guard lock(mutex_);  // a call of the context that began before this function has ended then
+    const std::lock_guard lock(mutex_);  // waits for the end of a context call that began before this function
     when_leaving = std::move(when_leaving_);
   }
   if (when_leaving) call_at_end(when_leaving);
-  for (const auto& [ranks, pair] : transfers_) pair->leave();  // no other is added any more
+  for (const auto& [ranks, pair] : transfers_) pair->leave();  // none can be added any more
   say_goodbye();
   context_.forget(*this);
 }
 
-// Without memory the other members are sent that this rank cannot go on.
+// If `when_leaving` runs out of memory, the other members are sent that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

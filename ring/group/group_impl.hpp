@@ -1,4 +1,4 @@
-// What a Group owns: its links, its queue and its recorder. Its world and its handles share it; calls fail once its
+// The state of a Group: its links, its queue and its recorder. Its world and its handles share it; calls fail once its
 // world has ended. Any thread.
 #pragma once
 #include <anello/group.hpp>
@@ -16,11 +16,11 @@
 namespace anello {
 namespace group {
 
-// What carries a group's bytes, for a room that sends something else than operations, or moves them in its own way; the
-// group's own queue must then have none. Valid until the group is left.
+// The links and threads of a group, for a room that sends messages other than operations, or moves operations in its
+// own way; the group's own queue must then have none. Valid until this rank leaves the group.
 struct Carriers {
   std::shared_ptr<const link::GroupInfo> info;
-  std::shared_ptr<net::DataLinks> links;  // null in a world of one, like the next
+  std::shared_ptr<net::DataLinks> links;  // null in a world of one, as is `control`
   net::ControlPlane* control = nullptr;
   std::shared_ptr<ProgressThread> progress_thread;
   link::WaitPolicy wait_policy;
@@ -33,54 +33,56 @@ struct Carriers {
 
 class Group::Impl {
  public:
-  // What a world gives its groups: services, and calls back into the world. Valid until leave() has returned; the world
-  // calls that for each group before it ends.
+  // The services of a world for its groups, and callbacks into the world. Valid until leave() has returned; the world
+  // calls leave() for each group before it ends.
   struct GroupContext {
     trace::FlightRecorders* recorders = nullptr;
     net::ControlPlane* control = nullptr;    // null in a world of one
     net::LinkRouter* link_router = nullptr;  // null in a world of one
-    // A group of ranks of the world, made by group `within`.
+    // Returns a group of these world ranks, made by group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, std::vector<int> ranks)> make_group;
-    // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
+    // Returns the group that carries what world rank `from` sends to world rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
-    std::function<void(const Impl&)> forget;  // a group that has left
+    std::function<void(const Impl&)> forget;  // removes a group that has left
     std::function<void(std::string_view reason, ErrorCode code)> abort;
   };
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
-  // A handle of the group. When the last one is gone, the group leaves as soon as its operations are done; until then
-  // its world has it.
+  // Returns a handle of the group. The world keeps the group until the last handle is destroyed and its operations are
+  // done; then the group leaves.
   static std::shared_ptr<Impl> handle(std::shared_ptr<Impl> group);
-  bool idle() const;     // no operation is pending, also between two members
-  bool is_over() const;  // it has no handle, and is idle
+  bool idle() const;     // no operation is pending, nor any transfer between two members
+  bool is_over() const;  // it has no handle and is idle
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
   // No effect once the world has ended.
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted) const;
   std::optional<Error> failure() const { return queue_->failure(); }
-  // The queue of what this rank sends to member `to`, or receives from member `from`. Throws Error{invalid_argument} if
-  // that is no other member.
+  // Returns the queue of the transfers to member `to`, or from member `from`. Throws Error{invalid_argument} if that is
+  // this rank or not a member.
   group::OperationQueue& sends(int to);
   group::OperationQueue& receives(int from, std::string_view call = "recv");
 
   void finish() { finished_ = true; }
-  // As leave(); if operations are pending and `by_exception`, the other members are sent that too. For a group whose
-  // operations use memory that its owner is about to give back. No effect in a child that fork() made.
+  // Like leave(). If operations are pending and `by_exception` is true, the other members are also sent that the reason
+  // is an exception. For a group whose operations use memory that its owner is about to free. No effect in a child that
+  // fork() made.
   void end(bool by_exception);
-  // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
-  // for an operation, and while another thread leaves.
+  // Ends all operations, and sends the other members a message that this rank has left the group. Blocks until no
+  // thread waits for an operation, and while another thread is in this function.
   void leave() noexcept;
   std::uint64_t completed() const { return queue_->completed(); }
-  // Another room has carried out that number of operations with the group's carriers.
+  // Adds operations that another room has carried out with the group's carriers.
   void carried_out(std::uint64_t operations) { queue_->carried_out(operations); }
 
   const trace::FlightRecorder& recorder() const { return *recorder_; }
   group::Carriers carriers() const {
     return {group_, links_, context_.control, progress_thread_, wait_policy_, recorder_, timeline_, generation_};
   }
-  // Called once, without a lock, when this rank leaves the group and before the links close; at once if it has left.
+  // `call` is called once, without a lock, when this rank leaves the group and before the links close; at once if this
+  // rank has left already.
   void when_leaving(std::function<void()> call);
 
   const group::RankAndSize self;
@@ -103,20 +105,20 @@ class Group::Impl {
   const link::WaitPolicy wait_policy_;
   trace::Timeline* const timeline_;
   const std::uint32_t generation_;
-  std::mutex leaving_;                                              // held by the thread that leaves
-  mutable std::mutex mutex_;                                        // guards the next two, and calls of the context
+  std::mutex leaving_;        // held by the thread that leaves
+  mutable std::mutex mutex_;  // guards the next two members, and calls of the context
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::function<void()> when_leaving_;
   std::atomic<bool> finished_ = false, left_ = false, abandoned_ = false;
 };
 
-// What rooms above this one may read of a group, and its users may not.
+// The members of a group that the rooms above this one may use, but the group's users may not.
 class GroupAccess {
  public:
   static const Settings& settings(const Group& group) { return group.impl_->settings; }
   static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
   static void end(Group& group, bool by_exception) { group.impl_->end(by_exception); }
-  // As Group::abort(); ranks get the error with this code.
+  // Like Group::abort(), but ranks get the error with this code.
   static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
   // See Group::Impl.

@@ -60,7 +60,8 @@ void OperationQueue::run(const Operation& operation) {
   if (pending.error) throw *pending.error;
 }
 
-// In a world that has failed all ranks have the reason. Without memory the others wait as for a rank that is late.
+// If the world has failed, all ranks have the reason already. If this runs out of memory, the other ranks go on
+// waiting, as for a rank that is late.
 void OperationQueue::refused(std::string_view why) noexcept {
   if (in_child() || !control_) return;
   try {
@@ -70,14 +71,14 @@ void OperationQueue::refused(std::string_view why) noexcept {
   }
 }
 
-// For the queue's end, or for the place behind `earlier` operations that will be queued first.
+// Plans an operation that is queued after `earlier` others which are not queued yet.
 const Planner::Planned& OperationQueue::plan(const Operation& operation, std::uint64_t earlier) {
   require_host_memory(operation);
   planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
   return planner_.plan(operation);
 }
 
-// For the same place. If it throws, nothing has changed.
+// Completes the signature for the same place in the queue. If this throws, nothing has changed.
 void OperationQueue::prepare(PendingOperation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = submitted_ + earlier;
@@ -150,12 +151,12 @@ bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending
     release();
     if (has_passed(until)) break;
   }
-  offer();  // the progress thread took none while a caller wanted the baton
+  offer();  // the progress thread does no work while a caller wants the baton
   return pending.done.load(std::memory_order_relaxed);
 }
 
-// Without an operation no thread uses the links, not even one that has the baton: that is in a callback. The world
-// must not end while this thread waits for its verdict.
+// While no operation is queued, no thread uses the links. A thread may still have the baton, but only to run a
+// callback. `use` keeps the world from ending while this thread waits for its verdict.
 bool OperationQueue::has_arrived(int peer) {
   check_process();
   Lock lock(mutex_);
@@ -193,7 +194,7 @@ bool OperationQueue::wait(const AsyncOperation& operation, const Until& until) {
 
 bool OperationQueue::wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit) {
   check_may_wait();
-  constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 365 * 100);  // more would overflow
+  constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 365 * 100);  // a longer time would overflow
   Lock lock(mutex_);
   return baton_.wait_for(lock, std::min(limit, kMax), operation.done);
 }
@@ -206,7 +207,7 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
   return true;
 }
 
-// By the thread that has the baton. True if the head is complete. If it failed, the queue is empty.
+// Called by the thread that has the baton. True if the head is complete. If it failed, the queue is empty afterwards.
 template <class Advance>
 bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance) {
   const bool begun = std::exchange(begun_, true);
@@ -222,7 +223,7 @@ bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance
   return false;
 }
 
-// A blocking call's pending operation may be gone as soon as the lock is released.
+// As soon as the lock is released, a blocking call may return and destroy its pending operation.
 void OperationQueue::complete(Lock& lock) {
   PendingOperation& pending = *head_;
   head_ = pending.next;
@@ -244,7 +245,7 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   lock.unlock();
   call_back([&] {
     when_done(operation.error ? &*operation.error : nullptr);
-    when_done = nullptr;  // without the lock: it may have the group's last handle
+    when_done = nullptr;  // destroyed without the lock: it may hold the group's last handle
   });
   lock.lock();
 }
@@ -277,7 +278,7 @@ void OperationQueue::slept(trace::Ticks from) {
   release();
 }
 
-// The control plane may be gone once failure_ is set, which close() does.
+// Once failure_ is set, which close() does, the control plane may be gone.
 std::optional<Error> OperationQueue::failure() const {
   if (in_child()) return std::nullopt;
   const Lock lock(mutex_);

@@ -1,7 +1,8 @@
 // One group's operations, in the order of their submission. A blocking call acquires the baton if no thread is moving
 // the group's data, and moves the bytes itself, without handing them to another thread. The rank's progress thread
 // moves asynchronous operations while no thread waits. Any thread. Owned by Group::Impl, which closes it, and by the
-// asynchronous operations that it made; knows links and the control plane, not how the ranks found each other.
+// asynchronous operations that it made. Uses links and the control plane; is independent of how the ranks found each
+// other.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -17,19 +18,20 @@
 
 namespace anello::group {
 
-// The error of a rank that lacks the memory for a better one. Needs no memory: so short a string lies in the error
-// itself.
+// Returns the error of a rank that is out of memory. Allocates nothing: the message is short enough to be stored inside
+// the string.
 Error out_of_memory(int world_rank);
-// The error of operations whose owner has ended on this rank, as `what` says; without memory that above.
+// Returns the error of operations whose owner has ended on this rank; `what` says which. If memory is short, returns
+// out_of_memory().
 Error ended(const char* what, int world_rank);
 
 class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:
   struct GroupConfig {
-    int rank = 0;  // this rank's, in the group
+    int rank = 0;  // in the group
     std::uint32_t generation = 0;
     algorithms::Facts facts;  // equal on all members
-    std::vector<int> hosts;   // of the members, as Planner wants them
+    std::vector<int> hosts;   // of the members, in Planner's format
     algorithms::Table table;  // equal on all members
     Settings settings;
     link::WaitPolicy wait_policy;  // of callers
@@ -49,57 +51,58 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // Queues the operation and returns. Copies everything except the tensors. Throws as run(), except for the verdict of
   // a failure that comes later.
   std::shared_ptr<AsyncOperation> submit(const Operation& operation);
-  // The same, but nothing moves before a caller waits for an operation, or offer_work() is called. `when_done` as in
-  // when_done(), from the beginning.
+  // Like submit(), but nothing moves before a caller waits for an operation or calls offer_work(). `when_done`: as the
+  // callback of when_done(), set before the operation can end.
   std::shared_ptr<AsyncOperation> submit_quietly(const Operation& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
-  // If no caller moves the queue's operations, the progress thread does.
+  // Lets the progress thread move the queue's operations, unless a caller does.
   void offer_work();
-  // An alltoall of unequal parts, after the exchange of its counts.
+  // Submits an alltoall of unequal parts after the exchange of its counts.
   std::shared_ptr<AsyncOperation> submit(const Operation& counts, const Operation& alltoall);
 
-  // A call of the program, for the operation that would be queued next, was refused: ranks that wait for this one learn
-  // the reason from it.
+  // Call when the program's call for the next operation was refused: ranks that wait for this rank get the reason.
   void refused(std::string_view why) noexcept;
 
-  // Blocks until the operation is done, or until that time, and moves data meanwhile. True if the operation is done.
+  // Blocks until the operation is done, or until the time `until`, and moves data meanwhile. True if the operation is
+  // done.
   bool wait(const AsyncOperation& operation, const Until& until = {});
-  // Blocks for `limit` at most, and moves no data. True if the operation is done.
+  // Blocks for at most `limit`, and moves no data. True if the operation is done.
   bool wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit);
-  // False if the operation is done already; `callback` is then not called.
+  // Sets the operation's callback. Returns false if the operation is done already; `callback` is then not called.
   bool when_done(AsyncOperation& operation, std::function<void(const Error*)> callback);
 
-  // Whether `peer` of the group has sent something for the next operation. False while one is pending, which it is for.
-  // Throws as run(), also when the peer has left and sends nothing more.
+  // Whether `peer` (a rank of the group) has sent something for the next operation. False while an operation is
+  // pending, because the data belongs to that operation. Throws like run(), also if the peer has left and sends nothing
+  // more.
   bool has_arrived(int peer);
 
   // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
   void check_process() const;
-  // Throws Error{invalid_argument} in a callback, whose thread others may wait for.
+  // Throws Error{invalid_argument} in a callback, because other threads may wait for the thread that runs it.
   static void check_no_callback();
   // Both checks.
   void check_may_wait() const;
-  // Makes the call, in which check_may_wait() throws on this thread.
+  // Runs `call`; inside it, check_may_wait() throws on this thread.
   static void call_back(const std::function<void()>& call);
   bool in_child() const { return process_.in_child(); }
 
-  // Why the world has failed, if it has.
+  // The error with which the world has failed; empty if it has not.
   std::optional<Error> failure() const;
 
-  // For a world of one, which has no control plane: every later operation fails with this.
+  // For a world of one, which has no control plane: makes every later operation fail with `why`.
   void end(Error why);
 
-  // The group's last handle is gone: when its operations are done, the other members are sent that this rank has left.
-  // True if they are done already.
+  // Call when the group's last handle is gone. When all operations are done, the other members are sent that this rank
+  // has left. Returns true if they are done already.
   bool abandon();
   bool idle() const;
-  bool has_left() const;  // that was sent
+  bool has_left() const;  // that message was sent
 
-  // Fails all operations that are not done, and blocks until no thread waits for one. Not from a callback.
+  // Fails all operations that are not done, and blocks until no thread waits for one. Must not be called in a callback.
   void close();
 
   std::uint64_t completed() const;
-  // Of a queue without operations: what the group's carriers were used for.
+  // Adds operations that were carried out with the group's links but not by this queue, which then has no operations.
   void carried_out(std::uint64_t operations);
 
   Progress progress() override;
@@ -134,20 +137,20 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
 
-  mutable std::mutex mutex_;  // guards what follows, except what the thread with the baton uses
+  mutable std::mutex mutex_;  // guards the members below, except those that only the thread with the baton uses
   Baton baton_;
   link::Waiter waiter_;     // of callers; used by the thread with the baton
   OperationRunner runner_;  // used by the thread with the baton
   Planner planner_;
   PendingOperation *head_ = nullptr, *tail_ = nullptr;
-  bool begun_ = false;  // the head
+  bool begun_ = false;  // the head of the queue has begun
   bool abandoned_ = false, left_ = false;
   std::uint64_t submitted_ = 0, completed_ = 0;
   std::optional<Error> failure_;
   AsyncOperationPool pool_;
   const std::shared_ptr<ProgressThread> progress_thread_;
-  bool asynchronous_ = false;  // an operation was submitted
-  bool asked_why_ = false;     // why a message that has_arrived() looks for cannot come
+  bool asynchronous_ = false;  // an asynchronous operation was submitted
+  bool asked_why_ = false;     // has_arrived() has asked the control plane why no message comes
 };
 
 }  // namespace anello::group

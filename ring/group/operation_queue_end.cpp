@@ -1,5 +1,5 @@
-// How a queue ends: because an operation or the world has failed, or in good order, with or without its group's
-// handles.
+// The end of a queue: because an operation or the world has failed, because the last handle of its group is gone, or
+// because the world or the group is closed.
 #include <new>
 #include <utility>
 
@@ -20,21 +20,21 @@ Error ended(const char* what, int world_rank) {
   }
 }
 
-// An error that names no rank lies in this process: for example, no descriptor is left.
+// An error that names no rank has its cause in this process: for example, it is out of descriptors.
 Error OperationQueue::cause_of(const std::exception& thrown) const {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
   if (error && (error->code() != ErrorCode::network || error->rank() >= 0)) return *error;
   return {ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", thrown.what()), world_rank_};
 }
 
-// The head's error also has how far it got. Without memory the errors say less, but no operation is left in the queue:
-// a blocking call's is on the stack of its thread.
+// The head's error also says how far the operation got. If memory runs out, the errors say less, but the queue is
+// emptied in any case: the operation of a blocking call is on the stack of its thread.
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   Error why = out_of_memory(world_rank_);
   std::string how_far;
   try {
     how_far = ", " + runner_.how_far();
-    why = verdict(cause_of(thrown));  // first: peers that see what this rank gives up learn why from it
+    why = verdict(cause_of(thrown));  // before give_up(), so that peers which notice it find the reason
   } catch (const std::bad_alloc&) {
     if (control_) control_->abort_without_memory();
   }
@@ -55,7 +55,7 @@ void OperationQueue::fail_head(const std::string& how_far) {
   }
 }
 
-// All ranks throw the same error, whichever rank found it first.
+// Returns the verdict of all ranks, so that all throw the same error, whichever rank found it first.
 Error OperationQueue::verdict(const Error& cause) {
   if (!control_) return cause;
   if (cause.code() == ErrorCode::network && cause.rank() >= 0)

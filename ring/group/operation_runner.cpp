@@ -20,14 +20,15 @@ bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
 }
 
-// What an average is divided by before it travels: in f16 the sum may overflow where the mean does not. A power of two
-// changes no bits, except of the smallest numbers. The rest of the division follows where the sum is complete.
+// Returns the divisor of an average that is applied before the data is sent: in f16 the sum may overflow although the
+// mean does not. It is a power of two, so it loses no bits except in subnormal numbers. late_divisor() is the rest of
+// it.
 double early_divisor(const Operation& operation, int size) {
   const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
   return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
 }
 
-// What the input is multiplied by before it travels.
+// Returns the factor that is applied to the input before the data is sent.
 double early_factor(const Operation& operation, int size) {
   return has_elements(operation) ? operation.prescale / early_divisor(operation, size) : 1;
 }
@@ -36,12 +37,13 @@ bool is_narrowed(const Operation& operation) {
   return operation.wire.value_or(operation.dtype) != operation.dtype;
 }
 
-// What a result is divided by.
+// Returns the divisor that is applied to the result.
 double late_divisor(const Operation& operation, int size) {
   return operation.op == Op::average ? size / early_divisor(operation, size) : 1;
 }
 
-// What postscale makes of a result may be too large for a narrower type that it travels as: then finish() multiplies.
+// Returns the factor that is applied to the result. If results are sent in a narrower type, the product might not fit
+// into it, so finish() multiplies instead.
 double late_factor(const Operation& operation) {
   return is_narrowed(operation) ? 1 : operation.postscale;
 }
@@ -76,7 +78,8 @@ void OperationRunner::start(const PendingOperation& pending) {
   stuck_since_.reset();
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
   const double factor = early_factor(*pending.operation, size_);
-  // To multiply a large input takes long: a world that fails meanwhile must find this call in the record.
+  // Multiplying a large input takes long. The call is recorded first, so that it is in the record if the world fails
+  // meanwhile.
   if (factor != 1 && pending.may_be_direct) {
     record_begin(begun);
     return take_up(factor);
@@ -90,7 +93,7 @@ void OperationRunner::start(const PendingOperation& pending) {
   record_begin(begun);
 }
 
-// What is below knows the ranks of the group.
+// Runs `work`, whose errors have ranks of the group, and converts these to world ranks.
 template <class Work>
 auto OperationRunner::with_world_ranks(Work work) {
   try {
@@ -100,9 +103,9 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// What the peers wait for is sent at once, unless they read it where it lies: it travels while the beginning is
-// recorded. What the peers send comes meanwhile, so this rank looks for it later. A rank that looks for a message too
-// early delays it, because the sender must then fetch the cache line back before it can write.
+// Sends first what the peers wait for, unless they read it from this rank's memory; the caller records the beginning
+// while the bytes travel. Received data is looked for later: a rank that polls for a message too early delays it,
+// because the sender must fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;
@@ -129,7 +132,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-// Calls start(arithmetic, input, output, what results are scaled by). An operation without elements sends one byte.
+// Calls start(arithmetic, input, output, scaling of the results). An operation without elements sends one byte.
 template <class Start>
 void OperationRunner::with_data(Start start) {
   const Operation& operation = *operation_->operation;
@@ -156,7 +159,8 @@ void OperationRunner::start_messages() {
   started_ = true;
 }
 
-// Other ranks read this one's input where it lies, so it is multiplied first: in the output, if that is large enough.
+// Other ranks read this rank's input directly, so a prescale factor is applied first: the product is written to the
+// output, if that is large enough.
 bool OperationRunner::show_tensors() {
   const Operation& operation = *operation_->operation;
   const plan::Plan& plan = *operation_->plan;
@@ -236,12 +240,12 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
     if (pass()) {
       waiter.moved();
       if (stuck_since_) moves_again();
-      // Its peers' memory is there also when they have died.
+      // A dead peer's shared memory stays mapped, so the failure of the world is checked explicitly.
       if (direct_.active() && !done() && control_->failed()) throw control_->error();
       continue;
     }
     if (control_->failed()) {
-      if (pass()) continue;  // what peers had sent before the world failed came after the first pass
+      if (pass()) continue;  // data that peers sent before the world failed may have arrived after the first pass
       throw control_->error();
     }
     if (!waiter.pause()) continue;
@@ -295,7 +299,7 @@ bool OperationRunner::pass_direct() {
   return moved;
 }
 
-// Whether all are there.
+// Connects the direct collective to all open links. Returns true if none is missing.
 bool OperationRunner::connect_direct() {
   for (int peer = 0; peer < size_ && direct_.misses_any(); peer++)
     if (direct_.is_missing(peer))
@@ -303,7 +307,7 @@ bool OperationRunner::connect_direct() {
   return !direct_.misses_any();
 }
 
-// Does not sleep in a world that has failed.
+// Returns at once in a world that has failed.
 void OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
   if (control_->failed()) return;
   milliseconds limit = note_stuck();
@@ -325,7 +329,7 @@ void OperationRunner::slept(trace::Ticks from) {
   if (traced_) trace_.slept(from);
 }
 
-// Gives the waiter the descriptors to wait for. False if something can move already.
+// Adds the descriptors to wait for to the waiter. False if something can move already.
 bool OperationRunner::want_links(link::Waiter& waiter) {
   if (direct_.active()) return direct_.may_sleep();
   bool may = true;
@@ -351,7 +355,7 @@ bool OperationRunner::open_links() {
   return ready;
 }
 
-// After the reduction, on this rank's part of the result.
+// Multiplies the results by postscale after the reduction, if late_factor() did not.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
   if (direct_.active() || operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return;

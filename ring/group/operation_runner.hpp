@@ -1,6 +1,6 @@
 // Carries out one operation at a time: starts its execution, moves its bytes over the links, and waits when nothing can
-// move. If all ranks can map the tensors, no bytes move over links: the operation is done where these lie. Used by the
-// thread that has the baton, which may change between two calls. Knows neither queues nor callers.
+// move. If all ranks can map the tensors, no bytes move over links: the operation is done in the tensors' memory. Used
+// by the thread that has the baton, which may change between two calls. Independent of queues and callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -21,52 +21,53 @@ namespace anello::group {
 
 class OperationRunner {
  public:
-  // How long nothing may move in an operation; 0: without limit.
+  // Time limits for an operation in which nothing moves; 0: without limit.
   struct OperationLimits {
-    std::chrono::milliseconds report{0};  // then it is reported; again after twice that time, four times, ...
+    std::chrono::milliseconds report{0};  // before the first report; later reports after 2, 4, ... times this
     std::chrono::milliseconds end{0};     // then the world ends
-    std::chrono::milliseconds ping{0};  // then the peers that it waits for are pinged, again after each further period
+    std::chrono::milliseconds ping{0};    // then the awaited peers are pinged, again after each further period
   };
 
-  // `rank` is this one in the group; errors name ranks in the world. `control` and `links` are null in a world of one.
-  // `compares`: check that the results which must be equal on all ranks are. Everything passed outlives this.
+  // `rank`: this process's rank in the group. Errors name world ranks. `control` and `links` are null in a world of
+  // one. `compares`: check that results which must be equal on all ranks are equal. Everything passed must outlive
+  // this.
   OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder, net::ControlPlane* control,
                   net::DataLinks* links, trace::Timeline* timeline, const OperationLimits& limits, bool compares);
 
-  // The pending operation outlives the operation.
+  // `pending` must outlive the operation.
   void start(const PendingOperation& pending);
 
-  // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0, or that time has come:
-  // false. Throws the error that ends the world.
+  // Moves data and blocks. Returns true when the operation is complete; false when `interrupt` is not 0 or the time
+  // `until` has come. Throws the error that ends the world.
   bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until = {});
 
-  // The same without blocking: moves what can be moved at once.
+  // Like advance(), but does not block: moves what can be moved at once.
   enum class Step { stuck, moved, complete };
   Step step();
-  // After step() returned `stuck`: gives the waiter what the operation waits for, and shortens `limit`. False if
-  // something can be moved already, or the world has failed.
+  // After step() returned `stuck`: adds to the waiter what the operation waits for, and shortens `limit`. False if
+  // something can be moved already, or if the world has failed.
   bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit);
   void slept(trace::Ticks from);
 
-  // While none is underway: whether the peer has sent something for the next one. Opens the link to it.
+  // Only while no operation is running: whether the peer has sent something for the next one. Opens the link to it.
   bool has_arrived(int peer);
 
-  // "37 % done": the operation that was started last.
+  // Progress of the operation that was started last, such as "37 % done".
   std::string how_far() const;
 
-  // Set after advance() threw because this rank and a peer differ.
+  // Set after advance() threw because this rank and a peer disagree about the operation.
   struct Differing {
     Call mine;
-    std::vector<int> peers;  // their ranks in the world
-    Signature theirs;        // if it is another call than mine: of the only peer
+    std::vector<int> peers;  // world ranks
+    Signature theirs;        // if it is a different call: the signature of the only peer in `peers`
   };
   const std::optional<Differing>& differing() const { return differing_; }
 
-  // The operation failed: its tensors may change from now on, and peers must not use what they still read there.
+  // Call when the operation has failed: its tensors may change from now on, so peers are kept from using them.
   void give_up();
 
  private:
-  // Of the newest operation whose result must be equal on all ranks.
+  // The newest operation whose results must be equal on all ranks, and their checksum.
   struct Results {
     std::uint64_t sequence = 0;
     std::uint32_t checksum = 0;  // 0: none yet
@@ -129,23 +130,23 @@ class OperationRunner {
   Results results_;
   const PendingOperation* operation_ = nullptr;
   std::optional<Differing> differing_;
-  bool started_ = false;                             // its execution
-  bool moving_ = false;                              // its links are open
-  std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
+  bool started_ = false;                             // the execution has started
+  bool moving_ = false;                              // the links are open
+  std::chrono::steady_clock::time_point pinged_at_;  // of any operation, the last time
   std::vector<link::Link*> link_of_;
-  run::Buffer input_;  // of this operation; the multiplied one, if other ranks read it
+  run::Buffer input_;  // of this operation, or its prescaled copy if other ranks read it
   run::Execution execution_;
   std::optional<run::Scaling> result_scaling_, input_scaling_;
   run::Driver driver_;
   run::MessageExecution messages_;
-  bool by_message_ = false;  // this operation, instead of an execution and its driver
+  bool by_message_ = false;  // messages_ carries out this operation, in place of execution_ and driver_
   DirectCollective direct_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   run::StepTrace trace_;
-  bool traced_ = false;  // this operation
+  bool traced_ = false;  // this operation is recorded in the timeline
 
-  // Of this operation: when the first sleep began after which nothing moved, and what the control plane has been sent
-  // about that.
+  // For this operation: the start of the first sleep since something last moved, and which messages about it the
+  // control plane has been sent.
   std::optional<std::chrono::steady_clock::time_point> stuck_since_;
   bool sent_waiting_ = false, sent_stalled_ = false, sent_overdue_ = false;
   std::chrono::milliseconds next_report_{0};

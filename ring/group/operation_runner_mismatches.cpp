@@ -1,4 +1,4 @@
-// An operation in which the ranks do not agree: what a peer did otherwise than this rank.
+// Explains an operation in which the ranks do not agree: how a peer's call differs from this rank's.
 #include <cstring>
 #include <utility>
 
@@ -7,7 +7,8 @@
 
 namespace anello::group {
 
-// Who is at fault depends on what the other ranks find.
+// Compares the numbers that the peers sent with those that this call expects. This rank cannot decide which rank is at
+// fault: that depends on what the other ranks find.
 void OperationRunner::check_agreed() {
   const Operation& operation = *operation_->operation;
   std::string why;
@@ -28,7 +29,7 @@ void OperationRunner::check_agreed() {
   throw Error(ErrorCode::mismatch, why);
 }
 
-// If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
+// If the sequence numbers differ, the ranks diverged earlier: their two calls with the lower number explain it best.
 Error OperationRunner::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;
@@ -46,7 +47,7 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
           where + (me < other ? difference({me}, mine, {other}, theirs) : difference({other}, theirs, {me}, mine))};
 }
 
-// Which of the two results is right is unknown.
+// Which of the two results is right cannot be determined.
 Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };

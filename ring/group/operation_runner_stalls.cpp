@@ -1,4 +1,4 @@
-// An operation in which nothing moves: what the control plane is sent about it, and when.
+// Messages to the control plane about an operation in which nothing moves, and their times.
 #include <algorithm>
 #include <utility>
 
@@ -11,13 +11,13 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200};  // if nothing moves for longer, other ranks are asked
+constexpr milliseconds kDiagnosisAfter{200};  // if nothing moves for this time, other ranks are asked
 constexpr milliseconds kLongSleep{1000};
 
 }  // namespace
 
-// Nothing moves. After kDiagnosisAfter the control plane is sent which operation this is. Returns for how long the
-// thread may sleep before it looks again.
+// Call when nothing moves. After kDiagnosisAfter sends the control plane this operation's signature. Returns for how
+// long the thread may sleep before it checks again.
 milliseconds OperationRunner::note_stuck() {
   const auto now = steady_clock::now();
   if (!stuck_since_) stuck_since_ = now;
@@ -37,7 +37,7 @@ void OperationRunner::moves_again() {
   if (sent) control_->moving(operation_->signature);
 }
 
-// Returns the time until the next report. An operation is not reported again after a time for which it was.
+// Reports after `next_report_`, which then doubles. Returns the time until the next report.
 milliseconds OperationRunner::report_stall(milliseconds stuck) {
   if (stuck >= next_report_) {
     control_->stalled(operation_->signature, next_report_);
@@ -48,7 +48,7 @@ milliseconds OperationRunner::report_stall(milliseconds stuck) {
   return next_report_ - stuck;
 }
 
-// Returns the time until it is overdue. After that the verdict rings the bell.
+// Returns the time until the operation is overdue. After that, the verdict of the control plane rings the bell.
 milliseconds OperationRunner::end_world(milliseconds stuck) {
   if (stuck < limits_.end) return limits_.end - stuck;
   if (!std::exchange(sent_overdue_, true)) control_->overdue(operation_->signature, limits_.end);
@@ -69,8 +69,8 @@ void OperationRunner::each_awaited(Want want) {
     if (direct_.is_missing(peer)) want(peer);
 }
 
-// From most peers no heartbeats come: only this notices that the network between two ranks is cut, or that a rank died
-// with which no other is connected. Returns the time until the next pings.
+// Most peers send this rank no heartbeats. Only these pings detect that the network between two ranks is cut, or the
+// death of a rank that is connected to no other rank. Returns the time until the next pings.
 milliseconds OperationRunner::ping_peers(milliseconds stuck) {
   const auto since = std::chrono::floor<milliseconds>(steady_clock::now() - pinged_at_);
   if (const milliseconds due = limits_.ping - std::min(stuck, since); due.count() > 0) return due;

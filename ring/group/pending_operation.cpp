@@ -42,7 +42,7 @@ std::string describe(const PendingOperation& pending, const link::GroupInfo& gro
 void AsyncOperation::keep(const Operation& asked) {
   operation = &operation_;
   operation_ = asked;
-  operation_.algorithm = {};  // only the planner needs it, and it borrows
+  operation_.algorithm = {};  // only the planner needs it, and its memory is borrowed
   name_ = asked.name;
   operation_.name = name_;
   operation_.counts = copied(asked.counts, counts_);
@@ -51,7 +51,7 @@ void AsyncOperation::keep(const Operation& asked) {
   operation_.input = copied(asked.input, input_);
   operation_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
-  // An exchange of counts: it sends a list of the caller's, and only this operation needs the result.
+  // An exchange of counts sends the caller's list, which is copied; only this operation needs the result.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());

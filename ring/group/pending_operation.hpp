@@ -1,6 +1,6 @@
-// An operation between its submission and its end. That of a blocking call lies on the caller's stack and borrows what
-// the call borrows; an asynchronous one keeps a copy of everything except the tensors. Guarded by the queue's mutex,
-// except `done`, after which nothing changes.
+// An operation between its submission and its end. The operation of a blocking call is on the caller's stack and
+// borrows what the call borrows; an asynchronous operation keeps a copy of everything except the tensors. Guarded by
+// the queue's mutex, except `done`, after which nothing changes.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -26,11 +26,11 @@ struct PendingOperation : Planner::Planned {
 
   const Operation* operation = nullptr;
   trace::Ticks queued = 0;
-  bool begins_at_once = false;  // when it is queued
+  bool begins_at_once = false;  // it begins when it is queued
   std::optional<Error> error;
   std::atomic<bool> done = false;
-  PendingOperation* next = nullptr;  // in the queue
-  AsyncOperation* async = nullptr;   // this, if it is asynchronous
+  PendingOperation* next = nullptr;  // next in the queue
+  AsyncOperation* async = nullptr;   // this object, if it is asynchronous
 };
 
 // For messages: "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
@@ -39,12 +39,12 @@ std::string describe(const PendingOperation& pending, const link::GroupInfo& gro
 struct AsyncOperation : PendingOperation {
   explicit AsyncOperation(std::shared_ptr<OperationQueue> its_owner) : owner(std::move(its_owner)) { async = this; }
 
-  // Copies the operation and what it borrows, into the memory of an earlier use if there is enough.
+  // Copies the operation and what it borrows. Reuses the memory of an earlier operation where it is large enough.
   void keep(const Operation& asked);
 
-  const std::shared_ptr<OperationQueue> owner;  // closed once its group is gone
+  const std::shared_ptr<OperationQueue> owner;  // is closed once its group is gone
   std::function<void(const Error*)> when_done;
-  std::shared_ptr<AsyncOperation> self;  // while it is in the queue
+  std::shared_ptr<AsyncOperation> self;  // set while it is in the queue
 
  private:
   Operation operation_;
@@ -57,10 +57,11 @@ struct AsyncOperation : PendingOperation {
 class AsyncOperationPool {
  public:
   AsyncOperationPool() { spare_.reserve(kMaxSpare); }  // so that put() cannot fail
-  // One without other references, or a new one. The pool's own refer to the owner too, until clear().
+  // Returns an operation of the pool that has no other references, or a new one. The operations in the pool also refer
+  // to the queue, until clear().
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
   void clear() { spare_.clear(); }
-  // One that is done; others may still refer to it. Dropped if there are enough.
+  // Adds an operation that is done; others may still refer to it. Dropped if the pool is full.
   void put(const std::shared_ptr<AsyncOperation>& operation) {
     if (spare_.size() < kMaxSpare) spare_.push_back(operation);
   }

@@ -52,7 +52,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
     set_values(operation);
     return planned_;
   }
-  planned_.plan = nullptr;  // so that nothing is kept if the rest throws
+  planned_.plan = nullptr;  // so that no stale plan is found if the rest throws
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
@@ -70,7 +70,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   return planned_;
 }
 
-// What a plan does not depend on.
+// Sets the values of the signature on which the plan does not depend.
 void Planner::set_values(const Operation& operation) {
   planned_.signature.fingerprint = operation.fingerprint;
   planned_.signature.hidden = {.known = true, .postscale = operation.postscale, .token = operation.token};
@@ -99,15 +99,15 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool has_parts = algorithms::has_parts(signature.kind);
-  const bool counts_one = has_parts && shape_.counts.empty();  // `count` is that of one part
+  const bool counts_one = has_parts && shape_.counts.empty();  // `count` is then the size of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   if (has_parts && !counts_one) facts.largest_part_bytes = std::ranges::max(shape_.counts) * facts.elem_bytes;
   facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
   return facts;
 }
 
-// Depends on nothing that ranks with equal signatures may have differently: one of them may force the algorithm that
-// the others choose.
+// Depends only on what is equal on all ranks with matching signatures. The algorithm is left out, because a rank may
+// force the same algorithm that the others choose.
 bool Planner::may_be_direct(Asked asked) const {
   asked.signature.algorithm = Algorithm::automatic;
   return asked.signature.wire == kAsTheyAre && algorithms::may_be_direct(asked.signature.kind, facts_for(asked));
@@ -122,8 +122,9 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier, by a
-// barrier's own algorithm, or a transfer of one byte: a sender does not wait for its receiver.
+// Without elements no data would move, and a rank that calls the operation with elements would not be noticed. So the
+// operation becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte, because its
+// sender must not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
   if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);
@@ -142,7 +143,7 @@ const plan::Plan& Planner::plan_for(const Signature& signature) {
 }
 
 void Planner::forget(std::uint64_t next) {
-  forgotten_.emplace_back();  // if it throws, operations still have their plans
+  forgotten_.emplace_back();  // first, so that operations still have their plans if it throws
   forgotten_.back() = {next, std::exchange(bytes_, 0), std::exchange(plans_, {})};
   planned_.plan = nullptr;
 }

@@ -1,6 +1,6 @@
-// From an operation to its signature, which all ranks must agree on, and its plan: the algorithm's steps for this rank.
-// Keeps plans. If a call is like the one before, as most are, nothing is chosen or looked up.
-// One thread at a time. Knows no link and touches no data.
+// Makes an operation's signature, which all ranks must agree on, and its plan: the algorithm's steps for this rank.
+// Keeps plans. If a call is like the one before, as most are, nothing is chosen or looked up. One thread at a time.
+// Uses no link and no tensor data.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,48 +15,49 @@
 
 namespace anello::group {
 
-// The facts with what the settings want. Throws Error{configuration} that names ANELLO_ALGORITHM.
+// Adds the settings to the facts. Throws Error{configuration} that names ANELLO_ALGORITHM.
 algorithms::Facts with_settings(algorithms::Facts facts, const Settings& settings);
 
 class Planner {
  public:
-  // `facts`, `table` and `hosts` are equal on all ranks: the host of each rank, as Hosts has it; empty where it does
-  // not matter. The settings are added to the facts. Plans that are not forgotten take `max_bytes` at most, except for
-  // the last.
+  // `facts`, `table` and `hosts` must be equal on all ranks. `hosts`: the host of each rank, in the format of
+  // algorithms::Hosts; empty where it does not matter. The settings are added to the facts. Kept plans take at most
+  // `max_bytes` and the size of the last one.
   Planner(const Planner&) = delete;  // shape_ points into it
   Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
           const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
-    Signature signature;  // plan() leaves its group and sequence number to the caller
+    Signature signature;  // without group and sequence number, which the caller sets
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // run::MessageExecution suits the plan
-    bool may_be_direct = false;      // if all ranks show their tensors, the plan is not needed; equal on all ranks
-    bool shows_tensors = false;      // this rank's call lets it
+    bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
+    bool shows_tensors = false;      // may_be_direct, and this rank's call forces no algorithm
   };
   // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
   const Planned& plan(const Operation& operation);
 
-  // Forgets plans, if they take much memory, and frees those that no operation uses any more. Operations are numbered
-  // and end in that order: `oldest` is the first that is not done, `next` the one to be planned next.
+  // Forgets all plans if they take too much memory, and frees forgotten plans that no operation uses any more.
+  // Operations are numbered and end in order: `oldest` is the first that is not done, `next` the one to be planned
+  // next.
   void tidy(std::uint64_t oldest, std::uint64_t next) {
     if (bytes_ > max_bytes_) forget(next);
     if (!forgotten_.empty()) free_unused(oldest);
   }
-  std::uint64_t bytes() const;  // of all plans, also those that are forgotten and in use
+  std::uint64_t bytes() const;  // size of all plans, including those that are forgotten but in use
 
  private:
   using Key = std::tuple<Kind, Algorithm, algorithms::Shape, std::uint32_t>;
   using Plans = std::map<Key, plan::Plan, std::less<>>;
   struct Forgotten {
-    std::uint64_t next = 0;  // the first operation that cannot use them
+    std::uint64_t next = 0;  // the first operation that cannot use these plans
     std::uint64_t bytes = 0;
     Plans plans;
   };
 
-  // What the choice depends on.
+  // The facts of a call on which the choice of a plan depends.
   struct Asked {
     Signature signature;  // with the forced algorithm
     std::int64_t slab_bytes = algorithms::kSuitableSlab;
@@ -79,9 +80,9 @@ class Planner {
   algorithms::Table table_;
   std::optional<algorithms::Hosts> hosts_;
   Plans plans_;
-  std::uint64_t max_bytes_, bytes_ = 0;  // of plans_
+  std::uint64_t max_bytes_, bytes_ = 0;  // bytes_: size of plans_
   std::vector<Forgotten> forgotten_;
-  // Of the last call; without a plan if there was none, or it failed.
+  // Cache of the last call. `planned_.plan` is null before the first call and after a failure.
   Asked asked_;
   algorithms::Shape shape_;
   Planned planned_;

@@ -11,8 +11,8 @@
 namespace anello::group {
 namespace {
 
-// It yields to threads of its own rank too, whose turns take longer than those of other ranks: up to a slice, 3 to 4
-// ms. While they run it should not sleep, since they would have to wake it for each operation.
+// Gives up its core to the other threads of its own rank too, whose time slices are longer than the turns of other
+// ranks: 3 to 4 ms. While they run it should not sleep, since they would have to wake it for each operation.
 link::WaitPolicy for_background(link::WaitPolicy policy) {
   policy.spin = std::chrono::microseconds(0);
   policy.long_yield = std::chrono::milliseconds(5);
@@ -54,7 +54,8 @@ void ProgressThread::run() {
   active_.clear();
 }
 
-// False if the thread is to end. Without memory for the list, queues stay offered until the next round.
+// Moves the offered queues to active_. False if the thread must end. If the list cannot grow, the rest stays offered
+// until the next round.
 bool ProgressThread::take_offered() {
   const std::lock_guard lock(mutex_);
   sleeps_ = false;
@@ -72,9 +73,9 @@ bool ProgressThread::take_offered() {
   return !stopped_;
 }
 
-// One round. False if no queue's operation can move, and the thread has yielded its core often enough: once a round,
-// however many queues are stuck. A queue without work, or with a caller who waits for the baton, is forgotten until it
-// offers work again.
+// One round over all queues. False if no operation can move and the thread has yielded its core often enough; it yields
+// once a round, however many queues are stuck. A queue without work, or one whose baton a caller wants, is dropped from
+// active_ until it offers work again.
 bool ProgressThread::move() {
   bool moved = false, stuck = false;
   for (auto& queue : active_) {
@@ -89,7 +90,7 @@ bool ProgressThread::move() {
   return moved || !tired;
 }
 
-// Returns at once if a queue's operation can move already, or if a caller has taken its baton.
+// Returns at once if an operation can move already, or if a caller has taken a queue's baton.
 void ProgressThread::sleep() {
   std::chrono::milliseconds limit = std::chrono::hours(1);
   waiter_.forget();
@@ -100,7 +101,7 @@ void ProgressThread::sleep() {
   for (auto queue = active_.begin(); queue != prepared; queue++) (*queue)->slept(from);
 }
 
-// If true, offer() and stop() ring the bell from now on.
+// Announces that the thread will sleep. If true, offer() and stop() ring the bell from now on.
 bool ProgressThread::may_sleep() {
   const std::lock_guard lock(mutex_);
   return sleeps_ = !first_offered_ && !stopped_;

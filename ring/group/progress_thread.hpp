@@ -1,8 +1,8 @@
 // Moves the asynchronous operations of all groups of a rank, transfers included, on one thread, which starts with the
 // first of them. A queue offers its work. The thread has the queue's baton while it moves the queue's data, and while
 // it sleeps, which it does only when no operation can move; a caller who wants the baton wakes it. Callbacks run on it.
-// Agendas of named operations are moved like queues.
-// Any thread. Owned by the world and by its queues; knows neither links nor the control plane.
+// Agendas of named operations are moved like queues. Functions may be called on any thread. Owned by the world and by
+// its queues; independent of links and the control plane.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -15,23 +15,23 @@
 
 namespace anello::group {
 
-// What the thread moves. Called by the thread only.
+// Work that the thread moves, such as a queue. Its functions are called by the thread only.
 class Movable {
  public:
   virtual ~Movable() = default;
-  // Moves what can be moved at once, and does not block, except in the callback of an operation that is then done.
-  // `none`: there is no work, or a caller has or wants the baton; that caller offers what is left.
+  // Moves what can be moved at once. Does not block, except while it runs the callback of an operation that is done.
+  // `none`: there is no work, or a caller has or wants the baton; that caller offers the rest.
   enum class Progress { none, moved, stuck };
   virtual Progress progress() = 0;
-  // Acquires the baton, gives the waiter what the work waits for, and shortens `limit`. False if it cannot, or if
-  // something can be moved.
+  // Acquires the baton, adds what the work waits for to the waiter, and shortens `limit`. False if another thread has
+  // the baton or if something can be moved.
   virtual bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) = 0;
   // After prepare_sleep() returned true: releases the baton.
   virtual void slept(trace::Ticks from) = 0;
 
  private:
   friend class ProgressThread;
-  std::shared_ptr<Movable> next_offered_;  // guarded by the thread's mutex, as the next
+  std::shared_ptr<Movable> next_offered_;  // guarded by the thread's mutex, like offered_
   bool offered_ = false;
 };
 
@@ -42,11 +42,11 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Throws Error{network} if no thread can be started. No effect if it runs, or after stop().
+  // Throws Error{network} if no thread can be started. No effect if the thread runs already, or after stop().
   void start();
-  // The queue has an operation, and no thread has its baton. Does not block, and needs no memory.
+  // Call when the queue has an operation and no thread has its baton. Does not block, and allocates nothing.
   void offer(std::shared_ptr<Movable> queue) noexcept;
-  // Blocks until the thread has ended. All queues are closed. Not from a callback.
+  // Blocks until the thread has ended. All queues must be closed. Must not be called in a callback.
   void stop();
 
  private:
@@ -57,11 +57,11 @@ class ProgressThread {
   bool may_sleep();
 
   link::Bell bell_;
-  link::Waiter waiter_;                           // by the thread only, like the next line
-  std::vector<std::shared_ptr<Movable>> active_;  // have work
+  link::Waiter waiter_;                           // used by the thread only, like active_
+  std::vector<std::shared_ptr<Movable>> active_;  // queues that have work
 
-  std::mutex mutex_;                        // guards what follows
-  std::shared_ptr<Movable> first_offered_;  // each has the next
+  std::mutex mutex_;                        // guards the members below
+  std::shared_ptr<Movable> first_offered_;  // head of a list linked by next_offered_
   Movable* last_offered_ = nullptr;
   bool sleeps_ = false, stopped_ = false;
   std::thread thread_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = 256 << 20;
 
-// A length that another rank sent: nothing is allocated for one that cannot be.
+// Checks a length that another rank sent, before memory is allocated for it.
 void check_length(std::uint64_t bytes, const Group& group, int from, const Options& options) {
   const int rank = group.members()[std::size_t(from)];
   if (bytes > kMaxBytes)
@@ -41,7 +41,7 @@ std::vector<NamedValue> decode(std::string_view what, std::string_view all) {
   return values;
 }
 
-// How this rank's list differs from the first member's; empty if they are equal. The ranks are those of the world.
+// Describes how this rank's list differs from the first member's; empty if they are equal. The ranks are world ranks.
 std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int first_rank,
                              int rank) {
   const auto difference = std::ranges::mismatch(first, mine);
@@ -49,7 +49,7 @@ std::string first_difference(std::span<const NamedValue> first, std::span<const 
   if (theirs == first.end() && own == mine.end()) return {};
   const bool both = theirs != first.end() && own != mine.end();
   const std::string& name = theirs != first.end() ? theirs->name : own->name;
-  // Where the names differ, the lists do: the value alone could be the same.
+  // If the names differ, shows "name value", because the values may be equal.
   const auto shown = [&](const NamedValue& value) {
     return both && theirs->name != own->name ? text(value.name, " ", value.value) : value.value;
   };
@@ -85,7 +85,8 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
   return texts;
 }
 
-// Each rank says how it differs from the first, and by a number whether it differs from the others.
+// Each rank sends the text of its difference from the first rank, and its list's fingerprint, by which the other ranks
+// group equal lists.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
   constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
   const std::string own = encode(mine);

@@ -1,4 +1,4 @@
-// Texts that the ranks of a group exchange, and the check that all ranks have the same. Collective: all ranks of the
+// Exchanges texts between the ranks of a group, and checks that all ranks have the same. Collective: all ranks of the
 // group call the same function in the same order. Each call blocks like the group's collectives, throws their errors,
 // and uses the options of the call for each of its operations. Not for hot paths.
 #pragma once
@@ -15,15 +15,15 @@ std::string broadcast_text(int root, Group& group, std::string mine, const Optio
 // Returns the texts of all ranks on every rank, by rank in the group. They may have different lengths.
 std::vector<std::string> gather_text(Group& group, std::string_view mine, const Options& options);
 
-// Something that must be equal on all ranks: what a message calls it, and its value as a message shows it.
+// A value that must be equal on all ranks: its name and its text, as error messages show them.
 struct NamedValue {
   std::string name, value;
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
-// Compares the lists of all ranks with rank 0's. If one differs, throws Error{mismatch} on all ranks, which names the
-// first difference of the first such rank: "size differs: 3 on rank 0, 4 on rank 2". A list that is too short has the
-// value "none". The group can be used afterwards.
+// Compares the lists of all ranks with rank 0's. If one differs, throws Error{mismatch} on all ranks, with the first
+// difference of the first such rank: "size differs: 3 on rank 0, 4 on rank 2". An entry that a list lacks is shown as
+// "none". The group can be used afterwards.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options);
 
 }  // namespace anello::group
