@@ -1,10 +1,10 @@
-// Allgather round the ring:
+// Allgather by the ring:
 //   0 --a--> 1 --b--> 2 --c--> 0    each of three ranks sends its own part
-//   0 --c--> 1 --a--> 2 --b--> 0    what came goes on, while it comes
-// In a grid, which is as deep as it has dimensions. Four ranks, in two lines of two and two lines of two:
+//   0 --c--> 1 --a--> 2 --b--> 0    and passes on the part that it receives, while it arrives
+// By the grid, in as many rounds as it has dimensions. Four ranks, in two lines of two and two lines of two:
 //   0 <-a|b-> 1       2 <-c|d-> 3        each sends its own part to the ranks of a line
-//   0 <-ab|cd-> 2     1 <-ab|cd-> 3      and all that it has then to those of the other line
-// On hosts with several ranks in shares; two hosts, of the ranks 0 1 and 2 3:
+//   0 <-ab|cd-> 2     1 <-ab|cd-> 3      then all parts that it has to the ranks of the other line
+// In shares, if hosts have several ranks; two hosts with the ranks 0 1 and 2 3:
 //   0 <-a|c-> 2    1 <-b|d-> 3          each part goes to one rank of every other host,
 //   0 <-ac|bd-> 1  2 <-ac|bd-> 3        and from there to the others
 #include <utility>
@@ -45,7 +45,8 @@ class Allgather {
   }
 
  private:
-  // Parts that lie one behind the other are one step. The rank's own lies in the input, the others in the output.
+  // Calls use(range, space) for every contiguous run of parts. The rank's own part is in the input, the others are in
+  // the output.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) const {
     Range run;
@@ -66,7 +67,7 @@ class Allgather {
     each_run(owners, [&](Range run, Space) { builder_.copy(peer, run); });
   }
 
-  // owners(begin, end): the parts that the ranks at these places of the grid have.
+  // owners(begin, end): the owners of the parts that the ranks at these grid places have.
   template <class Owners>
   void in_lines(const Grid& grid, Owners owners) {
     grid.each_line_back(builder_.rank(), [&](const Grid::Line& line) {
@@ -79,7 +80,7 @@ class Allgather {
     });
   }
 
-  // The parts of a host's ranks, from their partners on this host to the others.
+  // Sends the parts of `host`'s ranks from their partners on this host to the other ranks of this host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }

@@ -1,4 +1,4 @@
-// From an algorithm of the table to the plan of an allreduce.
+// Makes the plan of an allreduce by an algorithm of the table.
 #include "ring/algorithms/allreduce.hpp"
 
 #include <utility>
@@ -23,7 +23,7 @@ void allreduce::emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
 
 namespace {
 
-// The ring enters and leaves each host once, whatever the ranks' numbers.
+// The ring passes through each host once, whatever the ranks' numbers.
 void emit_on(const Hosts& hosts, Algorithm algorithm, PlanBuilder& builder, Range slab) {
   if (algorithm == Algorithm::ring)
     builder.among(hosts.all_ranks(), Space::input, [&] { allreduce::ring(builder, slab); });

@@ -10,7 +10,7 @@ namespace anello::algorithms::allreduce {
 #define ANELLO_ALGORITHM(name, ...) void name(PlanBuilder& builder, Range slab);
 #include "ring/algorithms/algorithms.def"
 
-// That of the table, of one level.
+// Runs the one-level algorithm of the table that `algorithm` names.
 void emit(Algorithm algorithm, PlanBuilder& builder, Range slab);
 
 }  // namespace anello::algorithms::allreduce

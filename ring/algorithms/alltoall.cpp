@@ -1,6 +1,6 @@
 // Alltoall: in every round each rank sends to another one.
-//   0 --> 1 --> 2 --> 0    each of three ranks sends its part for the next
-//   0 --> 2 --> 1 --> 0    its part for the one after that
+//   0 --> 1 --> 2 --> 0    each of three ranks sends its part for the next rank
+//   0 --> 2 --> 1 --> 0    its part for the rank after that
 #include <array>
 #include <utility>
 

@@ -1,6 +1,6 @@
-// Broadcast: down a tree of the ranks counted from the root (tree_shape.hpp), all at once: a rank passes on while it
-// receives. Of hosts with several ranks first to one of each, then within each.
-// And transfer, to one other rank.
+// Broadcast along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it receives.
+// If hosts have several ranks, one tree goes to one rank of each host, and another from there to its host's ranks. Also
+// transfer, from one rank to one other.
 #include <utility>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// What several collectives are made of. Pure.
+// Sequences of steps that several collectives share. Pure.
 #pragma once
 #include <vector>
 
@@ -8,20 +8,20 @@
 
 namespace anello::algorithms {
 
-// Receives `mine` from every other rank, which sends it from its input, and folds all in rank order into the output.
-// Two ranks need no scratch: one reduction does it.
+// Receives the contributions of all other ranks to `mine`, which they send from their inputs, and folds all
+// contributions in rank order into the output. Between two ranks one reduction does this, without scratch memory.
 void gather_and_fold(PlanBuilder& builder, Range mine);
-// The same with this rank's own contribution from `local`, and the result in `to`.
+// Like the function above, but takes this rank's own contribution from `local` and writes the result to `to`.
 void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to);
 
-// Each rank has a part of its own: part(rank). It folds all contributions to it in rank order, from input to output.
+// Rank r owns the part part(r). Each rank folds all contributions to its own part in rank order, from input to output.
 template <class Part>
 void fold_parts(PlanBuilder& builder, Part part) {
   const int n = builder.world(), rank = builder.rank();
   for (int k = 1; k < n; k++) builder.send((rank + k) % n, part((rank + k) % n), Space::input);
   gather_and_fold(builder, part(rank));
 }
-// And back: each rank sends its part of the output to all others.
+// Each rank sends its part of the output to all others.
 template <class Part>
 void send_parts(PlanBuilder& builder, Part part) {
   const int n = builder.world(), rank = builder.rank();
@@ -29,9 +29,11 @@ void send_parts(PlanBuilder& builder, Part part) {
   for (int k = 1; k < n; k++) builder.copy((rank - k + n) % n, part((rank - k + n) % n));
 }
 
-// The same in several rounds, one along each dimension of a grid of ranks; the parts follow each other. In a round a
-// rank exchanges with the ranks of its line alone, what it has by then: first the most. max_line: of the ranks of a
-// line, unless their number has a larger prime factor. turned: the dimensions in reverse.
+// fold_parts() and send_parts() in several rounds, one along each dimension of a grid of ranks; parts must be
+// contiguous in rank order. In each round of a fold, a rank exchanges the data that it still has to reduce with the
+// ranks of its line only, so a round has less data than the one before. On the way back the rounds are in reverse
+// order. max_line: the largest length of a line, unless the number of ranks has a larger prime factor. turned: the
+// dimensions in reverse.
 class Grid {
  public:
   static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round
@@ -57,8 +59,8 @@ class Grid {
   struct Line {
     std::vector<int> ranks;
     int first, distance;
-    // Of the places in the grid, [begin, end) are those whose parts the rank at this place of the line keeps in this
-    // round of a fold, and has before this round on the way back.
+    // [begin, end): the grid places whose parts the rank at place `at` of the line keeps after this round of a fold. On
+    // the way back it has these parts before this round.
     int begin(int at) const { return first + at * distance; }
     int end(int at) const { return begin(at) + distance; }
     template <class Part>
@@ -67,7 +69,7 @@ class Grid {
       return {from, part(end(at) - 1).end() - from};
     }
   };
-  // Calls round(line) with the rank's line in each dimension, in the order of a fold, or back.
+  // Calls round(line) with the rank's line in each dimension, in the order of a fold.
   template <class Round>
   void each_line(int rank, Round round) const {
     for (const Dimension& each : dimensions_) round(line_of(each, rank));
@@ -79,33 +81,34 @@ class Grid {
 
  private:
   struct Dimension {
-    int ranks, distance;  // of a line, and between two neighbours in it
+    int ranks, distance;  // ranks in a line; distance between two neighbours in it
   };
   static Line line_of(const Dimension& dimension, int rank);
 
   std::vector<Dimension> dimensions_;
 };
 
-// Along a tree in which a rank has `radix`-1 children at each level: the sum of all contributions to rank 0's output,
-// with sums of some of them in other outputs; and rank 0's output to all others.
+// Uses a tree in which a rank has `radix`-1 children at each level. add_up_tree() writes the sum of all contributions
+// to rank 0's output, and partial sums to other outputs; send_down_tree() sends rank 0's output to all others.
 void add_up_tree(PlanBuilder& builder, Range all, int radix = 2);
 void send_down_tree(PlanBuilder& builder, Range all, int radix = 2);
 
-// The caller's input to the output, which is no work in place.
+// Copies the caller's input to the output; no step if the call is in place.
 void copy_input(PlanBuilder& builder, Range range);
-// A reduction over one rank.
+// Makes the plan of a reduction over one rank.
 void reduce_alone(PlanBuilder& builder, Range range);
 
 Parts parts_of(const Shape& shape);
 
-// The ranks in a ring that enters and leaves each host once.
+// Returns the ranks in the order of a ring that passes through each host once.
 std::vector<int> ring_of(const Shape& shape);
 
-// The ranks counted from the root, which has place 0; host by host, of hosts with several ranks.
+// Returns the ranks in the order of the tree: the root first, then upwards from the root. If hosts have several ranks,
+// the ranks of a host follow each other.
 std::vector<int> places_of(const Shape& shape);
 
-// The first of the ranks counted from the root on this rank's host, and so on each other one: the root's is the root.
-// Both lists begin with the one that sends to the others, or receives from them.
+// `mates`: the ranks of this rank's host. `leaders`: one rank of each host, the root on its own host and elsewhere the
+// first one counted from the root. Each list begins with the rank that sends to the others, or receives from them.
 struct Leaders {
   std::vector<int> mates, leaders;
 };

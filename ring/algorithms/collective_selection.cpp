@@ -1,5 +1,5 @@
-// The choice for the collectives other than allreduce. From `anello-bench simulate --collective` with 1 to 8 ranks on
-// each of 1 to 128 hosts, 4 KiB to 64 MiB.
+// Chooses for the collectives other than allreduce. The bounds are from `anello-bench simulate --collective` with 1 to
+// 8 ranks on each of 1 to 128 hosts, 4 KiB to 64 MiB.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -18,11 +18,11 @@ constexpr Algorithm kStraightInShares = in_levels(Levels::shares, Algorithm::two
 
 enum class Layout { one_host, one_rank_each, several_ranks };
 
-// Of allgather and reduce_scatter.
+// A row for allgather or reduce_scatter.
 struct PartsRow {
   Layout layout;
   int min_hosts, max_hosts;
-  std::uint64_t max_part_bytes;  // of the rank that has the largest
+  std::uint64_t max_part_bytes;  // of the rank with the largest part
   Algorithm algorithm;
   std::string_view reason;
 };
@@ -33,7 +33,7 @@ constexpr PartsRow kLargeOfOneRank = {Layout::one_rank_each,   2, kAnyHosts, kAn
                                       "large parts, two peers"};
 constexpr PartsRow kTiny = {
     Layout::several_ranks, 3, kAnyHosts, 255, Algorithm::grid, "tiny parts, fewest messages deep"};
-// Straight to each host: a rank has as many links as there are hosts.
+// Sends directly to each host, so a rank has as many links as there are hosts.
 constexpr PartsRow kSmall = {Layout::several_ranks,
                              2,
                              128,
@@ -56,8 +56,9 @@ constexpr std::array kAllgatherRows = {
     kSmall,
     kOthers,
 };
-// A rank that folds what it has from several others reads it twice. Of many hosts the ring sends little more than it
-// must, and in shares the work within hosts takes longer: 16 hosts of 8 ranks, 32 KiB a part, 1.35 and 1.48 ms.
+// Upper bound for a reduce_scatter in shares on many hosts: a rank that folds parts from several others reads each part
+// again. Above it the ring is faster, because it sends little more than the minimum, and in shares the work within
+// hosts takes longer: 16 hosts of 8 ranks, 32 KiB a part, 1.35 ms by the ring, 1.48 ms in shares.
 constexpr std::uint64_t kMaxPartOfManyHosts = (32 << 10) - 1;
 constexpr std::array kReduceScatterRows = {
     PartsRow{Layout::one_host, 1, 1, 16 << 10, Algorithm::grid, "one host, few messages deep"},
@@ -77,22 +78,24 @@ Layout layout_of(const Facts& facts) {
   return hosts_have_several_ranks(facts) ? Layout::several_ranks : Layout::one_rank_each;
 }
 
-// Of unequal hosts the largest would send its parts to each other one, and so more than any host must. Measured between
-// hosts of 3, 2 and 1 rank on links of 1 Gbit/s: 16 KiB in all 1.35 times the payload's time, round the hosts 1.63;
-// 64 KiB 1.29 and 1.08.
+// If hosts are unequal, the largest host would send its parts to every other host, which is more than any host must
+// send. Measured between hosts of 3, 2 and 1 rank on links of 1 Gbit/s, in multiples of the payload's time, directly
+// and round the hosts: 16 KiB in all 1.35, 1.63; 64 KiB 1.29, 1.08.
 bool suits_unequal_hosts(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
   constexpr std::uint64_t kMaxUneven = 4 << 10;
   return row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
 }
 
-// Between hosts that share cores a rank waits for one neighbour at a time, as in an allreduce (selection.cpp).
+// Between hosts that share cores, it is faster if a rank waits for one neighbour at a time, as in an allreduce
+// (selection.cpp).
 bool suits_shared_cores(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
   constexpr std::uint64_t kMaxShared = 4 << 10;
   const bool straight = row.algorithm == Algorithm::grid || row.algorithm == kStraightInShares;
   return !straight || !passes_round_hosts(facts) || part_bytes <= kMaxShared;
 }
 
-// A grid of a number of ranks with a large prime factor has a line of that many, each of which has a link to each.
+// If the number of ranks has a large prime factor, the grid has lines of that length, and a rank has a link to each
+// rank of its line.
 bool may_take_grid(const PartsRow& row, const Facts& facts) {
   constexpr int kMaxLine = 32;
   return row.algorithm != Algorithm::grid || Grid::longest_line(facts.world, Grid::kMaxLine) <= kMaxLine;
@@ -123,9 +126,10 @@ std::uint64_t fingerprint_of_rows(std::span<const PartsRow> rows, std::uint64_t 
   return before;
 }
 
-// The ring of hosts is as deep as there are hosts, and each of them sends everything once; the first of a binomial tree
-// sends it log2(hosts) times, that of a binary tree twice. Between ranks that share the cores of one host all move as
-// many bytes; there a reduce's sums are still in the cache when a ring of several slabs passes them on.
+// In a chain of hosts the depth is the number of hosts, and each host sends everything once; the root of a binomial
+// tree sends it log2(hosts) times, and in a binary tree twice. Between ranks that share the cores of one host, all
+// trees move the same number of bytes; but in a chain of several slabs a reduce's sums are still in the cache when they
+// are passed on.
 bool pays_round_the_ring(Kind kind, const Facts& facts) {
   constexpr std::uint64_t kMinOfHost = 32 << 10, kMinOfTwo = 256 << 10, kMinOnOneHost = 4 << 20;
   if (facts.hosts > 1) return facts.bytes >= (facts.hosts == 2 ? kMinOfTwo : std::uint64_t(facts.hosts) * kMinOfHost);
@@ -143,7 +147,7 @@ Choice choose_tree(Kind kind, const Facts& facts) {
   return with_slab(kind, facts, Algorithm::tree, "log2(world) messages deep");
 }
 
-// An allreduce of one byte whose value does not matter, so the settings for an allreduce do not.
+// A barrier is an allreduce of one byte whose value does not matter, so the settings for allreduce do not apply.
 Facts of_barrier(Facts facts) {
   facts.bytes = facts.elem_bytes = 1;
   facts.slab_bytes = kSuitableSlab;

@@ -1,15 +1,15 @@
-// A number for what this build's algorithms do. Ranks compare it when their world starts: two builds of one version may
-// have different plans, and would only notice when an operation hangs or is wrong. Pure.
+// A fingerprint of the algorithms of this build. Ranks compare it when their world starts: two builds of one version
+// may make different plans, which would otherwise be noticed only when an operation hangs or has a wrong result. Pure.
 #pragma once
 #include "ring/algorithms/plans.hpp"
 
 namespace anello::algorithms {
 
-// Of what travels in a plan and how it is combined, added to the fingerprint `before`.
+// Extends the fingerprint `before` by the plan's messages and reductions.
 std::uint64_t fingerprint_of(const Plan& plan, std::uint64_t before = 0);
 
-// Of the plans of small operations of every kind and algorithm, and of the choice between algorithms. Computed at the
-// first call.
+// Returns the fingerprint of small plans of every kind and algorithm, and of the choice between algorithms. Computed at
+// the first call.
 std::uint64_t build_fingerprint();
 
 }  // namespace anello::algorithms

@@ -1,4 +1,4 @@
-// Gather and scatter: straight between the root and each rank.
+// Gather and scatter: directly between the root and each rank.
 //   gather:   0 --> root <-- 1, 2, ...      scatter:   0 <-- root --> 1, 2, ...
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace anello::algorithms {
 namespace {
 
-// The two differ in the direction. The root's own part stays on the root.
+// Gather and scatter differ only in the direction. The root's own part stays on the root.
 Plan plan_straight(const Shape& shape, bool to_root) {
   const bool root = shape.rank == shape.root;
   const Parts parts = parts_of(shape);

@@ -1,10 +1,10 @@
-// The ranks stand in a grid, and do in each of its lines, dimension by dimension, what two_shot does in one: add up a
-// part of what they have, and so less in each round; then back. Six ranks, in three lines of two and two lines of
-// three:
+// The ranks are arranged in a grid. In each line of each dimension in turn they do what two_shot does in one line: each
+// adds up a part of its data, so a round has less data than the one before; then back. Six ranks, in three lines of two
+// and two lines of three:
 //   0 <-abc|def-> 3    1 <-abc|def-> 4    2 <-abc|def-> 5    each keeps the sum of one half
-//   0 <-a|b|c-> 1, 2                      3 <-d|e|f-> 4, 5   and of a third of it; then back, the last first
-// The least traffic there can be, like the ring, and a few messages deep, like a tree: for many ranks, whatever their
-// number. Halving is the grid whose lines have two ranks each.
+//   0 <-a|b|c-> 1, 2                      3 <-d|e|f-> 4, 5   and of a third of it; then back, in reverse order
+// The minimum traffic, like the ring, with a depth of few messages, like a tree: for many ranks, whatever their number.
+// Halving is the grid whose lines have two ranks each.
 // Source: Peterka et al., "A configurable algorithm for parallel image-compositing applications", 2009 (radix-k).
 #include "ring/algorithms/allreduce.hpp"
 #include "ring/algorithms/building_blocks.hpp"

@@ -1,7 +1,8 @@
-// Recursive halving, then doubling. A rank beyond the largest power of two lets another rank stand for it.
+// Recursive halving, then doubling. A rank beyond the largest power of two is represented by another rank.
 //   0 <-ab|cd-> 1    2 <-ab|cd-> 3    each sends one half and keeps the sum of the other
-//   0 <-a|b-> 2      1 <-c|d-> 3      and half of that; then back, doubling what is known
-// The largest halves go to the nearest rank, which is the likeliest to be on the same host.
+//   0 <-a|b-> 2      1 <-c|d-> 3      and half of that; then back: ranks exchange the sums they have, twice as many
+//                                     in each round
+// The largest halves go to the nearest rank, which is most likely to be on the same host.
 // Source: Rabenseifner, "Optimization of collective reduction operations", 2004.
 #include <bit>
 #include <utility>

@@ -1,4 +1,4 @@
-// Which ranks share a host: what algorithms of two levels, and those that follow hosts, are made from. Pure.
+// The ranks of each host, for algorithms of two levels and others that depend on hosts. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@ namespace anello::algorithms {
 
 class Hosts {
  public:
-  // By rank, equal numbers for ranks of one host; of one rank at least. Hosts are in the order of their first ranks,
-  // whatever their numbers, and the ranks of a host in their own order.
+  // `host_of_rank[r]`: any number that is equal for all ranks of a host; at least one rank. Hosts are numbered anew, in
+  // the order of their first ranks; the ranks of a host are in ascending order.
   explicit Hosts(std::span<const int> host_of_rank);
 
   int count() const { return int(begin_.size()) - 1; }
@@ -17,14 +17,14 @@ class Hosts {
     const auto begin = std::size_t(begin_[std::size_t(host)]), end = std::size_t(begin_[std::size_t(host) + 1]);
     return std::span(ranks_).subspan(begin, end - begin);
   }
-  std::span<const int> mates(int rank) const { return ranks(of(rank)); }  // of its host, with itself
+  std::span<const int> mates(int rank) const { return ranks(of(rank)); }  // ranks of the same host, with `rank`
   std::span<const int> all_ranks() const { return ranks_; }               // host by host
-  int max_ranks() const { return max_ranks_; }                            // of a host
+  int max_ranks() const { return max_ranks_; }                            // of any host
 
  private:
   std::vector<int> host_;   // by rank
   std::vector<int> ranks_;  // host by host
-  std::vector<int> begin_;  // by host, in ranks_, and their end
+  std::vector<int> begin_;  // by host: where its ranks begin in ranks_; then the end of ranks_
   int max_ranks_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Whose parts travel through which ranks, where a collective of parts goes in two levels. A part belongs to a rank, its
-// owner. Each rank has a partner on every other host, which receives the owner's part there, or adds up the host's
-// contributions to it: of equal hosts the rank at the same place. Pure.
+// The route of each part in a collective of parts in two levels. A part belongs to a rank, its owner. An owner has a
+// partner on every other host, which receives the owner's part there, or adds up that host's contributions to it. If
+// hosts have equal numbers of ranks, the partner is the rank with the same place on its host. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,18 +14,18 @@ class Partners {
  public:
   Partners(const Hosts& hosts, int rank);
 
-  int of(int owner, int host) const;  // the owner itself on its own host
+  int of(int owner, int host) const;  // the partner; on its own host, the owner itself
   int hosts() const { return count_; }
-  // The number of the host that is this many hosts after this rank's, or before it.
+  // The number of the host that is `distance` hosts after this rank's, or before it.
   int host_after(int distance) const { return (host_ + distance) % count_; }
   int host_before(int distance) const { return (host_ + count_ - distance) % count_; }
 
-  // Of the owners on a host: those whose partners on this rank's host have places from `begin` up to `end` there.
+  // Returns the ranks of `host` whose partner on this rank's host has a place in [begin, end).
   std::vector<int> owners(int host, int begin, int end) const;
-  std::vector<int> owners(int host) const;  // those whose partner is this rank
+  std::vector<int> owners(int host) const;  // whose partner is this rank
 
-  // Among the ranks of this rank's host, for the parts of a host's ranks: calls lines(grid, owners), where
-  // owners(begin, end) are those whose parts the ranks at these places of the grid have.
+  // Runs lines(grid, owners) among the ranks of this rank's host, for the parts owned by `host`'s ranks. owners(begin,
+  // end) returns the owners of the parts that the ranks at places [begin, end) of the grid handle.
   template <class Lines>
   void within_host(PlanBuilder& builder, int host, Lines lines) const {
     constexpr int kMaxLine = 2;
@@ -37,10 +37,10 @@ class Partners {
 
  private:
   const Hosts& hosts_;
-  int host_, count_, place_;  // place_: of the rank on its host
+  int host_, count_, place_;  // place_: this rank's place on its host
 };
 
-// Of a grid of all ranks, where each has its own part.
+// Owners for a grid of all ranks, in which rank r owns part r: returns begin ... end - 1.
 std::vector<int> owners_in_grid(int begin, int end);
 
 }  // namespace anello::algorithms

@@ -1,5 +1,6 @@
-// Reduce: up a tree of the ranks counted from the root (tree_shape.hpp), all at once: a rank passes on while it adds.
-// Of hosts with several ranks first within each, then between one of each. In rank order at the root or along a chain.
+// Reduce along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it adds. If
+// hosts have several ranks, one tree adds up within each host, and another between one rank of each. In rank order: at
+// the root, or along a chain.
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace anello::algorithms {
 namespace {
 
-// Adds what comes from below to `mine`, sends the sum to the parent, and returns where it is.
+// Adds the sums of the children to `mine`, sends the result to the parent, and returns where the result is.
 Operand reduce_up(PlanBuilder& builder, const TreeShape& tree, Range slab, Operand mine, bool root) {
   Operand sum = mine;
   if (root)
@@ -45,7 +46,7 @@ void reduce_at_root(PlanBuilder& builder, Range slab, int root) {
     builder.send(root, slab, Space::input);
 }
 
-// Root 1:   0 --> 1 --> 2 --> 3, 3 --> 1    each adds its own on the way; the last rank has the result
+// For root 1:   0 --> 1 --> 2 --> 3, 3 --> 1    each adds its contribution; the last rank sends the result to the root
 void reduce_in_rank_order(PlanBuilder& builder, Range slab, int root) {
   const int rank = builder.rank(), last = builder.world() - 1;
   Operand mine = builder.at(Space::input, slab);

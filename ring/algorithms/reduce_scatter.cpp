@@ -1,8 +1,9 @@
-// Reduce_scatter: the first half of the ring allreduce, one place further on; in rank order straight to each owner.
-//   0 --c--> 1 --a--> 2 --b--> 0            each of three ranks adds its own, in scratch
+// Reduce_scatter: the first half of the ring allreduce, shifted by one rank; in rank order all send directly to each
+// owner.
+//   0 --c--> 1 --a--> 2 --b--> 0            each of three ranks adds its own contribution, in scratch
 //   0 --b2+0--> 1 --c0+1--> 2 --a1+2--> 0   the last rank to add is the owner
-// In a grid and in two levels it is the allgather (allgather.cpp) the other way: where a part goes there, from a rank
-// to another, the sum of contributions to it goes here, from the other to the one. A slab is the same piece of every
+// In a grid and in two levels it is the reverse of allgather (allgather.cpp): if a part goes from rank x to rank y
+// there, then the sum of contributions to this part goes from y to x here. A slab consists of the same range of every
 // rank's part.
 #include <algorithm>
 #include <utility>
@@ -15,7 +16,7 @@
 namespace anello::algorithms {
 namespace {
 
-// One slab of a plan.
+// Writes the steps of one slab.
 class ReduceScatter {
  public:
   ReduceScatter(PlanBuilder& builder, const Shape& shape, const Parts& parts, Range slab)
@@ -61,13 +62,13 @@ class ReduceScatter {
     return {all.begin + begin, end - begin};
   }
   Operand& sum(int owner) { return sums_[std::size_t(owner)]; }
-  // Where sums of contributions to these ranks' parts are written.
+  // Returns where the sums of contributions to these owners' parts are written.
   Operand place_for(const std::vector<int>& owners, Range run) {
     return owners.size() == 1 && owners[0] == shape_.rank ? builder_.at(Space::output, run)
                                                           : builder_.scratch(run.count);
   }
 
-  // Calls use(range, owners) for parts and sums that lie one behind the other.
+  // Calls use(range, owners) for each run of parts that are contiguous and whose sums are.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) {
     std::vector<int> some;
@@ -86,7 +87,7 @@ class ReduceScatter {
   void send(int peer, const std::vector<int>& owners) {
     each_run(owners, [&](Range run, const std::vector<int>& some) { builder_.send(peer, run, sum(some[0])); });
   }
-  // The sums of the owners' parts are then in `to`.
+  // Records that the sums of the owners' parts are in `to` from now on.
   void move_sums(const std::vector<int>& owners, Range run, Operand to) {
     for (const int owner : owners) sum(owner) = {to.space, to.at + part(owner).begin - run.begin};
   }
@@ -96,7 +97,7 @@ class ReduceScatter {
     builder_.reduce(peer, mine, to, std::exchange(sum(owner), to));
   }
 
-  // owners(begin, end): the parts that the ranks at these places of the grid add up.
+  // owners(begin, end): the owners of the parts that the ranks at these grid places add up.
   template <class Owners>
   void in_lines(const Grid& grid, Owners owners) {
     grid.each_line(builder_.rank(), [&](const Grid::Line& line) {
@@ -113,13 +114,14 @@ class ReduceScatter {
     });
   }
 
-  // What this host's ranks have of the parts of a host's ranks, to the owners' partners on this host.
+  // Adds up the contributions of this host's ranks to the parts of `host`'s ranks, at the owners' partners on this
+  // host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }
 
   void straight_to_owners(const Partners& partners) {
-    std::vector<int> all{shape_.rank};  // that add to this rank's part
+    std::vector<int> all{shape_.rank};  // ranks that add to this rank's part
     for (int k = 1; k <= partners.hosts(); k++) {
       const int host = partners.host_before(k);
       within_host(partners, host);
@@ -149,7 +151,7 @@ class ReduceScatter {
   const Shape& shape_;
   const Parts& parts_;
   const Range slab_;
-  std::vector<Operand> sums_;  // by owner, of this rank's contribution and what was added to it
+  std::vector<Operand> sums_;  // by owner: where this rank's contribution is, with all that was added to it
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Each rank's chunk travels round the ring twice: once while all ranks add to it, once as the result. All links carry
-// 2(n-1)/n of the data, which is the least there can be.
-//   0 --a--> 1 --b--> 2 --c--> 0           each of three ranks sends its own chunk and adds what comes
-//   0 --c2+0--> 1 --a0+1--> 2 --b1+2--> 0  what came goes on: the last rank to add has the result
+// Each rank's chunk travels round the ring twice: once while all ranks add to it, once as the result. Each link carries
+// 2(n-1)/n of the data, which is the minimum.
+//   0 --a--> 1 --b--> 2 --c--> 0           each of three ranks sends its own chunk and adds to the one it receives
+//   0 --c2+0--> 1 --a0+1--> 2 --b1+2--> 0  and passes it on: the last rank to add has the result
 //   0 --b--> 1 --c--> 2 --a--> 0           n-1 more rounds carry the results round
-// Time runs down, a letter is a chunk, and a0+1 is chunk a summed over ranks 0 and 1.
+// Time runs down; a letter is a chunk; a0+1 is chunk a summed over ranks 0 and 1.
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 #include "ring/algorithms/allreduce.hpp"
 

@@ -16,10 +16,10 @@ namespace {
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyWorld = std::numeric_limits<int>::max();
-// Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
+// The smallest chunk of one rank in a slab that is worth a message. It also bounds the number of steps of a plan.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
-// Of two levels: a slab has at least this for each host, because the number of messages between hosts grows with the
-// hosts; but no minimum is above the maximum.
+// In two levels a slab has at least this size for each host, because the number of messages between hosts grows with
+// the number of hosts; but this minimum is at most the maximum below.
 constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
 
 enum class Cores { any, shared, own };
@@ -37,11 +37,11 @@ struct Row {
   std::string_view reason;
 };
 
-// The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
-// reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over loopback with 2 to 16 ranks,
-// 1 KiB to 16 MiB, through memory with 2, 3, 4 and 8, 4 B to 64 MiB. Those for cores of one's own come from
-// `anello-bench simulate`; where 4 hosts on links of 1 Gbit/s could be measured, they agree (64 KiB: tree 1.50 times
-// the payload's time, halving 1.10, two_shot 1.07).
+// The first matching row is taken; in rank order, the first matching row whose algorithm keeps that order, which makes
+// the rows below `ring` reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over
+// loopback with 2 to 16 ranks and 1 KiB to 16 MiB; through memory with 2, 3, 4 and 8 ranks and 4 B to 64 MiB. The
+// bounds for own cores come from `anello-bench simulate`; measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB:
+// tree takes 1.50 times the payload's time, halving 1.10, two_shot 1.07).
 constexpr std::array kRows = {
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
@@ -78,10 +78,10 @@ constexpr std::array kRows = {
         "rank order, large, rounded alike"},
 };
 
-// Where hosts have several ranks, and the order of ranks need not be kept. From `anello-bench simulate` with 8 ranks on
-// each of 2, 8, 16 and 128 hosts, 4 on each of 3 and 4: from 64 KiB on a host sends 2(hosts-1)/hosts of the bytes, the
-// least there can be. Rings are slower from 3 hosts on: at 4 MiB on 4 hosts 1.23 times the network's time,
-// two_shot 1.06.
+// For hosts with several ranks, if rank order need not be kept. From `anello-bench simulate` with 8 ranks on each of 2,
+// 8, 16 and 128 hosts, and 4 ranks on each of 3 and 4 hosts. From 64 KiB on, a host sends 2(hosts-1)/hosts of the
+// bytes, which is the minimum. Rings are slower from 3 hosts on: 4 MiB on 4 hosts takes 1.23 times the network's time,
+// and two_shot 1.06.
 struct HostsRow {
   int max_hosts;
   std::uint64_t max_bytes;
@@ -103,15 +103,16 @@ constexpr std::array kHostsRows = {
              "many hosts with several ranks, least traffic between them"},
 };
 
-// Three to 16 hosts that are one machine with fewer cores than ranks, as containers are; one rank or several on each.
-// What a host waits for comes when another one has had a core: in a ring a rank waits for one neighbour at a time.
-// Measured between namespaces with links of 1 Gbit/s on 2 cores, in us, with what other hosts take and with these:
+// For 3 to 16 hosts, such as containers, on one machine with fewer cores than ranks; each host has one or several
+// ranks. A message comes only after another host has had a core, and in a ring a rank waits for one neighbour at a
+// time. Measured between namespaces with links of 1 Gbit/s on 2 cores, in us: first the choice for other hosts, then
+// this one.
 //   3 hosts of 2 ranks:  4 KiB  71, 71    64 KiB  790, 738    1 MiB 12240, 11828
 //   4 hosts of 2 ranks:  4 KiB 108, 71    64 KiB 1017, 830    1 MiB 13870, 13388
 //   8 hosts of 1 rank:   4 KiB 402, 109   64 KiB 1348, 1010   1 MiB 19796, 16092
 //   8 hosts of 2 ranks:  4 KiB 469, 164   64 KiB 1959, 1072   1 MiB 25434, 17861
 struct SharedHostsRow {
-  std::uint64_t max_bytes_of_host;  // the buffer's over the hosts
+  std::uint64_t max_bytes_of_host;  // buffer size divided by the number of hosts
   Algorithm algorithm;
   std::string_view reason;
 };
@@ -158,7 +159,8 @@ Choice with_slab(const Facts& facts, Algorithm algorithm, std::string_view reaso
   return {algorithm, slab_elems(facts, algorithm), reason};
 }
 
-// The first row that fits; an algorithm of two levels is one between hosts, if each has one rank.
+// Returns the first matching row. If each host has one rank, a two-level algorithm is replaced by its algorithm between
+// hosts.
 template <class Rows>
 std::optional<Choice> choose_from(const Rows& rows, const Facts& facts) {
   const auto row = std::ranges::find_if(rows, [&](const auto& each) { return fits(each, facts); });
@@ -167,7 +169,7 @@ std::optional<Choice> choose_from(const Rows& rows, const Facts& facts) {
                    row->reason);
 }
 
-// "'auto', one_shot or star".
+// Returns the names for an error message, such as "'auto', one_shot or star".
 std::string those_that_keep_order(bool narrow) {
   std::vector<std::string_view> names{"'auto'"};
   for (const Algorithm each : all_algorithms())
@@ -185,21 +187,22 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
                    adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
-// So that the work within hosts, that between them, and the results are of different slabs. Each slab costs messages,
-// and while the first is added up and the last is sent to the ranks of its host, nothing leaves: a slab's size grows as
-// the root of the bytes. Ranks that share cores switch between them with each message.
+// Slabs are pipelined: one is added up within hosts, while another is sent between hosts, and the results of a third
+// within hosts. Each slab costs messages; but while the first slab is added up and the last one is sent to the ranks of
+// its host, no data leaves the host. So the best size grows with the square root of the bytes. Ranks that share cores
+// switch between them with each message, so they use large slabs.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
-  constexpr std::uint64_t kMessages = 16 * kKiB;  // of a slab, in bytes that a link carries meanwhile
+  constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, as bytes on a link
   if (facts.oversubscribed) return kMiB;
   std::uint64_t slab_bytes = kMessages;
   while (slab_bytes < kMaxSlabOfTwoLevels && slab_bytes < facts.bytes / slab_bytes * kMessages) slab_bytes *= 2;
   return slab_bytes;
 }
 
-// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
-// second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512 KiB
-// or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups, and on a link of 1 Gbit/s, where no cache
-// helps, 1.07 to 1.09 times the payload's time rather than 1.056.
+// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves no longer fit into
+// the second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512
+// KiB or 1 MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups; on a link of 1 Gbit/s, where caching
+// does not matter, they take 1.07 to 1.09 times the payload's time rather than 1.056.
 std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
   if (two_levels) return slab_of_two_levels(facts);
@@ -217,19 +220,21 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
   return value / by + (value % by != 0);
 }
 
-// Equal slabs of about this size, 0 if there is only one.
+// Returns the number of elements of equal slabs of about `slab_bytes`; 0 if there is only one slab.
 std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1 || facts.bytes <= slab_bytes) return 0;
   const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
-  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
+  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // the range of the signature's field
 }
 
-// Measured on 2 cores, in place, by the algorithm and where the tensors lie, in us: an allreduce of 2 ranks takes 0.75
-// and 0.76 for 1 KiB, 0.98 and 0.69 for 2 KiB, 1.17 and 0.78 for 4 KiB; of 4 ranks 5.5, 4.9, then 6.8, 5.0 and 6.3,
-// 5.1; of 8 ranks 12.1 and 14.4 for 4 KiB, 18.4 and 14.8 for 8 KiB. By the algorithm, ranks that share cores broadcast
-// and reduce small tensors without waiting for each other: 8 ranks take 28 us for a broadcast of 64 KiB, and 33 where
-// the tensors lie; 47 and 33 for 128 KiB. Two ranks broadcast 4 KiB in 0.54 and 0.72.
+// The smallest tensor for which the direct way pays. Measured on 2 cores, in place, in us: by the algorithm, direct.
+//   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
+//   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
+//   allreduce, 8 ranks:  4 KiB 12.1, 14.4    8 KiB 18.4, 14.8
+//   broadcast, 8 ranks:  64 KiB 28, 33       128 KiB 47, 33
+//   broadcast, 2 ranks:  4 KiB 0.54, 0.72
+// By the algorithm, ranks that share cores broadcast and reduce small tensors without waiting for each other.
 std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
   constexpr int kFew = 4;
   const bool one_way = kind == Kind::broadcast || kind == Kind::reduce;
@@ -262,8 +267,8 @@ std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
   return in_slabs(facts, std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels)));
 }
 
-// In two levels a reduce_scatter's slab has a worthwhile piece for each rank: pieces also travel within hosts. A reduce
-// along the binomial tree has one slab.
+// In a two-level reduce_scatter, each rank's piece of a slab must be worth a message, because pieces also travel within
+// hosts. A reduce along the binomial tree has one slab.
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
   constexpr std::uint64_t kMinPieceBytes = 32 * kKiB;
   const std::uint64_t wanted = wanted_slab(facts, false);
@@ -280,7 +285,7 @@ std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
   }
 }
 
-// It needs a link between any two ranks.
+// A direct collective needs a link between any two ranks.
 bool may_be_direct(Kind kind, const Facts& facts) {
   constexpr int kMaxWorld = 8;
   return std::ranges::find(kDirectKinds, kind) != kDirectKinds.end() && facts.memory && facts.hosts == 1 &&

@@ -1,6 +1,6 @@
-// Which algorithm a collective takes, and in what slabs: of an allreduce the first row that matches in the user's table
-// (tuning_table.hpp), if there is one, or else in the table shipped with the library; of the others by
-// collective_selection.cpp. It depends only on facts that are equal on all ranks, so all ranks choose the same. Pure.
+// Chooses the algorithm and the slab size of a collective. For an allreduce: the first row that matches in the user's
+// table (tuning_table.hpp), if there is one, or else in the table shipped with the library. For the other collectives:
+// collective_selection.cpp. The choice depends only on facts that are equal on all ranks, so all choose the same. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,64 +12,65 @@
 
 namespace anello::algorithms {
 
-inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go through
+inline constexpr std::int64_t kSuitableSlab = -1;  // suits the medium and the algorithm
 
 struct Facts {
   int world = 1;
-  bool oversubscribed = false;     // on some host there are more ranks than cores
-  bool hosts_share_cores = false;  // each host is one of several, as containers are, of a machine with too few cores
+  bool oversubscribed = false;     // some host has more ranks than cores
+  bool hosts_share_cores = false;  // like containers, hosts share a machine with too few cores
   bool memory = false;             // every rank shares memory with every other
   int hosts = 1;
   bool uneven = false;                   // hosts have unequal numbers of ranks
-  std::uint64_t bytes = 0;               // of the larger of a rank's two tensors
-  std::uint64_t largest_part_bytes = 0;  // where ranks have unequal parts
+  std::uint64_t bytes = 0;               // size of the larger of a rank's two tensors
+  std::uint64_t largest_part_bytes = 0;  // set if ranks have unequal parts
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
-  std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
+  std::int64_t slab_bytes = kSuitableSlab;  // the wanted size; 0: one slab
   bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
-  bool narrow = false;                      // elements travel as f16 or bf16
+  bool narrow = false;                      // elements are sent as f16 or bf16
 };
 
 struct Choice {
-  Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has one algorithm
-  std::uint32_t slab_elems = 0;           // 0: all at once
-  std::string_view reason;                // for people, in memory that never goes away
+  Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has only one algorithm
+  std::uint32_t slab_elems = 0;           // 0: one slab
+  std::string_view reason;                // for messages; in memory that is never freed
 };
 
-// A row of the user's: for worlds of this layout, and buffers up to max_bytes.
+// A row of the user's table: for worlds of this layout, and buffers of at most max_bytes.
 struct TableRow {
   int world = 2, hosts = 1;
   bool memory = false, oversubscribed = false;
   std::uint64_t max_bytes = 0;
   Algorithm algorithm = Algorithm::automatic;
-  std::int64_t slab_bytes = kSuitableSlab;  // unless the facts say what is wanted
+  std::int64_t slab_bytes = kSuitableSlab;  // unless Facts::slab_bytes is set
 };
 using Table = std::vector<TableRow>;
 
-// What is forced comes first, then the user's table, then the shipped one. Throws Error{configuration} if the forced
-// algorithm cannot do what is asked.
+// Chooses for an allreduce: the forced algorithm first, then the user's table, then the shipped one. Throws
+// Error{configuration} if the forced algorithm cannot do what is wanted.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
-// Whether a collective of this kind is done where the tensors lie, without its algorithm, if all ranks can map all of
-// them (group/direct_collective.hpp). Not if an algorithm is forced.
+// Whether a collective of this kind works directly on the tensors, without its algorithm, if all ranks can map all
+// tensors (group/direct_collective.hpp). False if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
-// All algorithms of allreduce that are worth trying: those of two levels only where they differ from the others.
+// Returns all algorithms of allreduce that are worth trying: two-level ones only where they differ from the others.
 std::vector<Algorithm> algorithms_for(const Facts& facts);
 bool passes_round_hosts(const Facts& facts);        // there are few hosts, and they share cores
-bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts there are more ranks than one
+bool hosts_have_several_ranks(const Facts& facts);  // there are several hosts, and some has more than one rank
 
-// The slab alone, of an allreduce or a reduce_scatter by this algorithm: near facts.slab_bytes, so that slabs are
-// equal, no less than a worthwhile message for each rank, and no more than a signature can say. 0: all at once.
+// Returns the slab size only, for an allreduce or a reduce_scatter by this algorithm: close to facts.slab_bytes, so
+// that slabs are equal, at least large enough for each rank's messages, and within the range of a signature. 0: one
+// slab.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
-// The same for every collective. Only allreduce can be forced, and only it reads tables.
+// Like choose() and algorithms_for() above, for any collective. Only allreduce can be forced, and only it reads tables.
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);
 
-// A number for the shipped tables, and for samples of what choose() says: other builds that choose otherwise have
-// another, unless they do so between the samples alone.
+// Fingerprints of the shipped tables and of samples of choose(). Builds that choose differently have different
+// fingerprints, unless they differ only between the samples.
 std::uint64_t fingerprint_of_choices();
 std::uint64_t fingerprint_of_collective_choices(std::uint64_t before);
 

@@ -1,8 +1,7 @@
-// Reduce and broadcast along a binomial tree: as few messages as the star, log2(n) deep.
+// Reduce and broadcast along a binomial tree: as few messages as the star, with depth 2 log2(n).
 //   1 --> 0    3 --> 2    5 --> 4    7 --> 6
 //   2 -------> 0          6 -------> 4
-//   4 ---------------------> 0               then the same way back
-// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
+//   4 ---------------------> 0               then the same in the opposite direction
 #include "ring/algorithms/allreduce.hpp"
 #include "ring/algorithms/building_blocks.hpp"
 

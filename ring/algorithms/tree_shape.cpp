@@ -14,7 +14,7 @@ TreeShape binomial_tree(int ranks, int rank) {
   return tree;
 }
 
-// The first of some ranks is the parent of the second, and of the one in the middle of the rest.
+// In a subtree, the first rank is the parent of the second one, and of the one in the middle of the rest.
 TreeShape binary_tree(int ranks, int rank) {
   TreeShape tree;
   int first = 0, end = ranks;

@@ -1,9 +1,9 @@
-// A table of one's own for choose(), as text: `anello-bench tune` writes it, ANELLO_TABLE names it. A line a row:
+// The user's table for choose(), as text: `anello-bench tune` writes it, ANELLO_TABLE has its path. One row a line:
 //   world hosts medium cores  bytes  algorithm slab
 //   4     1     memory shared 65536  star      suitable
 //   4     1     memory shared any    ring      1048576
-// The first four words are a layout and must be as in the running world; bytes is the largest buffer that the row is
-// for. `auto` leaves the choice to the library. What follows a # is a comment. Pure.
+// The first four words are a layout and must match the running world; bytes is the largest buffer to which the row
+// applies. `auto` leaves the choice to the library. A # begins a comment. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,13 +13,14 @@
 
 namespace anello::algorithms {
 
-// "4 1 memory shared".
+// Returns the layout as text, such as "4 1 memory shared".
 std::string layout(const Facts& facts);
 
-// In order: the first row that fits is taken. Throws Error{configuration} that names the line and what is wrong.
+// Keeps the order of the rows: the first matching one is taken. Throws Error{configuration} that names the line and the
+// problem.
 Table parse_table(std::string_view text);
 
-std::string to_text(const TableRow& row);  // a line
-std::string table_headline();              // a comment
+std::string to_text(const TableRow& row);  // one line
+std::string table_headline();              // a comment line
 
 }  // namespace anello::algorithms

@@ -20,10 +20,10 @@
 namespace anello::algorithms::allreduce {
 namespace {
 
-// Within a host a message takes little longer than the work that it is for its sender and receiver.
+// Within a host, the latency of a message is about the CPU time that it costs sender and receiver.
 constexpr int kRadix = 3, kMaxLine = 2;
 
-// A host's ranks own the shares one after another.
+// The shares are divided among a host's ranks in order, in contiguous groups.
 struct Shares {
   Range slab;
   int count;
@@ -37,19 +37,20 @@ struct Shares {
   }
 };
 
-// Of an algorithm that has two halves, sums of parts and then their sending.
+// Returns the grid of an algorithm that has two halves: it adds up parts, then sends them. Empty for other algorithms.
 std::optional<Grid> halves(Algorithm algorithm, int ranks, bool turned = false) {
   if (algorithm == Algorithm::two_shot) return Grid(ranks, ranks);
   if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine, turned);
   return std::nullopt;
 }
 
-// Whether all sums are sent before any result. The first round of a slab's sums has most of the bytes between hosts.
-// If it stood behind the results of the slab before, which need several rounds, then nothing would leave meanwhile; few
-// slabs have nothing else to send. Of many slabs, every other one takes the rounds in another order instead, with other
-// hosts first. Simulated, 128 hosts of 8 ranks: 4 MiB in 8 slabs 1.18 times the bound in the same order, 1.14 in two
-// orders, 1.10 with the sums first; 8 MiB in 16 slabs 1.12, 1.10, 1.17. 32 and 48 hosts agree. A grid of up to 16 hosts
-// has one round only, and is taken by name alone.
+// Whether the sums of all slabs are sent before any result. The first round of a slab's sums has most of the bytes
+// between hosts. If it came after the results of the slab before, which need several rounds, nothing would leave the
+// host meanwhile, and few slabs have nothing else to send. If there are many slabs, every other slab has its rounds in
+// the opposite order instead, and so begins with other hosts. Simulated with 128 hosts of 8 ranks, in multiples of the
+// lower bound: 4 MiB in 8 slabs 1.18 in the same order, 1.14 in two orders, 1.10 with sums first; 8 MiB in 16 slabs
+// 1.12, 1.10, 1.17. 32 and 48 hosts agree. A grid of up to 16 hosts has only one round; the shipped tables never choose
+// it.
 bool sums_first(Algorithm between, std::uint64_t slabs) {
   constexpr std::uint64_t kFewSlabs = 8;
   return between == Algorithm::grid && slabs <= kFewSlabs;
@@ -57,7 +58,7 @@ bool sums_first(Algorithm between, std::uint64_t slabs) {
 
 enum class Half { sums, rest };
 
-// That half of the algorithm between hosts; of an algorithm without halves all is the rest.
+// Writes one half of the algorithm between hosts. If it has no halves, all of it is Half::rest.
 void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, bool turned) {
   const int n = builder.world();
   const std::optional<Grid> grid = halves(algorithm, n, turned);
@@ -96,11 +97,13 @@ class TwoLevels {
       else
         grid_.send(builder_, [this](int mate) { return part(mate); });
     });
-    // A rank without mates has nothing to send. It rounds what they would have sent, so that all have the same bits.
+    // A rank without mates has no results to send. It rounds its result as they would have, so that all have the same
+    // bits.
     if (mates_.size() == 1 && hosts_.max_ranks() > 1) builder_.round(shares_.slab);
   }
 
-  // Of each share, of which leaders have one, and which this rank has the host's sum of.
+  // For each share whose host sum is at this rank, reduces it with the same share of the other hosts' owners. With
+  // `leaders` there is one share.
   void reduce_between_hosts(Half half) {
     const bool in_input = mates_.size() == 1 && (half == Half::sums || !halves(between_, hosts_.count()));
     for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
@@ -111,9 +114,9 @@ class TwoLevels {
   }
 
  private:
-  // The rank at this place among those of a host. Every other slab has them in another order, in which those that
-  // exchange last in the slab before exchange first. What two ranks exchange is sent in order: so a slab is added up,
-  // and leaves, before the next one begins, rather than beside it.
+  // Returns the rank at this place of a host. In every other slab the order of the places differs, so that ranks which
+  // exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so one slab is
+  // added up and sent before the next begins, instead of both at the same pace.
   int rank_at(int place, std::span<const int> ranks) const {
     const int n = int(ranks.size()), lines = n / kMaxLine;
     if (turned_ && n % kMaxLine == 0) place = place % lines * kMaxLine + place / lines;
@@ -127,7 +130,7 @@ class TwoLevels {
   int owner(int share, std::span<const int> ranks) const {
     return rank_at(shares_.owner(share, int(ranks.size())), ranks);
   }
-  // In ascending order, in which all of them add the same way round.
+  // In ascending order, so that all of them add in the same order.
   std::vector<int> owners(int share) const {
     std::vector<int> all;
     for (int host = 0; host < hosts_.count(); host++) all.push_back(owner(share, hosts_.ranks(host)));
@@ -140,7 +143,7 @@ class TwoLevels {
   const Algorithm between_;
   PlanBuilder& builder_;
   const Hosts& hosts_;
-  const bool turned_, turned_between_;  // the order of the ranks within hosts, and of the rounds between hosts
+  const bool turned_, turned_between_;  // whether ranks within hosts, and rounds between hosts, have the other order
   const std::vector<int> mates_;
   const Shares shares_;
   const Grid grid_{int(mates_.size()), kMaxLine};
@@ -148,8 +151,8 @@ class TwoLevels {
 
 }  // namespace
 
-// The sums of each host; what can be added between hosts before results are sent, if the algorithm there has such a
-// half; the rest.
+// Three phases: adds up within each host; adds up between hosts, if the algorithm there has a separate half for that;
+// then the rest.
 void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
                    const Hosts& hosts) {
   const std::uint64_t slabs = slabs_of(count, slab_elems);

@@ -1,4 +1,4 @@
-// An allreduce in two levels, the rows ANELLO_LEVELS of algorithms.def. Pure.
+// An allreduce in two levels, by the ANELLO_LEVELS rows of algorithms.def. Pure.
 #pragma once
 #include "ring/algorithms/hosts.hpp"
 #include "ring/algorithms/plans.hpp"
@@ -6,7 +6,7 @@
 
 namespace anello::algorithms::allreduce {
 
-// One rank's steps for all slabs of [0, count); slab_elems 0: one slab.
+// Writes one rank's steps for all slabs of [0, count); slab_elems 0: one slab.
 void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
                    const Hosts& hosts);
 
