@@ -6,7 +6,8 @@
 
 #include "ring/run/elementwise.hpp"
 
-// The output may be one of the inputs, element by element; nothing else overlaps.
+// Promises the compiler that loop iterations are independent: the output may be one of the inputs, element by element,
+// but memory does not overlap otherwise.
 #ifdef __clang__
 #define ANELLO_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -14,13 +15,13 @@
 #endif
 
 // This file is compiled anew for each instruction set: Highway includes it again with other target options, and the
-// plain loops below are vectorised by the compiler for each.
-// Processors from 2008 on that have SSSE3 have SSE4 too.
+// compiler vectorises the plain loops below for each. SSSE3 alone is not worth a target: processors from 2008 on that
+// have SSSE3 have SSE4 too.
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
 #include <hwy/foreach_target.h>
-// (must come after)
+// must come after the definitions above
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -28,10 +29,10 @@ namespace anello::run::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::size_t kBlockElems = 256;  // of half-precision numbers, widened in the first-level cache
+constexpr std::size_t kBlockElems = 256;  // half-precision numbers that are widened at once, in the first-level cache
 
-// Without an instruction for it, Highway 1.0 converts without rounding and loses infinities: a world of different CPUs
-// would then get different results.
+// On targets without a conversion instruction, Highway 1.0 converts without rounding and loses infinities. Ranks with
+// different CPUs would then get different results.
 #undef ANELLO_HALF_INSTRUCTIONS
 #define ANELLO_HALF_INSTRUCTIONS \
   ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET <= HWY_NEON))
@@ -64,7 +65,7 @@ void widen(const bf16* from, float* to, std::size_t elems) {
   for (std::size_t i = 0; i < elems; i++) to[i] = std::bit_cast<float>(std::uint32_t(from[i].bits) << 16);
 }
 
-// As in bf16's constructor, in a form that the compiler vectorises.
+// Rounds like bf16's constructor, in a form that the compiler vectorises.
 void narrow(const float* from, bf16* to, std::size_t elems) {
   for (std::size_t i = 0; i < elems; i++) {
     const auto bits = std::bit_cast<std::uint32_t>(from[i]);
@@ -91,7 +92,7 @@ void combine_twice(void* out, void* copy, const void* left, const void* right, s
   for (std::size_t i = 0; i < elems; i++) o[i] = c[i] = Reduction::apply(a[i], b[i]);
 }
 
-// A product is rounded before it is added, as where the two are apart: the compiler must not contract them.
+// Each product is rounded before it is added, as in separate passes: the compiler must not contract them.
 template <class T, bool kTwice>
 void add_scaled_to(void* out, [[maybe_unused]] void* copy, const void* left, const void* right, std::size_t elems,
                    Factors by) {
@@ -163,7 +164,7 @@ Arithmetic::AddScaled find_add_scaled(DType dtype, Op op) {
   return dtype == DType::f32 ? add_scaled<float> : dtype == DType::f64 ? add_scaled<double> : nullptr;
 }
 
-// Between an element and what it travels as; a double by way of a float.
+// Conversions between elements and the type in which they are sent; a double is converted by way of a float.
 template <class T, class Half>
 void narrow_as(void* out, const void* from, std::size_t elems) {
   const auto* elements = static_cast<const T*>(from);
@@ -226,7 +227,7 @@ void find_conversions(Arithmetic& arithmetic, DType dtype, DType wire) {
     set_conversions<float>(arithmetic, wire);
 }
 
-// to[i] = compute(from[i]); of halves compute(float), block by block.
+// to[i] = compute(from[i]); for halves compute(float), block by block.
 template <class T, class Compute>
 void each_elem(T* to, const T* from, std::size_t elems, Compute compute) {
   ANELLO_INDEPENDENT_LOOP
@@ -253,7 +254,8 @@ void multiply(void* to, const void* from, std::size_t elems, double by) {
     each_half(out, in, elems, [=](float value) { return value * float(by); });
 }
 
-// What a double holds is divided as one, which is vectorised; no quotient rounds up to the next whole number.
+// Integers that a double holds exactly are divided as doubles, which is vectorised; no quotient rounds up to the next
+// whole number.
 template <class T>
 void divide_integers(T* out, const T* in, std::size_t elems, double by) {
   using Narrow = std::conditional_t<std::is_same_v<T, std::uint32_t>, std::int64_t, std::int32_t>;
@@ -346,7 +348,7 @@ Scaling scaling(DType dtype, double divisor, double factor) {
 }
 
 std::optional<double> Scaling::one_factor() const {
-  const bool exact = is_power_of_two(divisor);  // then divide() multiplies too
+  const bool exact = is_power_of_two(divisor);  // divide() multiplies too, by the inverse
   if (factor == 1 && exact) return 1 / divisor;
   return divisor == 1 ? std::optional(factor) : std::nullopt;
 }

@@ -1,5 +1,5 @@
-// What a reduction does to runs of elements, and conversion between types. Compiled once for each instruction set that
-// is worth it and chosen when first used (Highway). Pure; any thread.
+// The arithmetic of reductions on runs of elements, and conversion between types. Compiled once for each instruction
+// set that is worth it; the best one is chosen at first use (Highway). Pure; any thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace anello::run {
 
-// Such a number divides to the same bits as its inverse multiplies, which takes a quarter of the time.
+// If true, multiplying by 1 / value gives the same bits as dividing by value, in a quarter of the time.
 inline bool is_power_of_two(double value) {
   int exponent = 0;
   return std::frexp(value, &exponent) == 0.5;
@@ -27,37 +27,39 @@ struct Arithmetic {
   using AddScaled = void (*)(void* out, void* copy, const void* left, const void* right, std::size_t elems, Factors by);
   using Convert = void (*)(void* out, const void* from, std::size_t elems);
 
-  std::uint32_t shift = 0;       // an element has 1 << shift bytes, 16 at most
+  std::uint32_t shift = 0;       // an element has 1 << shift bytes, at most 16
   Combine combine = nullptr;     // out[i] = left[i] (op) right[i]; out may be left or right; Op::average adds
-  std::uint32_t wire_shift = 0;  // the same of what travels
-  Convert narrow = nullptr, widen = nullptr;  // to that and back; null if elements travel as they are
+  std::uint32_t wire_shift = 0;  // like shift, for the type in which elements are sent
+  Convert narrow = nullptr, widen = nullptr;  // to the sent type and back; null if elements are sent in their own type
 
-  // f16 and bf16: a fold of several adds up in f32 and rounds once, at its end. Null for the other types.
+  // For f16 and bf16: a fold of several operands adds up in f32 and rounds once, at its end. Null for other types.
   Convert to_f32 = nullptr, from_f32 = nullptr;
-  Combine add_to_f32 = nullptr;  // left and out are f32, right is an element
+  Combine add_to_f32 = nullptr;  // left and out are f32, right has the element type
 
-  CombineTwice combine_twice = nullptr;  // as combine, to two places; null for f16 and bf16
-  // out[i] = (left[i] * by.left + right[i] * by.right) * by.result, each product and sum rounded; also to `copy`, if
-  // that is not null. The bits of separate passes, except which of two NaNs it is. Null except for sums of f32 and f64.
+  CombineTwice combine_twice = nullptr;  // like combine, but writes to two places; null for f16 and bf16
+  // out[i] = (left[i] * by.left + right[i] * by.right) * by.result, each product and sum rounded; also written to
+  // `copy` unless it is null. The bits are those of separate passes, except for which of two NaNs it is. Null except
+  // for sums of f32 and f64.
   AddScaled add_scaled = nullptr;
 };
 
 Arithmetic arithmetic(DType dtype, Op op);
 
-// Elements that travel as `wire`: f32 or f64 as f16 or bf16, or everything as itself.
+// Whether elements of `dtype` can be sent as `wire`: f32 and f64 as f16 or bf16, and every type as itself.
 bool can_travel_as(DType dtype, DType wire);
 Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
-// What a reduction makes of its results: each is divided, then multiplied, in the elements' own type. By 1 nothing is.
+// The scaling of a reduction's results: each is divided, then multiplied, in the elements' own type. A divisor or
+// factor of 1 changes nothing.
 struct Scaling {
-  // to[i] = from[i] (* or /) by; `to` may be `from`. Only floats are multiplied. Integers are divided by a whole number
-  // and truncated toward zero.
+  // to[i] = from[i] (* or /) by; `to` may be `from`. Only floats can be multiplied. Integers are divided by a whole
+  // number and truncated toward zero.
   using Kernel = void (*)(void* to, const void* from, std::size_t elems, double by);
 
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
 
-  // What to multiply by instead, to the same bits; nothing if that takes two steps, or a division.
+  // The one factor that gives the same bits as division and multiplication; empty if it takes two steps or a division.
   std::optional<double> one_factor() const;
   void apply(void* results, std::size_t elems) const {
     if (divisor != 1) divide(results, results, elems, divisor);
@@ -67,7 +69,7 @@ struct Scaling {
 
 Scaling scaling(DType dtype, double divisor, double factor);
 
-// The same for all elements at once.
+// Multiplies a whole run.
 void scale(DType dtype, Bytes to, ConstBytes from, double factor);  // both have the same length, and may be the same
 
 }  // namespace anello::run

@@ -1,5 +1,5 @@
-// A tensor, or a list of tensors of one type, as one logical run of elements: spans of memory with their offsets.
-// Borrows the memory and the list. One thread at a time, also to read.
+// A tensor, or a list of tensors of one type, as one logical run of elements: pieces of memory with their offsets.
+// Borrows the memory and the list. Even reading is for one thread at a time.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace anello::run {
 class Buffer {
  public:
   struct Piece {
-    std::uint64_t end = 0;  // elements up to and with this piece
+    std::uint64_t end = 0;  // number of elements up to the end of this piece
     std::byte* data = nullptr;
     std::uint64_t count = 0;
   };
@@ -23,23 +23,23 @@ class Buffer {
 
   std::span<const Piece> list() const { return list_; }  // empty if the buffer is a single tensor
 
-  // Whether element `at` of this lies where element `at` of the other does, for every `at`.
+  // Whether element `at` of both buffers is in the same memory, for every `at`.
   bool is_same(const Buffer& other) const {
     return list_.data() == other.list_.data() && (!list_.empty() || single_.data == other.single_.data);
   }
 
-  // The memory from element `at` on, in one run: at least one and at most `elems` elements, which must exist.
+  // Returns the contiguous memory from element `at` on: at least one and at most `elems` elements, which must exist.
   Bytes run(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     const Piece& piece = list_.empty() ? single_ : list_[index_of(at)];
     const std::uint64_t within = at - begin(piece);
     return {piece.data + (within << shift), std::size_t(std::min(elems, piece.end - at)) << shift};
   }
 
-  // Element `at` of a single tensor, and what follows it.
+  // Returns the memory from element `at` on; only if the buffer is a single tensor.
   std::byte* single(std::uint64_t at, std::uint32_t shift) const { return single_.data + (at << shift); }
 
-  // Of the `elems` elements from `at` on: how many of the first lie in small tensors of a list. Looks at kMaxLook of
-  // them at most.
+  // Returns how many elements at the front of the `elems` elements from `at` on are in small tensors of a list. Looks
+  // at no more than kMaxLook tensors.
   std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     if (list_.empty() || elems == 0) return 0;
     std::uint64_t end = at;
@@ -61,7 +61,7 @@ class Buffer {
   static bool is_small(const Piece& piece, std::uint32_t shift) { return piece.count << shift <= kSmallBytes; }
   static std::uint64_t begin(const Piece& piece) { return piece.end - piece.count; }
 
-  // Of the piece of a list that has element `at`: mostly the one of the last call, or the next.
+  // Returns the index of the piece that has element `at`: mostly that of the last call, or the next.
   std::size_t index_of(std::uint64_t at) const {
     if (at >= list_[near_].end && near_ + 1 < list_.size()) near_++;
     if (at < begin(list_[near_]) || at >= list_[near_].end) {
@@ -76,7 +76,7 @@ class Buffer {
   mutable std::size_t near_ = 0;
 };
 
-// Calls use(to's bytes, from's bytes) for run after run of both, from the beginning to `elems`.
+// Calls use(to's bytes, from's bytes) for one run after another, from element 0 to `elems`.
 template <class Use>
 void each_run(const Buffer& to, const Buffer& from, std::uint64_t elems, std::uint32_t shift, Use use) {
   for (std::uint64_t at = 0; at < elems;) {

@@ -15,10 +15,10 @@
 namespace anello::run {
 namespace {
 
-constexpr std::size_t kBlockBytes = 4096;  // stays in the first cache
+constexpr std::size_t kBlockBytes = 4096;  // stays in the first-level cache
 
-// Floats as bits: without their sign, values above infinity are NaNs. No branch or comparison, so that compilers
-// vectorise it.
+// Compares floats as integers: without the sign bit, values above infinity are NaNs. Has no branch or comparison in the
+// loop, so that compilers vectorise it.
 template <class Bits>
 bool any_nan(ConstBytes block, Bits infinity) {
   constexpr Bits kUnsigned = Bits(~Bits(0)) >> 1;

@@ -8,10 +8,11 @@
 
 namespace anello::run {
 
-// Which NaN a sum has may depend on the order of its operands.
+// Whether all NaNs count as equal: which NaN a sum has may depend on the order of its operands.
 enum class Nans { as_they_are, alike };
 
-// Of the first `elems` elements, however the buffer is made up: the lower half of XXH3 (Yann Collet, xxHash). Never 0.
+// Returns the checksum of the first `elems` elements, whichever pieces the buffer has: the lower half of XXH3 (Yann
+// Collet, xxHash). Never 0.
 std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems, Nans nans);
 
 }  // namespace anello::run

@@ -30,8 +30,8 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   turns_.start(first_receive_, end_receives_);
 }
 
-// The signature goes in front of the first data. With little data both are put together in one run, if that is faster
-// on this link: a system call with one run of memory is cheaper than one with two.
+// Puts the signature in front of the first data. If there is little data and the link prefers it, both are copied into
+// one run of memory: a system call with one run is cheaper than one with two.
 std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const link::Link& link,
                                                         std::span<ConstBytes> pieces, std::size_t count) {
   const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
@@ -42,7 +42,8 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const 
   return pieces.first(1);
 }
 
-// Alone: before keep(), or before what is made in the link's memory. Returns whether all of it has been sent.
+// Sends the signature without data: for replies, and for data that is made in the link's memory. Returns whether all of
+// it has been sent.
 bool Driver::send_signature(Peer& peer, link::Link& link) {
   if (peer.signature_sent == kSignatureBytes) return true;
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
@@ -69,7 +70,7 @@ bool Driver::send_some(std::uint32_t s) {
 bool Driver::send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room) {
   const std::size_t before = peer.signature_sent;
   if (!send_signature(peer, link)) return peer.signature_sent > before;
-  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // behind it
+  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // after it
   const std::size_t made = execution_->fill(s, room);
   if (made > 0) link.put(made);
   return made > 0 || peer.signature_sent > before;
@@ -91,8 +92,8 @@ bool Driver::send_pieces(std::uint32_t s, Peer& peer, link::Link& link) {
   return bytes > 0;
 }
 
-// The rest of a peer's signature and its data, by one system call: a second one would come when the peer's core has
-// gone on to something else. Little data comes behind the signature, in one run of memory.
+// Receives the rest of a peer's signature and its data by one system call; with a second call, the peer's core would
+// have gone on to other work in between. A small amount of data is received into one run of memory with the signature.
 std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces) {
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
@@ -109,7 +110,7 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   return bytes;
 }
 
-// One that comes whole and is equal, as nearly all are, is compared where it lies.
+// A signature that arrives whole and is equal, as nearly all are, is compared without being copied.
 void Driver::take_signature(Peer& peer, int rank, ConstBytes bytes) {
   if (bytes.size() == kSignatureBytes && std::memcmp(bytes.data(), outgoing_.data(), kSignatureBytes) == 0) {
     peer.signature_received = kSignatureBytes;
@@ -121,7 +122,7 @@ void Driver::take_signature(Peer& peer, int rank, ConstBytes bytes) {
     check_signature(outgoing_, std::as_bytes(std::span(peer.incoming)), rank, explain_);
 }
 
-// Into the pieces behind the first, which is for the signature.
+// Receives into all pieces except the first, which is for the signature.
 std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) {
   Peer& peer = peers_[std::size_t(rank)];
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
@@ -132,7 +133,7 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
   return bytes;
 }
 
-// Straight from the link's memory: what is reduced there is never copied.
+// Uses the data directly from the link's memory, so that what is reduced is never copied.
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
   Peer& peer = peers_[std::size_t(rank)];
   const bool reply = is_reply(s);

@@ -16,15 +16,16 @@ class Driver {
  public:
   explicit Driver(Explain explain) : explain_(std::move(explain)) {}
 
-  // `links` by rank, those of the plan's peers set. The execution has been started. `trace`, if any, watches it.
+  // `links`: by rank; those of the plan's peers must be set. The execution must have been started. `trace`, if not
+  // null, records its steps.
   void start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
              StepTrace* trace = nullptr);
 
   // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
-  // find nothing (another process should get the core then); then local work. True if anything moved.
+  // of them find nothing (another process should get the core then); then local work. Returns true if anything moved.
   // Throws Error{network, protocol} with the peer's rank, and the error that `explain` returns.
   bool pass();
-  // The first part of a pass: every send that can go.
+  // The first part of a pass: sends all that can go.
   bool send();
 
   // Calls want(link, wanted) for every link on which the next pass depends.
@@ -32,7 +33,7 @@ class Driver {
   void each_wanted(Want want);
 
  private:
-  static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is for the signature
+  static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is reserved for the signature
   struct Peer {
     EncodedSignature incoming;
     std::size_t signature_sent = 0, signature_received = 0;
@@ -43,7 +44,7 @@ class Driver {
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void take_signature(Peer& peer, int rank, ConstBytes bytes);
-  bool is_reply(std::uint32_t s) const {  // what stream `s` receives next
+  bool is_reply(std::uint32_t s) const {  // stream `s` receives a reply next
     const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];
     return peer.signature_received == kSignatureBytes && execution_->expects_reply(s);
   }

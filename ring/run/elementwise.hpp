@@ -1,4 +1,4 @@
-// What the reductions mean for one pair of elements; included by each kernel so that it is inlined there.
+// The reductions of one pair of elements. Every kernel includes this file, so that they are inlined there.
 #pragma once
 #include <anello/tensor.hpp>
 #include <bit>
@@ -42,8 +42,8 @@ bool is_nan(T value) {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
 
-// If either is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019, so that the order of the ranks
-// makes no difference: two equal numbers have equal bits unless they are zeros.
+// If either operand is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019, so that the order of the
+// ranks makes no difference: two equal numbers have equal bits unless they are zeros.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
@@ -87,7 +87,7 @@ template <class Reduction>
 inline constexpr bool kBitwise =
     std::is_same_v<Reduction, BitAnd> || std::is_same_v<Reduction, BitOr> || std::is_same_v<Reduction, BitXor>;
 
-// use.template operator()<T>() with the element type.
+// Calls use.template operator()<T>() with the element type.
 template <class Use>
 auto with_type(DType dtype, Use&& use) {
   switch (dtype) {
@@ -121,7 +121,7 @@ auto with_type(DType dtype, Use&& use) {
   ANELLO_CHECK(!"a known element type");
 }
 
-// use.template operator()<Reduction>().
+// Calls use.template operator()<Reduction>().
 template <class Use>
 auto with_reduction(Op op, Use&& use) {
   switch (op) {

@@ -10,7 +10,7 @@
 namespace anello::run {
 
 namespace {
-// Small blocks of elements behind the receive buffer, which stay in the first-level cache.
+// Small blocks of elements behind the receive buffer; they stay in the first-level cache.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
 }  // namespace
 
@@ -19,7 +19,7 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
   bytes = (bytes + kPage - 1) / kPage * kPage;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
   if (!memory) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);  // page faults now, not on the path of a collective
+  std::memset(memory, 0, bytes);  // causes the page faults now, not during a collective
   return Memory(memory);
 }
 
@@ -66,7 +66,7 @@ void Execution::choose_scaling() {
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
-  constexpr std::size_t kAhead = 256;  // more than a signature, and what is left empty so that it begins a cache line
+  constexpr std::size_t kAhead = 256;  // more than a signature and the padding to the next cache line
   const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
   replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
   for (std::size_t s = 0; s < plan_->streams.size() && replies_; s++) skip_replies(cursors_[s]);
@@ -82,7 +82,7 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction, std::uint32_t
   return nullptr;
 }
 
-// How many elements of the step its dependencies let through, from its beginning.
+// Returns how many elements of the step, from its beginning, its dependencies allow.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
@@ -108,8 +108,8 @@ void Execution::skip_replies(Cursor& cursor) {
   while (cursor.step < cursor.end && is_not_sent(plan_->steps[cursor.step])) cursor.step++;
 }
 
-// A copy goes straight to its place, except to tiny tensors; everything else comes into the receive buffer, behind the
-// part of an element that an earlier call left over.
+// A copy is received directly into its place, unless that is in tiny tensors; all other data is received into the
+// receive buffer, after the part of an element that an earlier call left over.
 std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
@@ -169,7 +169,7 @@ std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
   return std::size_t(elems) << arithmetic_.wire_shift;
 }
 
-// Elements as they travel, to where the step wants them.
+// Uses received elements, in the type in which they were sent, as the step requires.
 void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   if (!in_blocks_) return take_whole(step, incoming, from, elems);
   while (elems > 0) {
@@ -193,14 +193,15 @@ void Execution::take_whole(const plan::Step& step, std::byte* incoming, std::uin
     copy(step, incoming, from, elems);
 }
 
-// A block at most, where it must be multiplied.
+// Returns the operand's elements after prescaling; at most one block if there is a factor.
 const std::byte* Execution::multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   if (!is_multiplied(operand)) return memory;
   input_scaling_->multiply(block(kOwnBlock), memory, elems, input_scaling_->factor);
   return block(kOwnBlock);
 }
 
-// What this rank puts in, as the others would see it. A block at most, where it must be multiplied or rounded.
+// Returns this rank's contribution after prescaling and rounding to the sent type; at most one block if it must be
+// multiplied or rounded.
 const std::byte* Execution::contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   memory = multiplied(operand, memory, elems);
   if (!arithmetic_.narrow || operand.space != plan::Space::input) return memory;
@@ -269,7 +270,8 @@ bool Execution::compute() {
   return left < kLocalBytes >> arithmetic_.shift;
 }
 
-// A copy from the input to the output, where they are the same and stay as they are.
+// Whether the step would copy elements onto themselves, because input and output are the same memory and nothing is
+// scaled.
 bool Execution::is_in_place(const plan::Step& step) const {
   const plan::Operand source = plan_->sources[step.first_source];
   if ((result_scaling_ && step.makes_result) || is_multiplied(source)) return false;
@@ -277,7 +279,7 @@ bool Execution::is_in_place(const plan::Step& step) const {
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
 }
 
-// Block by block, so that what is between two sources stays in the first-level cache.
+// Works block by block, so that partial results stay in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
   if (is_in_place(step)) return;
   const std::uint64_t block = block_elems(arithmetic_);
@@ -310,7 +312,7 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   if (result_scaling_ && step.makes_result) result_scaling_->apply(place.data(), elems);
 }
 
-// To what the others receive, if it is sent.
+// Rounds the elements as those that are sent are rounded.
 void Execution::round(Bytes memory) const {
   std::array<std::byte, kBlockBytes> narrow;
   while (!memory.empty()) {

@@ -1,18 +1,19 @@
-// How far one plan has been carried out. Knows plans, buffers and arithmetic; makes no system call and reads no clock.
-// Its driver asks what can be sent or received now, and reports how many bytes moved. One thread at a time.
-// Reused for call after call: start() and sendable() allocate only if a plan needs more memory than every plan before
-// it, and throw std::bad_alloc.
+// The progress of one plan. Uses only plans, buffers and arithmetic; makes no system call and reads no clock. The
+// driver asks what can be sent or received now, and reports how many bytes moved. One thread at a time. An object is
+// used for many calls: start() and sendable() allocate only if a plan needs more memory than every plan before it, and
+// throw std::bad_alloc.
 //
-// Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
-// reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
-// its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
-// of f16 or bf16 adds up in f32. An input is multiplied where it is sent or reduced, and stays as it is. Results are
-// scaled by the step that makes them, and before they are rounded to travel. Sums of f32 and f64 are scaled as they are
-// added, others block by block while they are in the first-level cache.
+// Elements may be sent in a narrower type. Then every rank's contribution is rounded to this type once, also on the
+// rank that reduces it, and so is every partial sum that is sent. Data that is sent from the output is rounded in the
+// output too, so that its owner has the same bits as the other ranks. All arithmetic is in the elements' own type,
+// except that a fold of f16 or bf16 adds up in f32. An input is multiplied when it is sent or reduced, and stays
+// unchanged. Results are scaled by the step that makes them, before they are rounded for sending. Sums of f32 and f64
+// are scaled as they are added, other results block by block while they are in the first-level cache.
 //
-// What is narrowed or multiplied is made as it is sent: in the link's memory, or in a stage. So are the tiny tensors of
-// a list: they are packed there, and what is received for them comes into the receive buffer, because a copy costs less
-// than one more piece of a system call. Others go from and to where they lie, many in one call.
+// Data that is narrowed or multiplied is computed just before it is sent: in the link's memory, or in a stage. The tiny
+// tensors of a list are packed in the same way, and data for them is received into the receive buffer, because a copy
+// costs less than one more piece of a system call. All other data is sent and received in the tensors' memory, many
+// pieces in one call.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -29,34 +30,35 @@ namespace anello::run {
 
 class Execution {
  public:
-  static constexpr std::size_t kReceiveBytes = 512 << 10;  // received and reduced while it is in the second-level cache
+  static constexpr std::size_t kReceiveBytes = 512 << 10;  // received and reduced while in the second-level cache
   static constexpr std::size_t kBlockBytes = kFoldBytes;
-  static constexpr std::size_t kLocalBytes = 256 << 10;  // worked on between two looks at the links
+  static constexpr std::size_t kLocalBytes = 256 << 10;  // local work between two looks at the links
   static constexpr std::size_t kMaxElemBytes = 16;
-  static constexpr std::size_t kStageBytes = 128 << 10;  // made at a time, for each stream that sends
+  static constexpr std::size_t kStageBytes = 128 << 10;  // computed at once, for each stream that sends
 
-  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. `results`
-  // and `inputs`: what they are scaled by, null if they are not. Inputs are only multiplied, and only by a reduction:
-  // in its plan, a rank that combines nothing just sends. The plan, the scalings and all memory outlive the execution.
+  // The buffers hold plan.input_elems and plan.output_elems elements; they are the same memory, if the plan allows
+  // that, or do not overlap. `results` and `inputs`: their scaling, or null. Inputs can only be multiplied, and only in
+  // a reduction: in its plan, a rank that combines nothing only sends. The plan, the scalings and all memory must
+  // outlive the execution.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results = nullptr, const Scaling* inputs = nullptr);
   bool done() const { return unfinished_ == 0; }
 
-  // The peer's link gives replies (Plan::reply_elems): accept() writes those of this rank, and they are not sent. Call
-  // before anything has moved. False, and nothing happens, if the plan has none, elements travel as a narrower type, or
-  // the link holds too few bytes. The other rank's answer is the same.
+  // The peer's link gives replies (Plan::reply_elems): accept() writes this rank's replies, and they are not sent. Call
+  // before anything has moved. Returns false and does nothing if the plan has no replies, elements are sent in a
+  // narrower type, or the link holds too few bytes. The other rank's call returns the same.
   bool use_replies(std::size_t link_bytes);
-  // The next that stream `s` accepts is a reply, not what has come.
+  // Whether stream `s` accepts a reply next, instead of sent data.
   bool expects_reply(std::uint32_t s) const {
     return replies_ && !ended(s) && current(s).reply && current(s).act == plan::Act::copy;
   }
-  // A send that is not carried out, because the step that makes the result also puts it where the peer takes it.
+  // Whether this send is left out, because the step that makes the result also writes it where the peer takes it from.
   bool is_not_sent(const plan::Step& step) const { return replies_ && step.reply && step.act == plan::Act::send; }
   const plan::Plan& plan() const { return *plan_; }
-  bool is_list() const { return is_list_; }  // there may be many pieces
+  bool is_list() const { return is_list_; }  // so there may be many pieces
 
-  // What stream `s` could send now, in order: pieces.size() pieces at most. Those of a list end where there are
-  // max_bytes. Returns how many.
+  // Returns the number of pieces that stream `s` could send now, and writes them to `pieces`, in order. The pieces of a
+  // list end once they have max_bytes.
   std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX) {
     return is_list_ || makes_ ? pieces_to_send(s, pieces, max_bytes) : runs_to_send(cursors_[s], pieces);
   }
@@ -65,47 +67,47 @@ class Execution {
   // Whether stream `s` could send something now.
   bool can_send(std::uint32_t s) const { return !ended(s) && allowed(current(s)) > cursors_[s].elems; }
 
-  // If what stream `s` sends next must be made first: how many bytes of its step may go. 0 if it goes from where it
-  // lies, or is in the stage already.
+  // If the data that stream `s` sends next must be computed first: how many bytes of its step may be sent. 0 if the
+  // data is in a tensor, or in the stage already.
   std::size_t to_make(std::uint32_t s) const { return makes_ ? sends_made(s) : 0; }
-  // Makes it in a link's memory, aligned to the elements: as much as may go and fits. That counts as sent. Returns how
-  // many bytes. Only after to_make().
+  // Computes that data directly in the link's buffer `room`, which is aligned to the elements: as many whole elements
+  // as are ready and fit. They count as sent. Returns their bytes. Call only if to_make() is not 0.
   std::size_t fill(std::uint32_t s, Bytes room);
 
-  // Where stream `s` wants its next bytes, in order; as sendable(). Valid until the next receivable().
+  // Like sendable(): the places where stream `s` needs its next bytes, in order. Valid until the next receivable().
   std::size_t receivable(std::uint32_t s, std::span<Bytes> places);
   void received(std::uint32_t s, std::size_t bytes);
 
-  // The same for bytes that lie in a link's memory, aligned to their type: takes whole elements from there, as many as
-  // it can use now, and returns how many bytes that was. Writes there if it replies.
+  // Like received(), for bytes in a link's memory, aligned to their type: uses as many whole elements from there as it
+  // can now, and returns their bytes. If the step replies, writes the reply there.
   std::size_t accept(std::uint32_t s, Bytes incoming);
 
-  // Local work that has become possible, kLocalBytes at most. True if any was done.
+  // Does local work that has become possible, at most kLocalBytes. Returns true if there was any.
   bool compute();
 
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
-  const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
+  const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // if not ended(s)
 
-  // The send that this reduction has done too; null if it has done none. Looks from step `next` on, and moves that
-  // behind the send: asked about one reduction after another, it looks at each step once.
+  // Returns the send that this reduction has replaced by a reply; null if there is none. Searches from step `next` on,
+  // and sets `next` to the step after that send: when all reductions are passed in order, each step is looked at once.
   const plan::Step* reply_of(const plan::Step& reduction, std::uint32_t& next) const;
 
-  // How far a stream is: the current step, and complete elements of it. For StepTrace.
+  // Returns the stream's current step and the number of its complete elements. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {
     return {cursors_[s].step, cursors_[s].elems};
   }
 
-  // Elements moved or computed so far and in all, over all streams: for reports of how far an operation got.
+  // Returns the elements moved or computed so far, and the total, over all streams; for reports of progress.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
 
  private:
   struct Cursor {
     std::uint32_t step = 0, end = 0;  // the current step and the stream's end
-    std::uint32_t part = 0;           // bytes beyond the complete elements; of a reduce they are in `carry`
-    std::uint64_t elems = 0;          // complete elements of the current step: what others may rely on
+    std::uint32_t part = 0;           // bytes after the complete elements; those of a reduction are in `carry`
+    std::uint64_t elems = 0;          // complete elements of the current step; other steps may use them
     std::array<std::byte, kMaxElemBytes> carry{};
-    std::uint32_t staged = 0, stage_sent = 0;  // elements of the stream's stage
-    std::uint64_t before_stage = 0;            // elements that go before those, from where they lie
+    std::uint32_t staged = 0, stage_sent = 0;  // elements in the stream's stage; how many of them are sent
+    std::uint64_t before_stage = 0;            // elements that are sent before those, directly from tensors
   };
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
@@ -122,7 +124,7 @@ class Execution {
   void make_run(std::byte* out, plan::Operand operand, Bytes memory) const;
   std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
-  // Inline, because it is asked for every piece.
+  // Inline, because it is called for every piece.
   bool is_made(plan::Operand operand, std::uint64_t offset) const {
     return arithmetic_.narrow || is_multiplied(operand) || in_small_pieces(operand, offset, 1) > 0;
   }
@@ -155,13 +157,13 @@ class Execution {
   bool replies_ = false;
   bool adds_scaled_ = false;  // inputs or results are scaled as they are added
   bool scales_results_apart_ = false;
-  double result_factor_ = 1;      // if results are scaled as they are added
-  bool in_blocks_ = false;        // elements are converted, scaled or multiplied apart from being reduced
+  double result_factor_ = 1;      // used if results are scaled as they are added
+  bool in_blocks_ = false;        // elements are converted, scaled or multiplied in a pass of their own
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
   bool is_list_ = false;  // the input or the output is a list
-  bool packs_ = false;    // and has small tensors
+  bool packs_ = false;    // and it has small tensors
   bool makes_ = false;    // something is narrowed, multiplied or packed
   Memory receive_buffer_, scratch_;
   struct Stage {

@@ -6,16 +6,16 @@
 
 namespace anello::run {
 
-inline constexpr std::size_t kFoldBytes = 8 << 10;  // folded while it is in the first-level cache
+inline constexpr std::size_t kFoldBytes = 8 << 10;  // folded while in the first-level cache
 
-// Elements of a block; those of 16 bits add up in f32.
+// Number of elements in a block; those of 16 bits are added in f32.
 inline std::uint64_t block_elems(const Arithmetic& arithmetic) {
   constexpr std::uint32_t kF32Shift = 2;
   return kFoldBytes >> (arithmetic.add_to_f32 ? kF32Shift : arithmetic.shift);
 }
 
-// out[i] = source(0)[i] (op) source(1)[i] (op) ..., of two sources or more, and a block at most. source(k) is called
-// once, in order; `out` may be one of the sources. `partial` is memory for a block.
+// out[i] = source(0)[i] (op) source(1)[i] (op) ..., for two or more sources and at most one block. source(k) is called
+// once, in order; `out` may be one of the sources. `partial`: memory for one block.
 template <class Source>
 void fold(const Arithmetic& arithmetic, std::uint32_t sources, Source source, std::byte* out, std::byte* partial,
           std::uint64_t elems) {

@@ -74,7 +74,7 @@ bool MessageExecution::send() {
   return moved;
 }
 
-// The messages that are ready, by one call.
+// Sends all messages that are ready, by one call.
 bool MessageExecution::send_some(Stream& stream) {
   const std::span<const ConstBytes> pieces = pieces_to_send(stream);
   std::size_t sent = link::with_rank(stream.peer, [&] { return stream.link->send_from(pieces); });
@@ -108,8 +108,9 @@ std::span<const ConstBytes> MessageExecution::pieces_to_send(const Stream& strea
   return pieces.first(1);
 }
 
-// Whether there is more to come, and it waits at most for sends: two ranks that send to each other first, more than
-// their links hold, must take what comes. What waits for other data stays on its link, as with a driver.
+// Whether more of the message is to come, and its step waits at most for sends. If two ranks first send more to each
+// other than their links hold, both must receive while sending, or they deadlock. A message whose step waits for other
+// data stays on its link, as with a driver.
 bool MessageExecution::may_receive(const Stream& stream) const {
   if (stream.is_moved()) return false;
   const std::span deps = std::span(plan_->deps).subspan(stream.step->first_dep, stream.step->deps);
@@ -124,8 +125,8 @@ Look MessageExecution::receive_some(Stream& stream) {
   return receive(stream) ? Look::moved : Look::missed;
 }
 
-// What comes whole when its step is ready, as nearly all does, is used where it lies. Else it is kept: it may be
-// written to what is still being sent.
+// A message that arrives whole when its step is ready, as nearly all do, is used in the link's memory. Any other
+// message is kept: its place may be memory that is still being sent.
 bool MessageExecution::receive(Stream& stream) {
   link::Link& link = *stream.link;
   const std::size_t before = stream.moved, rest = stream.bytes - before;
@@ -144,7 +145,7 @@ bool MessageExecution::receive(Stream& stream) {
     bytes = link::with_rank(stream.peer, [&] { return link.recv_into(std::array{room_to_keep(stream)}); });
   }
   stream.moved += std::uint32_t(bytes);
-  // Also if the data behind it does not come: a peer in another operation may send less.
+  // Checked even if no data follows: a peer in another operation may send less.
   if (before < stream.ahead && stream.moved >= stream.ahead)
     check_signature(signature_, stream.kept, stream.peer, explain_);
   if (stream.is_moved()) {
@@ -165,7 +166,7 @@ bool MessageExecution::take_kept(Stream& stream) {
   return true;
 }
 
-// All of them: they wait for sends, which has just been tried, and for no link.
+// Uses all kept messages that can be used: they wait for no link, only for sends, which have just been tried.
 bool MessageExecution::take_all_kept() {
   bool taken = false;
   for (std::uint32_t s = first_receive_; s < first_local_; s++)
@@ -173,7 +174,7 @@ bool MessageExecution::take_all_kept() {
   return taken;
 }
 
-// A message that has come whole, as the plan wants its data.
+// Writes or reduces the data of a whole message, as the step requires.
 void MessageExecution::take(Stream& stream, const std::byte* message) {
   const plan::Step& step = *stream.step;
   const std::byte* const data = message + stream.ahead;

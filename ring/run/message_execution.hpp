@@ -1,7 +1,7 @@
-// Carries out a plan message by message: each of its steps sends or takes one short message whole, or does local work,
-// when all that it depends on has ended. Does what a driver and an execution do for such a plan, to the same bytes and
-// bits (except which of two NaNs it is), in fewer instructions: there are no runs and positions within steps to keep.
-// One pass at a time; never waits. One thread at a time.
+// Carries out a plan message by message: each step sends or receives one whole short message, or does local work, when
+// all steps on which it depends have ended. The bytes sent and the results are those of a driver and an execution
+// (except for which of two NaNs it is), in fewer instructions, because no progress within steps is recorded. One pass
+// at a time; never waits. One thread at a time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,27 +19,27 @@ namespace anello::run {
 
 class MessageExecution {
  public:
-  static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // of a step
+  static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // of one step
 
   explicit MessageExecution(Explain explain) : explain_(std::move(explain)) {}
 
-  // Whether every step of the plan is short, and goes as it lies.
+  // Whether every step of the plan is short, and its elements are sent in their own type.
   static bool suits(const plan::Plan& plan, const Arithmetic& arithmetic);
 
-  // Whether such a plan's call does too: the buffers are no lists, and the input is not multiplied.
+  // Whether a call also suits: the buffers are no lists, and the input is not multiplied.
   static bool suits(const Buffer& input, const Buffer& output, const Scaling* inputs) {
     return !inputs && input.list().empty() && output.list().empty();
   }
 
-  // Of a plan and a call that suit. `results`: what results are scaled by, or null. `links` by rank, those of the
-  // plan's peers set. Plan, links, tensors and scaling outlive the execution. Throws std::bad_alloc.
+  // Requires suits() for the plan and the call. `results`: the scaling of results, or null. `links`: by rank; those of
+  // the plan's peers must be set. Plan, links, tensors and scaling must outlive the execution. Throws std::bad_alloc.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results, const Signature& signature, std::span<link::Link* const> links);
   bool done() const { return unfinished_ == 0; }
 
-  // Sends, takes and computes what can be done now. True if anything was. Throws as Driver::pass() does.
+  // Sends, receives and computes what can be done now. Returns true if anything was done. Throws like Driver::pass().
   bool pass();
-  // The first part of a pass.
+  // The first part of a pass: sends all that can go.
   bool send();
 
   // Calls want(link, wanted) for every link on which the next pass depends.
@@ -53,18 +53,18 @@ class MessageExecution {
     }
   }
 
-  // Bytes of elements moved or computed so far and in all. A message counts when it has been sent or used.
+  // Bytes of elements moved or computed so far, and the total. A message counts once it has been sent or used.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
 
  private:
   static constexpr std::size_t kPieces = 32;  // in one call of a link
   struct Stream {
-    const plan::Step *step = nullptr, *end = nullptr;  // the next, and the end of the stream's steps
+    const plan::Step *step = nullptr, *end = nullptr;  // the next step, and the end of the stream's steps
     link::Link* link = nullptr;
     int peer = -1;
-    std::uint32_t ahead = 0;             // bytes of the signature, which goes before the first step's data
-    std::uint32_t moved = 0, bytes = 0;  // of the signature and the step's data
-    std::vector<std::byte> kept;         // received, if it cannot be used where it lies; grows when it is needed
+    std::uint32_t ahead = 0;             // bytes of the signature, which precedes the first step's data
+    std::uint32_t moved = 0, bytes = 0;  // bytes of the current message, with its signature: moved, total
+    std::vector<std::byte> kept;         // a received message that cannot be used yet; grows when needed
     bool ended() const { return step == end; }
     bool is_moved() const { return moved == bytes; }
   };
@@ -73,7 +73,7 @@ class MessageExecution {
     return spaces_[std::size_t(operand.space)] + (operand.at << arithmetic_.shift);
   }
   bool has_ended(const plan::Step& step) const { return streams_[step.stream].step > &step; }
-  // Inline, because most steps wait for one other or none.
+  // Inline, because most steps depend on one other step or none.
   bool is_ready(const plan::Step& step) const {
     const plan::Dep* const deps = plan_->deps.data() + step.first_dep;
     for (std::uint32_t k = 0; k < step.deps; k++)
@@ -99,13 +99,13 @@ class MessageExecution {
   const Scaling* results_ = nullptr;
   std::array<std::byte*, 3> spaces_{};  // by Space
   EncodedSignature signature_;
-  std::vector<Stream> streams_;  // those of the plan, and more if an earlier plan had more
+  std::vector<Stream> streams_;  // the plan's streams, and more if an earlier plan had more
   std::uint32_t first_receive_ = 0, first_local_ = 0;
-  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: those that send, and all
-  std::uint32_t kept_ = 0;                     // messages that have come whole, but wait for other steps
+  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: those that send; all
+  std::uint32_t kept_ = 0;                     // messages that have arrived whole but wait for other steps
   ReceiveTurns turns_;
   std::array<ConstBytes, kPieces> pieces_;
-  std::vector<std::byte> scratch_, joined_, partial_;  // grow when they are needed
+  std::vector<std::byte> scratch_, joined_, partial_;  // grow when needed
 };
 
 }  // namespace anello::run

@@ -1,5 +1,5 @@
-// The signature that stands as a header in front of an operation's data on each link: sent together with the first
-// data, and compared with this rank's, to see whether the peer is in the same operation.
+// The signature that precedes an operation's data on each link: sent together with the first data, and compared with
+// this rank's, to check that the peer is in the same operation.
 #pragma once
 #include <algorithm>
 #include <anello/error.hpp>
@@ -13,20 +13,20 @@
 
 namespace anello::run {
 
-inline constexpr std::size_t kJoinedBytes = 8192;  // data that may be put behind a signature in one run of memory
+inline constexpr std::size_t kJoinedBytes = 8192;  // data that may be put after a signature in one run of memory
 
-// Two runs as one, in memory that has room for both.
+// Copies both runs to `memory`, which must have room for them, and returns the result.
 inline ConstBytes joined(ConstBytes first, ConstBytes second, std::byte* memory) {
   std::copy(first.begin(), first.end(), memory);
   std::copy(second.begin(), second.end(), memory + first.size());
   return {memory, first.size() + second.size()};
 }
 
-// Makes the error for a signature that differs from this rank's. Only the caller knows what the operations are called.
+// Makes the error for a signature that differs from this rank's. Only the caller has the names of the operations.
 using Explain = std::function<Error(int peer, const Signature& theirs)>;
 
-// Throws what `explain` makes of a peer's encoded signature that differs from this rank's, or Error{protocol} if it is
-// none.
+// If the peer's encoded signature differs from this rank's, throws the error that `explain` returns, or Error{protocol}
+// if it is no valid signature.
 inline void check_signature(const EncodedSignature& mine, ConstBytes theirs, int peer, const Explain& explain) {
   if (std::memcmp(theirs.data(), mine.data(), kSignatureBytes) == 0) return;
   const std::string_view text(reinterpret_cast<const char*>(theirs.data()), kSignatureBytes);

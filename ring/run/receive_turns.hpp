@@ -1,25 +1,25 @@
-// Which of the streams that receive a pass looks at: the one that is first in program order, then the others in turn
-// until two find nothing. Then another process should get the core.
+// Chooses the receiving streams that a pass looks at: the one that is first in program order, then the others in turn,
+// until two of them find nothing. Then another process should get the core.
 #pragma once
 #include <cstdint>
 #include <limits>
 
 namespace anello::run {
 
-enum class Look { skipped, missed, moved };  // it waits for no bytes, for bytes that have not come, or they came
+enum class Look { skipped, missed, moved };  // waits for no bytes; bytes have not arrived; bytes moved
 
 class ReceiveTurns {
  public:
   static constexpr std::uint64_t kEnded = std::numeric_limits<std::uint64_t>::max();
 
-  // Of the streams from `begin` to before `end`.
+  // Starts over the streams [begin, end).
   void start(std::uint32_t begin, std::uint32_t end) {
     begin_ = turn_ = begin;
     end_ = end;
   }
 
-  // order_of(stream): where in the program the step is that it receives for; kEnded if there is none.
-  // receive(stream), also of one that has ended, returns a Look. True if anything moved.
+  // order_of(stream): the place in program order of the step for which the stream receives; kEnded if there is none.
+  // receive(stream) returns a Look; it is also called for a stream that has ended. Returns true if anything moved.
   template <class OrderOf, class Receive>
   bool pass(OrderOf order_of, Receive receive) {
     if (end_ - begin_ == 1) return receive(begin_) == Look::moved;

@@ -1,4 +1,4 @@
-// What an execution sends, and the stages for what must be narrowed, multiplied or packed first.
+// The part of an Execution that sends, with the stages for data that must be narrowed, multiplied or packed first.
 #include <algorithm>
 #include <cstring>
 
@@ -6,7 +6,8 @@
 
 namespace anello::run {
 
-// No larger than what the stream sends. Allocated when first used: a link through memory may need none.
+// Chooses the size of each stage: at most what the stream sends. Memory is allocated at first use, because a link
+// through shared memory may need none.
 void Execution::plan_stages() {
   if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
   for (std::size_t s = 0; s < plan_->streams.size(); s++) {
@@ -37,7 +38,7 @@ std::size_t Execution::fill(std::uint32_t s, Bytes room) {
   return bytes;
 }
 
-// What lies in place, and behind it what is staged; a stage ends the list.
+// Fills `pieces` with memory of tensors, up to the first data that must be made; the stage with that data is the last.
 std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
   Cursor& cursor = cursors_[s];
   const std::uint64_t max_elems = max_bytes >> arithmetic_.shift;
@@ -65,7 +66,7 @@ std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pie
   return filled;
 }
 
-// Of tensors that are sent as they lie: a run for each step.
+// Fills `pieces` with one contiguous range a step; no element needs conversion.
 std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> pieces) const {
   std::uint64_t from = cursor.elems;
   std::size_t filled = 0;
@@ -80,7 +81,7 @@ std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> 
   return filled;
 }
 
-// What is left of the stage; if that is nothing, the next elements that go there, from `from` of this step on.
+// Returns the unsent rest of the stage. If there is none, fills the stage first, from element `from` of `step` on.
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
   Stage& stage = stages_[s];
@@ -99,7 +100,7 @@ ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t 
   return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
 }
 
-// From element `from` of step `i` on, as they travel: `most` elements at most. Returns how many.
+// Writes to `out` what is sent from element `from` of step `i` on: at most `most` elements. Returns how many.
 std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end,
                               std::uint64_t from) const {
   std::uint64_t made = 0;
