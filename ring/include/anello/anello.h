@@ -1,22 +1,21 @@
-/* Anello for C, and for bindings of other languages. It is all that a C program has to include.
+/* Anello for C, and for bindings of other languages. It is the only header that a C program has to include.
  *
  * Conventions:
  *  1. A call that can fail returns an anello_status: ANELLO_OK, or the kind of error. After an error,
  *     anello_last_error() returns one line that names the culprit and the remedy, and anello_last_error_rank() the rank
- *     at fault, or -1 if none is known. Both refer to the last failed call of the calling thread.
- *  2. Handles are opaque. What a call returns through an out parameter belongs to the caller, who frees it once. A NULL
- *     handle may be freed, and does nothing. Of a NULL handle, calls that return no status return -1 or NULL. If a call
- *     fails, it does not change its out parameters.
+ *     at fault, or -1 if the error names none. Both refer to the last failed call of the calling thread.
+ *  2. Handles are opaque. A handle that a call returns through an out parameter belongs to the caller, who frees it
+ *     once. Freeing a NULL handle does nothing. Calls that return no status return -1 or NULL for a NULL handle. A call
+ *     that fails does not change its out parameters.
  *  3. A tensor is a view: memory, a number of elements, a type. Its memory is borrowed until the call returns, or, if
- *     the call returns a work, until that work is done. Everything else that is passed is borrowed until the call
- *     returns.
+ *     the call returns a work, until that work is done. All other arguments are borrowed until the call returns.
  *  4. "In place" means that input and output are the same memory; otherwise they must not overlap.
  *  5. A struct of options, settings or results begins with its own size, which its ..._INIT macro sets. Later versions
  *     may add members at the end. A pointer to options may be NULL, which means the defaults.
  *  6. Any thread may call. A blocking call blocks only its own thread.
- *  7. Strings are UTF-8 and end with a zero byte. Returned strings belong to the library. Names are valid for ever; a
- *     string of a handle until the handle is freed. The pointer to the last error is valid until the thread ends; the
- *     thread's next failure overwrites the text.
+ *  7. Strings are UTF-8 and end with a zero byte. Returned strings belong to the library. The names of statuses, types
+ *     and reductions are valid for ever; a string of a handle is valid until the handle is freed. The pointer to the
+ *     last error is valid until the thread ends; the thread's next failure overwrites the text.
  *
  * Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
  * not, the call returns ANELLO_MISMATCH on all ranks. Operations on one group run one after another; groups do not wait
@@ -109,7 +108,7 @@ typedef struct {
   anello_dtype dtype;
 } anello_tensor;
 
-/* For a number in a struct of options: the setting (an ANELLO_... variable) decides. */
+/* A number in a struct of options that leaves the choice to the setting (an ANELLO_... variable). */
 #define ANELLO_FROM_SETTINGS (-1)
 
 /* Options of one call. All ranks must give the same ones, except for name and prescale. Members that do not apply to a
@@ -120,27 +119,27 @@ typedef struct {
   const char* algorithm; /* allreduce: the algorithm, for example "ring"; NULL: ANELLO_ALGORITHM decides */
   int64_t slab_bytes;    /* reductions: the size of the parts in which a large buffer is reduced; 0: the whole buffer at
                             once; ANELLO_FROM_SETTINGS: ANELLO_SLAB_BYTES decides */
-  int wire;              /* reductions: ANELLO_F16 or ANELLO_BF16: elements of f32 or f64 travel rounded to this type;
-                            0: elements travel as they are */
+  int wire;              /* reductions: ANELLO_F16 or ANELLO_BF16: elements of f32 or f64 are sent rounded to this type;
+                            0: elements are sent in their own type */
   double prescale;       /* reductions of floating-point types: inputs are multiplied by this number, which must be
                             finite, also in f32 unless the type is f64 */
-  double postscale;      /* the same for results */
+  double postscale;      /* like prescale, for results */
   const uint64_t* counts; /* allgather, gather, scatter, reduce_scatter: the elements of each rank's part, the same on
                              all ranks; NULL: all parts have the same size */
   size_t counts_size;     /* the length of counts: the number of ranks, or 0 */
-  uint64_t consistency_token; /* any number of the program's own, for example a step; if it differs between ranks, the
-                                 call returns ANELLO_MISMATCH */
+  uint64_t consistency_token; /* any number that the program chooses, for example a step; if it differs between ranks,
+                                 the call returns ANELLO_MISMATCH */
 } anello_options;
 #define ANELLO_OPTIONS_INIT \
   { sizeof(anello_options), NULL, NULL, ANELLO_FROM_SETTINGS, 0, 1.0, 1.0, NULL, 0, 0 }
 
-/* Settings that replace those of the environment: a list of "ANELLO_RANK=3" and the like. */
+/* Settings that replace those of the environment: a list of texts such as "ANELLO_RANK=3". */
 typedef struct {
   size_t struct_size;
   const char* const* settings;
   size_t settings_size;   /* the length of the list */
   const int* interrupted; /* anello_init looks at this number every 50 ms, and ends with ANELLO_ABORTED when it is not
-                            0: a signal handler or another thread may set it; NULL: it waits for as long as it must */
+                            0: a signal handler or another thread may set it; NULL: nothing ends it early */
 } anello_config;
 #define ANELLO_CONFIG_INIT \
   { sizeof(anello_config), NULL, 0, NULL }
@@ -174,12 +173,12 @@ typedef struct {
 } anello_exchange;
 #define ANELLO_EXCHANGE_INIT \
   { sizeof(anello_exchange), NULL, NULL, NULL, 0, 1, NULL }
-/* As anello_init, for ranks that something else has started: they find each other by `exchange`, and the environment's
- * ANELLO_RANK, ANELLO_SIZE and ANELLO_RENDEZVOUS do not count. The world's connections need no rendezvous server. The
+/* Like anello_init, for ranks that another program has started: they find each other by `exchange`, and the variables
+ * ANELLO_RANK, ANELLO_SIZE and ANELLO_RENDEZVOUS are ignored. The world's connections need no rendezvous server. The
  * exchange should be private to the job's user, since the job's secret passes through it. A process may make several
- * worlds one after another through the same exchange, all ranks as many. */
+ * worlds one after another through the same exchange; all ranks must make the same number of worlds. */
 anello_status anello_init_through(const anello_exchange* exchange, const anello_config* config, anello_world** world);
-/* Ends the world in good order: blocks until every rank has called it. Reports it if another rank failed. */
+/* Ends the world in good order: blocks until every rank has called it. Returns an error if another rank has failed. */
 anello_status anello_finish(anello_world* world);
 /* Ends the world on every rank: calls in progress return ANELLO_ABORTED with this rank and the reason. Does not block.
  */
@@ -205,15 +204,15 @@ anello_status anello_layout(const anello_world* world, const char** layout);
 
 /* The group of all ranks. It belongs to the world: do not free it. */
 anello_group* anello_world_group(anello_world* world);
-/* A group of `count` ranks of `group`, in the given order. Only the members call. Does not communicate or block. Each
- * member must create the same groups of the same members; one that is created several times must be created as many
- * times by every member. */
+/* A group of `count` ranks of `group`, in the given order. Only the members call this. Does not communicate or block.
+ * Each member must create the same groups of the same members; a group that is created several times must be created
+ * equally often by every member. */
 anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created);
-/* Divides a group: ranks that give the same colour form a new group, ordered by key, then by rank. All ranks call; it
- * blocks. */
+/* Divides a group: ranks that give the same colour form a new group, ordered by key, then by rank. All ranks of the
+ * group call it. Blocks. */
 anello_status anello_group_split(anello_group* group, int colour, int key, anello_group** part);
-/* The group ends for this rank, when the operations that were started are done. If other ranks need this rank in it
- * after that, their calls return ANELLO_RANK_LEFT. */
+/* Frees the handle. The group ends for this rank when the operations that were started are done. If other ranks need
+ * this rank in the group after that, their calls return ANELLO_RANK_LEFT. */
 void anello_group_free(anello_group* group);
 int anello_rank(const anello_group* group);                    /* this rank's number in the group, from 0 */
 int anello_size(const anello_group* group);                    /* the number of ranks in the group */
@@ -222,9 +221,8 @@ int anello_rank_of(const anello_group* group, int world_rank); /* the group's nu
 
 /* Collectives. If `work` is NULL, the call blocks until this rank's part is done. Otherwise it returns at once and
  * gives the caller a handle; operations run in the order in which they were called. A list of tensors is one operation,
- * in place, without a copy; its tensors must have the same dtype, and those that are reduced share no memory. Ignored
- * arguments may have any tensor with count 0.
- */
+ * in place, without a copy; its tensors must have the same dtype, and tensors that are reduced must not share memory.
+ * For an ignored argument, any tensor with count 0 may be given. */
 
 /* Sets `mean` to the mean of `value` over all ranks, the same on all of them. Blocks. */
 anello_status anello_average(anello_group* group, double value, double* mean);
@@ -245,7 +243,7 @@ anello_status anello_broadcast_list(anello_group* group, const anello_tensor* te
  * place: input is this rank's part of output. */
 anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
                                const anello_options* options, anello_work** work);
-/* As allgather, for the root's output only. The output of other ranks is ignored. */
+/* Like allgather, but only the root gets an output. The output of other ranks is ignored. */
 anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
                             const anello_options* options, anello_work** work);
 /* output = this rank's part of the root's input. The input of other ranks is ignored. In place: the root's output is
@@ -261,35 +259,35 @@ anello_status anello_reduce_scatter(anello_group* group, anello_input input, ane
 anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
                               const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
                               anello_work** work);
-/* Between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this one. Count and dtype
- * must be the same. Whether a blocking send waits for the recv depends on sizes and buffers. */
+/* Transfers between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this rank. Count
+ * and dtype must be the same. Whether a blocking send waits for the recv depends on sizes and buffers. */
 anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,
                           anello_work** work);
 anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, const anello_options* options,
                           anello_work** work);
-/* *arrived = 1 if rank `from` has sent something to this one that no anello_recv has taken yet, otherwise 0. While an
- * anello_recv from that rank is pending, what comes is for that: 0. Does not block; but just after a failure it may,
- * until the ranks agree on the reason. Fails as anello_recv does, also if nothing can come any more because `from` has
- * left. */
+/* *arrived = 1 if rank `from` has sent something to this rank that no anello_recv has taken yet, otherwise 0. It is 0
+ * while an anello_recv from that rank is pending, because incoming data belongs to that call. Does not block, except
+ * that just after a failure it may, until the ranks agree on the reason. Returns the errors of anello_recv, also if
+ * nothing can arrive any more because `from` has left. */
 anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
-/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason. Ranks
- * that wait for it get the reason, as they do of a call that the library refuses with ANELLO_INVALID_ARGUMENT: in a
- * report soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the program
- * may make the call rightly. Do not block. No effect if the world has failed. */
+/* For a binding that refuses some calls itself: reports that it has refused a call of this rank's program for `reason`.
+ * Ranks that wait for this call get the reason, as they do if the library refuses a call with ANELLO_INVALID_ARGUMENT:
+ * in a report soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the
+ * program may then make the correct call. The three functions do not block. No effect if the world has failed. */
 anello_status anello_refuse(anello_group* group, const char* reason);                /* a collective, or a barrier */
 anello_status anello_refuse_send(anello_group* group, int to, const char* reason);   /* an anello_send */
 anello_status anello_refuse_recv(anello_group* group, int from, const char* reason); /* an anello_recv */
 
-/* Work: a handle of an operation that goes on by itself. */
+/* Work: a handle of an operation that was started and goes on by itself. */
 
 /* Blocks until the operation is done, and returns what the blocking call would have returned. The calling thread moves
  * the operation's data meanwhile. */
 anello_status anello_work_wait(anello_work* work);
-/* The same, but not longer than limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then, and the
- * world goes on. It moves no data, so anello_work_wait is faster where ranks share cores. */
+/* Like anello_work_wait, but for at most limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then,
+ * and the world goes on. This call moves no data, so anello_work_wait is faster where ranks share cores. */
 anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
 /* Blocks until all of the operations are done, also if one of them fails. Then returns the error of the first one in
  * the list that has failed. */
@@ -312,11 +310,13 @@ void anello_work_free(anello_work* work);
  * Before data moves the ranks compare verb, dtypes, shapes, reduction, root and factors. If they differ, the operation
  * returns ANELLO_MISMATCH on every rank, the message has both ranks and both values, tensors are unchanged, and the
  * world goes on: anello_failure still returns ANELLO_OK. The same is true of allgather, broadcast, alltoall and
- * reduce_scatter while a rank has joined. Every other error of an operation, except ANELLO_INVALID_ARGUMENT, is that of
- * the world, which has failed.
+ * reduce_scatter while a rank has joined. With every other error of an operation, except ANELLO_INVALID_ARGUMENT, the
+ * world has failed.
+ *
  * A list of tensors is one operation: all of it is done, or nothing. Its tensors may differ in dtype and shape.
+ *
  * A name is taken from its submission until anello_named_wait or anello_named_done has returned that the operation is
- * done, or its handle is freed; to submit it again before that is ANELLO_INVALID_ARGUMENT. So are wrong arguments.
+ * done, or its handle is freed; submitting it again before that returns ANELLO_INVALID_ARGUMENT, as do wrong arguments.
  * A call with wrong arguments, or for whose outputs there is no memory, counts as submitted: on the other ranks the
  * operation returns ANELLO_MISMATCH, and the message has this rank and the reason.
  */
@@ -334,26 +334,26 @@ typedef struct {
   double prescale;  /* reductions: inputs are multiplied by this finite number; integers in f64, then truncated */
   double postscale; /* reductions: results are multiplied by this finite number; integers in f64, then truncated */
   int wire;         /* reductions: as in anello_options */
-  int waits;        /* 1: the caller calls anello_named_wait at once. Nothing moves before, and the operation takes less
-                       time. */
-  int on_gpu;       /* 1: all tensors lie in GPU memory; of a join: the rank has a GPU. See gpu.h. */
+  int waits;        /* 1: the caller calls anello_named_wait at once. Nothing moves before that call, and the operation
+                       takes less time. */
+  int on_gpu;       /* 1: all tensors are in GPU memory; for a join: the rank has a GPU. See gpu.h. */
   int device;       /* the number of that GPU */
   void* stream;     /* the cudaStream_t on which the tensors are made */
 } anello_named_options;
 #define ANELLO_NAMED_OPTIONS_INIT \
   { sizeof(anello_named_options), 1.0, 1.0, 0, 0, 0, 0, NULL }
 
-/* An agenda for the ranks of `group`, with connections of its own. All ranks of the group create their agendas of it in
- * the same order. Does not communicate or block. */
+/* Creates an agenda for the ranks of `group`, with its own connections. If a group has several agendas, all its ranks
+ * must create them in the same order. Does not communicate or block. */
 anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda);
-/* The agenda ends for this rank, and with it the operations that are not done: anello_named_wait returns
- * ANELLO_ABORTED. If other ranks need this rank in it after that, their operations return ANELLO_RANK_LEFT, and the
- * world has failed: let all ranks pass a barrier first. Blocks until no thread waits. */
+/* Ends the agenda for this rank, and the operations that are not done: anello_named_wait returns ANELLO_ABORTED for
+ * them. If other ranks need this rank in the agenda after that, their operations return ANELLO_RANK_LEFT, and the world
+ * has failed: so let all ranks pass a barrier first. Blocks until no thread waits. */
 void anello_agenda_free(anello_agenda* agenda);
 
-/* These submit an operation, and do not wait for it: that is what its handle is for. `name` may be NULL. Tensors are
- * borrowed until the operation is done; memory of a list, its shapes and everything else until the call returns.
- * `options` may be NULL. */
+/* The following functions submit an operation, and do not wait for it: its handle is for that. `name` may be NULL.
+ * Tensors are borrowed until the operation is done; all other arguments, such as a list and its shapes, until the call
+ * returns. `options` may be NULL. */
 
 /* outputs[k] = the reduction of inputs[k] over all ranks. `outputs` NULL: in place. */
 anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, const anello_array* inputs,
@@ -375,13 +375,13 @@ anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, con
 anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* name, const anello_array* inputs,
                                           size_t count, anello_op op, const anello_named_options* options,
                                           anello_named** operation);
-/* Done when every rank has submitted it. It does not wait for operations that are under way or wait themselves. */
+/* Done when every rank has submitted it. It does not wait for operations that are running or waiting. */
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
                                    anello_named** operation);
 /* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,
- * and contributes what changes nothing: zeros to a sum or average, which is still divided by the size of the group.
- * Done when all ranks have joined and this rank has done its part in what they submitted; see anello_named_last. Until
- * then this rank cannot submit anything else. */
+ * and contributes neutral elements: zeros to a sum or average, which is still divided by the size of the group. Done
+ * when all ranks have joined and this rank has done its part in the operations that they submitted; see
+ * anello_named_last. Until then this rank cannot submit anything else. */
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation);
 
 /* The values never change. */
@@ -393,49 +393,50 @@ typedef enum {
   ANELLO_NAMED_REDUCE_SCATTER,
   ANELLO_NAMED_BARRIER
 } anello_verb;
-/* For a binding, which refuses some calls itself: a call of this rank's program is not made, for this reason, and
- * counts as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank and the
- * reason. `verb` is one of anello_verb. Does not block. No effect if the name is taken or too long, if this rank has
- * joined, or if the world has failed. */
+/* For a binding that refuses some calls itself: reports that it has refused a call of this rank's program for `reason`.
+ * The call counts as submitted. On the other ranks the operation returns ANELLO_MISMATCH, and the message has this rank
+ * and the reason. `verb` is one of anello_verb. Does not block. No effect if the name is taken or too long, if this
+ * rank has joined, or if the world has failed. */
 anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason);
 
-/* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then
- * ANELLO_TIMED_OUT, the operation goes on, and may be waited for again. UINT64_MAX: no limit. The calling thread moves
- * the data meanwhile. */
+/* Blocks until the operation is done, for at most limit_ms milliseconds, and returns its error. If it is not done by
+ * then: ANELLO_TIMED_OUT; the operation goes on, and may be waited for again. UINT64_MAX: no limit. The calling thread
+ * moves the data meanwhile. */
 anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms);
 /* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
 int anello_named_done(anello_named* operation);
 /* Has `callback` called once when the operation is done and its name is free: at once if it is done already, otherwise
  * by the thread that finds it done. The callback may submit operations and use this handle, but must not wait. A second
- * callback replaces one that was not called yet. Without a handle the operation goes on, and so does the callback. */
+ * callback replaces one that was not called yet. If the handle is freed, the operation goes on, and the callback is
+ * still called. */
 anello_status anello_named_when_done(anello_named* operation, anello_callback callback, void* context);
-/* Of an operation that is complete: tensor number `index` that it made. allgather, alltoall and reduce_scatter make
- * theirs, in memory that belongs to `operation` and is valid until that is freed, as is `output->shape`. */
+/* Sets `output` to output `index` of a complete operation. allgather, alltoall and reduce_scatter allocate their
+ * outputs; this memory, and `output->shape`, belong to `operation` and are valid until it is freed. */
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output);
-/* As anello_named_output, but as a DLManagedTensor of DLPack: pass it on in a PyCapsule, or call its deleter. The
+/* Like anello_named_output, but gives a DLManagedTensor of DLPack: pass it on in a PyCapsule, or call its deleter. The
  * tensor is valid until then, also after `operation` is freed; any thread may call the deleter, at any time. */
 anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed);
-/* Of an allgather or alltoall that is complete: the number of rows that each rank contributed to output `index`, one
- * for each rank of the group. Valid until `operation` is freed. */
+/* Sets `rows` to the numbers of rows that the ranks contributed to output `index` of a complete allgather or alltoall,
+ * one number for each rank of the group. Valid until `operation` is freed. */
 anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows);
-/* Of a join that is complete: the rank of the group that joined last, the same on all ranks. */
+/* Sets `rank` to the rank of the group that joined last, for a complete join; the same on all ranks. */
 anello_status anello_named_last(const anello_named* operation, int* rank);
 /* Frees the handle and the outputs. An operation that is not done goes on, and still needs its tensors. */
 void anello_named_free(anello_named* operation);
-/* What an operation waits for, as one line: "allreduce 'loss' waits for rank 2", or that it moves data, or is done.
- * Only the part of the ranks that this rank collects reports from is known: "it waits for the answer of rank 0". Valid
- * until the thread's next call. */
+/* Describes in one line why an operation is not done: "allreduce 'loss' waits for rank 2", or that it moves data, or is
+ * done. A rank has reports of only a part of the ranks; for the others the line is "it waits for the answer of rank 0".
+ * Valid until the thread's next call. */
 anello_status anello_named_describe(const anello_named* operation, const char** line);
 
 /* Gradients, averaged over the ranks in buckets while the backward pass still runs. All ranks create them with the same
- * list and options. In each step call begin, then ready for each gradient when it is complete, then finish. One thread
- * at a time calls these. */
+ * list and options. In each step call begin, then ready for each gradient when it is complete, then finish. Only one
+ * thread at a time may call these. */
 typedef enum {
   ANELLO_COMBINE_AVERAGE = 0, /* the sum of factor x gradient over all ranks, divided by the number of ranks */
   ANELLO_COMBINE_SUM = 1,     /* the sum of factor x gradient */
   ANELLO_COMBINE_WEIGHTED = 2 /* the sum of factor x gradient, divided by the sum of the factors */
 } anello_combine;
-/* What anello_gradients_finish does if anello_gradients_ready was not called for a gradient in each pass. */
+/* How anello_gradients_finish treats a gradient for which anello_gradients_ready was not called in each pass. */
 enum {
   ANELLO_UNANNOUNCED_ERROR = 0, /* it fails on all ranks, and names the gradient and a rank that did not announce it */
   ANELLO_UNANNOUNCED_ZERO = 1   /* the gradient counts as zero on this rank, if it was never announced */
@@ -452,9 +453,9 @@ typedef struct {
   int64_t bucket_bytes;    /* the maximum size of a bucket; 0: a suitable size; ANELLO_FROM_SETTINGS:
                               ANELLO_BUCKET_BYTES decides */
   int tune_buckets;        /* 1: try several sizes in the first steps and keep the fastest */
-  int wire;                /* ANELLO_F16 or ANELLO_BF16: gradients travel rounded to this type; 0: as they are */
-  int error_feedback;      /* 1: add what rounding takes from a gradient to that of the next step; f32 with wire only */
-  double max_norm;         /* scale gradients down to this norm of all of them together; 0: there is no maximum */
+  int wire;                /* ANELLO_F16 or ANELLO_BF16: gradients are sent rounded to this type; 0: in their own */
+  int error_feedback;      /* 1: add the rounding error of a gradient to the next step's; f32 with wire only */
+  double max_norm;         /* the maximum norm of all gradients together, to which they are scaled down; 0: none */
   int accumulation_passes; /* the number of backward passes in a step: ready is called for each gradient in each */
   int64_t unannounced;     /* ANELLO_UNANNOUNCED_ERROR or ANELLO_UNANNOUNCED_ZERO */
 } anello_gradient_options;
@@ -463,7 +464,7 @@ typedef struct {
     sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, ANELLO_FROM_SETTINGS, 0, 0, 0, 0.0, 1, \
         ANELLO_UNANNOUNCED_ERROR                                                                    \
   }
-/* What finish measured in one step. */
+/* The measurements that anello_gradients_finish made in one step. */
 typedef struct {
   size_t struct_size;
   double norm;              /* of all gradients together, before scaling; 0 without max_norm */
@@ -479,7 +480,8 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
 /* Begins a step, in which this rank's gradients are multiplied by `factor`. Does not block. */
 anello_status anello_gradients_begin(anello_gradients* gradients, double factor);
 /* Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the program
- * must not touch it until finish returns. Does not block, except once in a step with ANELLO_COMBINE_WEIGHTED. */
+ * must not use the gradient until anello_gradients_finish returns. Does not block, except once in a step with
+ * ANELLO_COMBINE_WEIGHTED. */
 anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient);
 /* Blocks until all gradients are combined. Every rank must call it. If this rank did not announce all gradients (see
  * unannounced), the world ends: ANELLO_ABORTED on all ranks, and the message names the gradients and this rank; in a
@@ -487,9 +489,9 @@ anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradien
 anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats);
 void anello_gradients_free(anello_gradients* gradients);
 /* Error feedback for programs that send gradients by other calls: gradient = factor x gradient + lost, rounded to
- * `wire` (ANELLO_F16 or ANELLO_BF16); lost = the error of that rounding, for the next step. Of f32; `lost` has as many
- * elements and is zero at first. Then send the gradient with this wire and without a further factor. Does not
- * communicate. */
+ * `wire` (ANELLO_F16 or ANELLO_BF16); lost = the error of that rounding, for the next step. Only f32; `lost` has as
+ * many elements as the gradient, and is zero at first. Then send the gradient with this wire and without another
+ * factor. Does not communicate. */
 anello_status anello_round_with_feedback(anello_tensor gradient, double factor, int wire, float* lost);
 
 /* Diagnosis. */
@@ -499,8 +501,8 @@ typedef struct {
   size_t struct_size;
   uint64_t operations;           /* completed operations */
   uint64_t tensor_bytes;         /* bytes of the input or the output of each operation, whichever is larger */
-  uint64_t sent_bytes;           /* bytes of elements as they travelled */
-  uint64_t received_bytes;       /* bytes of elements as they travelled */
+  uint64_t sent_bytes;           /* bytes of elements as they were sent */
+  uint64_t received_bytes;       /* bytes of elements as they were received */
   uint64_t waits;                /* how often an operation slept because a peer was late */
   uint64_t stalls;               /* how often an operation was reported because it made no progress */
   uint64_t busy_ns;              /* the time from the beginning to the end of each operation */
@@ -514,8 +516,9 @@ anello_status anello_get_counters(const anello_world* world, anello_counters* co
 /* Writes this rank's flight record to `path` as JSON: its last operations and those that are queued. When the
  * world fails it is also written to ANELLO_FLIGHT_DIR, or to the system's folder for temporary files. */
 anello_status anello_write_flight(const anello_world* world, const char* path);
-/* A timeline: all ranks call both, and both block. In between every rank records its operations and phases; stop makes
- * rank 0 write them to `path` in Chrome's trace format, which Perfetto opens. */
+/* Records a timeline. All ranks call both functions, and both block. Between the two calls every rank records its
+ * operations and phases; anello_stop_timeline makes rank 0 write them to `path` in Chrome's trace format, which
+ * Perfetto opens. */
 anello_status anello_start_timeline(anello_world* world, const char* path);
 anello_status anello_stop_timeline(anello_world* world);
 /* A phase: a part of the program's own work that the timeline shows. anello_phase_end also frees it. */
@@ -524,7 +527,7 @@ anello_status anello_phase_begin(const anello_world* world, const char* name, an
 void anello_phase_end(anello_phase* phase);
 
 /* Memory for tensors that other ranks of the same host can read directly, which saves copies of tensors of 64 KiB and
- * more. Gives at least `bytes` bytes of zeroed memory, in whole pages. No operation may use it when it is freed. */
+ * more. Allocates at least `bytes` bytes of zeroed memory, in whole pages. No operation may use it when it is freed. */
 anello_status anello_allocate(size_t bytes, void** memory);
 void anello_deallocate(void* memory);
 

@@ -1,5 +1,5 @@
-// All of the C++ API for host memory. <anello/gpu.hpp> and <anello/gpu_gradients.hpp> are for tensors in GPU memory,
-// <anello/testing.hpp> is for worlds of threads.
+// Includes the whole C++ API for host memory. <anello/gpu.hpp> and <anello/gpu_gradients.hpp> are for tensors in GPU
+// memory, <anello/testing.hpp> is for worlds of threads.
 #pragma once
 #include <anello/checkpoint.hpp>
 #include <anello/diagnosis.hpp>

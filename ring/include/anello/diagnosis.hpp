@@ -1,4 +1,4 @@
-// What a rank has done, for people and monitoring: its counters, and phases of the program for a timeline.
+// Records of a rank's work, for people and monitoring: its counters, and phases of the program for a timeline.
 #pragma once
 #include <anello/export.h>
 #include <chrono>
@@ -18,8 +18,8 @@ class World;
 struct Counters {
   std::uint64_t operations = 0;            // completed operations
   std::uint64_t tensor_bytes = 0;          // bytes of the input or the output of each operation, whichever is larger
-  std::uint64_t sent_bytes = 0;            // bytes of elements as they travelled, without headers
-  std::uint64_t received_bytes = 0;        // bytes of elements as they travelled, without headers
+  std::uint64_t sent_bytes = 0;            // bytes of elements as they were sent, without headers
+  std::uint64_t received_bytes = 0;        // bytes of elements as they were received, without headers
   std::uint64_t waits = 0;                 // how often an operation slept because a peer was late
   std::uint64_t stalls = 0;                // how often an operation was reported because it made no progress
   std::uint64_t rejected_connections = 0;  // incoming connections that this rank refused

@@ -34,18 +34,18 @@ std::string_view name(ErrorCode code);  // for example "rank_dead"
 
 class Error : public std::exception {
  public:
-  // `rank` is the rank at fault; -1 if none is known.
+  // `rank`: the rank at fault; -1 if there is none, or it cannot be determined.
   Error(ErrorCode code, std::string message, int rank = -1);
 
   ErrorCode code() const noexcept { return code_; }
-  // The rank at fault; -1 if none is known. After a mismatch: the rank that called something else than more than half
-  // of the group's ranks; the lowest, if there are several. It is -1 if no call has such a majority, as between two
-  // ranks, because either may be wrong; the message then names all calls.
+  // The rank at fault; -1 if there is none, or it cannot be determined. After a mismatch: the rank whose call differs
+  // from that of more than half of the group's ranks; if there are several, the lowest. It is -1 if there is no such
+  // majority, as between two ranks, because either may be wrong; the message then names all calls.
   int rank() const noexcept { return rank_; }
   const std::string& message() const noexcept { return message_; }      // one line, without contexts
   const char* what() const noexcept override { return what_.c_str(); }  // the contexts, outermost first; the message
 
-  // Adds a context, which says what was being done: `catch (Error& e) { throw e.within("joining"); }`.
+  // Adds a context, which describes what was being done: `catch (Error& e) { throw e.within("joining"); }`.
   Error& within(std::string_view attempt);
 
  private:

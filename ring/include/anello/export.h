@@ -1,9 +1,9 @@
-/* What the shared library shows: everything declared between ANELLO_API_BEGIN and ANELLO_API_END. The rest is compiled
-   with hidden visibility. */
+/* Exports from the shared library everything that is declared between ANELLO_API_BEGIN and ANELLO_API_END. All other
+ * code is compiled with hidden visibility. */
 #ifndef ANELLO_EXPORT_H
 #define ANELLO_EXPORT_H
 
-/* The first thing that every header includes. The C API also compiles in older languages. */
+/* Every public header includes this file first. The C API also compiles in older versions of C++. */
 #if defined(__cplusplus) && __cplusplus <= 201703L && !defined(ANELLO_ANELLO_H)
 #error "Anello's C++ headers need C++20: compile with -std=c++20, or use the C API, <anello/anello.h>"
 #endif

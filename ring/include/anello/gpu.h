@@ -1,17 +1,17 @@
-/* Anello for C, with tensors in GPU memory: what gpu.hpp and gpu_gradients.hpp are for C++. The conventions, types and
- * options are those of anello.h.
+/* Anello for C, with tensors in GPU memory: the same as gpu.hpp and gpu_gradients.hpp for C++. The conventions, types
+ * and options are those of anello.h.
  *
  * A `struct CUstream_st*` is a cudaStream_t, or NULL for the legacy default stream of this rank's GPU. A call waits for
- * the work that was queued on the stream before it; work that is queued later sees the result, and the host may look at
- * it after anello_gpu_synchronize. A call returns when everything is queued; its tensors are borrowed until that is
- * done. gpu.hpp says how long queueing takes, what can be captured into a CUDA graph, and how NCCL's results differ.
+ * the work that was queued on the stream before it; work that is queued later sees the result, and the host may read it
+ * after anello_gpu_synchronize. A call returns when everything is queued; its tensors are borrowed until the queued
+ * work is done. gpu.hpp describes how long queueing takes, what can be captured into a CUDA graph, and how NCCL's
+ * results differ.
  *
  * In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
- * host memory the call synchronizes the stream, and does what that of anello.h does. One thread at a time uses an
- * anello_gpu_group.
- * Errors are those of anello.h, and ANELLO_DEVICE: a call on the GPU failed. The world has failed with it, except where
- * this header says otherwise.
- * ANELLO_UNSUPPORTED and ANELLO_INVALID_ARGUMENT change nothing.
+ * host memory the call synchronizes the stream, and then does the same as the call of anello.h. Only one thread at a
+ * time may use an anello_gpu_group.
+ * Errors are those of anello.h, and ANELLO_DEVICE: a call on the GPU failed. After it the world has failed, except
+ * where this header says otherwise. ANELLO_UNSUPPORTED and ANELLO_INVALID_ARGUMENT change nothing.
  */
 #ifndef ANELLO_GPU_H
 #define ANELLO_GPU_H
@@ -27,32 +27,33 @@ typedef struct anello_gpu_group anello_gpu_group;
 
 typedef struct {
   size_t struct_size;
-  anello_group* ranks; /* the ranks that take part, which all make the call; NULL: all ranks of the world */
+  anello_group* ranks; /* the ranks that take part; all of them make the call; NULL: all ranks of the world */
   int device;          /* the number of the GPU among those that the process sees; -1: this rank's number on its host,
-                          modulo their number */
+                          modulo the number of GPUs */
 } anello_gpu_options;
 #define ANELLO_GPU_OPTIONS_INIT \
   { sizeof(anello_gpu_options), NULL, -1 }
 
-/* 1 if the plugin for GPU memory is there, otherwise 0; then anello_last_error says what is missing. Asks for no GPU,
- * which would start CUDA. */
+/* 1 if the plugin for GPU memory is installed, otherwise 0; anello_last_error then returns what is missing. Does not
+ * look for a GPU, because that would start CUDA. */
 int anello_gpu_available(void);
 
-/* Loads CUDA and NCCL, and chooses how tensors travel. All ranks call. Blocks until all have called, but not longer
- * than ANELLO_START_TIMEOUT. On all ranks ANELLO_UNSUPPORTED says what one of them lacks, and ANELLO_CONFIGURATION that
- * ANELLO_GPU_BACKEND asks for what is not possible. Free the world after the anello_gpu_group. */
+/* Loads CUDA and NCCL, and chooses the backend that moves tensors. All ranks call this. Blocks until all have called,
+ * for at most ANELLO_START_TIMEOUT. Returns on all ranks: ANELLO_UNSUPPORTED if one of them lacks something, with what
+ * it lacks; ANELLO_CONFIGURATION if ANELLO_GPU_BACKEND asks for a backend that is not possible. Free the world after
+ * the anello_gpu_group. */
 anello_status anello_gpu_create(anello_world* world, const anello_gpu_options* options, anello_gpu_group** gpus);
-/* As anello_group_split. */
+/* Like anello_group_split. */
 anello_status anello_gpu_split(anello_gpu_group* gpus, int colour, int key, anello_gpu_group** part);
 /* Waits up to five seconds for queued work, then aborts it and logs a warning. */
 void anello_gpu_free(anello_gpu_group* gpus);
 int anello_gpu_device(const anello_gpu_group* gpus);          /* the number of this rank's GPU */
 const char* anello_gpu_backend(const anello_gpu_group* gpus); /* "single", "nccl" or "staged" */
 const char* anello_gpu_reason(const anello_gpu_group* gpus);  /* why this backend was chosen, in words */
-/* The same ranks, for host memory. It belongs to `gpus`: do not free it. */
+/* Returns the group of these ranks for host memory. It belongs to `gpus`: do not free it. */
 anello_group* anello_gpu_ranks(anello_gpu_group* gpus);
 
-/* As those of anello.h, queued on a stream. */
+/* Like the functions of anello.h with similar names, but queued on a stream. */
 
 anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
                                    struct CUstream_st* stream, const anello_options* options);
@@ -79,34 +80,34 @@ anello_status anello_gpu_send(anello_gpu_group* gpus, anello_input tensor, int t
                               const anello_options* options);
 anello_status anello_gpu_recv(anello_gpu_group* gpus, anello_tensor tensor, int from, struct CUstream_st* stream,
                               const anello_options* options);
-/* Sends to one peer and receives from one, which may be another, at the same time. Two ranks that both send first and
- * receive then may wait for each other; with this they do not. */
+/* Sends to peer `to` and receives from peer `from`, which may be another one, at the same time. Two ranks that first
+ * send to each other and then receive may wait for each other for ever; with this call they do not. */
 anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing, int to, anello_tensor incoming,
                                   int from, struct CUstream_st* stream, const anello_options* options);
 
-/* Blocks until everything that was queued on the stream is done. Returns the world's failure, also while it waits; the
- * contents of the tensors are then undefined. */
+/* Blocks until everything that was queued on the stream is done. Returns the world's failure, also if it fails
+ * meanwhile; the contents of the tensors are then undefined. */
 anello_status anello_gpu_synchronize(anello_gpu_group* gpus, struct CUstream_st* stream);
-/* Blocks until everything that the ranks queued on their streams before this call is done on all of them. */
+/* Blocks until the work that the ranks queued on their streams before this call is done on all ranks. */
 anello_status anello_gpu_barrier(anello_gpu_group* gpus, struct CUstream_st* stream, const anello_options* options);
 
-/* Memory of this rank's GPU that NCCL has been told of: its kernels and the network may then reach it directly, without
- * copies in NCCL's own buffers, if all ranks gave such memory to a call. anello_gpu_allocate makes memory that NCCL
- * reaches best; anello_gpu_register takes the program's, from cudaMalloc for example. In a group of one rank there is
- * nothing to tell. Neither communicates. ANELLO_UNSUPPORTED for other groups whose backend is not "nccl", and with NCCL
- * before 2.19; ANELLO_DEVICE, after which the world goes on, if NCCL refuses. */
+/* Memory of this rank's GPU that is registered with NCCL: if all ranks pass such memory to a call, NCCL's kernels and
+ * the network can reach it directly, without copies in NCCL's own buffers. anello_gpu_allocate makes memory that NCCL
+ * can reach best; anello_gpu_register takes the program's own memory, for example from cudaMalloc. In a group of one
+ * rank nothing is registered. Neither function communicates. ANELLO_UNSUPPORTED for other groups whose backend is not
+ * "nccl", and with NCCL before 2.19; ANELLO_DEVICE if NCCL refuses, after which the world goes on. */
 typedef struct anello_gpu_memory anello_gpu_memory;
 anello_status anello_gpu_allocate(anello_gpu_group* gpus, size_t bytes, anello_gpu_memory** memory);
 anello_status anello_gpu_register(anello_gpu_group* gpus, void* data, size_t bytes, anello_gpu_memory** memory);
 void* anello_gpu_memory_data(const anello_gpu_memory* memory);
-/* Takes it back, and frees what anello_gpu_allocate made. Nothing that is queued may use it any more. The world must
- * not have been freed, but `gpus` may have been. */
+/* Ends the registration, and frees memory that anello_gpu_allocate made. No queued work may use the memory any more.
+ * The world must not have been freed, but `gpus` may have been. */
 void anello_gpu_memory_free(anello_gpu_memory* memory);
 
-/* Gradients in GPU memory, averaged while the backward pass is still being queued: as the anello_gradients of anello.h,
- * except that weighted, tune_buckets, error_feedback and max_norm are ANELLO_UNSUPPORTED. The gradients are made
- * on `stream`; announce one when the last kernel that makes it is queued. Work that is queued there after
- * anello_gpu_gradients_finish sees the averages. Free them before `gpus`. */
+/* Gradients in GPU memory, averaged while the backward pass is still being queued: like the anello_gradients of
+ * anello.h, except that weighted, tune_buckets, error_feedback and max_norm are ANELLO_UNSUPPORTED. The gradients are
+ * made on `stream`; announce a gradient when the last kernel that makes it is queued. Work that is queued on the stream
+ * after anello_gpu_gradients_finish sees the averages. Free them before `gpus`. */
 typedef struct anello_gpu_gradients anello_gpu_gradients;
 anello_status anello_gpu_gradients_create(anello_gpu_group* gpus, const anello_gradient* list, size_t count,
                                           struct CUstream_st* stream, const anello_gradient_options* options,

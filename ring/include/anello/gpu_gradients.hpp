@@ -1,7 +1,6 @@
-// Gradients in GPU memory, averaged while the backward pass still runs: what Gradients does for host memory. They
-// travel in buckets, on a stream of their own, as soon as the work that makes them is queued. With NCCL the host waits
-// for nothing. Where NCCL cannot be used, another thread carries the buckets through host memory, and finish() waits
-// for it.
+// Averages gradients in GPU memory while the backward pass still runs: the GPU version of Gradients. Gradients are sent
+// in buckets, on a stream of their own, as soon as the work that makes them is queued. With NCCL the host never waits.
+// If NCCL cannot be used, another thread carries the buckets through host memory, and finish() waits for that thread.
 //
 //   anello::GpuGradients gradients(gpus, {{"weight", weight_gradient}, {"bias", bias_gradient}}, stream);  // once
 //   gradients.begin();                                                                                     // each step
@@ -21,13 +20,13 @@ namespace anello {
 
 class GpuGradients {
  public:
-  // All ranks of the group call, with the same gradients and options: Error{mismatch} on all of them names the first
-  // that differs, both ranks and both values. `stream` is the stream on which gradients are made. Buckets follow the
-  // list from its end to its beginning, as a backward pass does. Options are those of Gradients except weighted,
-  // tune_buckets, error_feedback and max_norm, which are Error{unsupported}. A bucket size that is given neither here
-  // nor by ANELLO_BUCKET_BYTES is an eighth of all gradients, from 1 to 32 MiB. The group must outlive the
-  // GpuGradients, but may be moved, and only this thread may use it. With NCCL, work that waits for another collective
-  // of this group must not keep a gradient from being made: a communicator has one order for all streams.
+  // All ranks of the group call this with the same gradients and options; otherwise Error{mismatch} on all of them
+  // names the first difference, both ranks and both values. `stream`: the stream on which gradients are made. Buckets
+  // follow the list from its end to its beginning, as a backward pass does. Options are those of Gradients; weighted,
+  // tune_buckets, error_feedback and max_norm throw Error{unsupported}. If neither the options nor ANELLO_BUCKET_BYTES
+  // give a bucket size, it is an eighth of all gradients, from 1 to 32 MiB. The group must outlive the GpuGradients,
+  // but may be moved, and only this thread may use it. With NCCL, work that makes a gradient must not wait for another
+  // collective of this group: a communicator has one order for all streams.
   GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                const GradientOptions& options = {});
   GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,
@@ -36,14 +35,13 @@ class GpuGradients {
   GpuGradients& operator=(GpuGradients&&) noexcept;
   ~GpuGradients();
 
-  // As those of Gradients. Errors as of GpuGroup::allreduce.
+  // Like those of Gradients. They throw the errors of GpuGroup::allreduce().
   void begin(double factor = 1);
   void ready(std::size_t gradient);
-  // If the buckets are staged, the times are those of Gradients; with NCCL, both are the time that queueing took on the
-  // host.
+  // With staged buckets, the times are those of Gradients. With NCCL, both are the time that queueing took on the host.
   StepStats finish();
 
-  // The gradients in each bucket, by their place in the list, in the order in which they travel.
+  // The gradients in each bucket, by their index in the list, in the order of sending.
   std::vector<std::vector<std::size_t>> buckets() const;
 
  private:

@@ -36,10 +36,10 @@ struct Gradient {
 struct GradientOptions {
   // The value of each gradient after finish(). `their` means `factor` x gradient of every rank.
   enum class Combine {
-    average,   // their sum divided by the number of ranks
-    sum,       // their sum
-    weighted,  // their sum divided by the sum of the factors. If a rank's factor is its number of samples, every sample
-               // counts the same
+    average,   // sum of their values, divided by the number of ranks
+    sum,       // sum of their values
+    weighted,  // sum of their values, divided by the sum of the factors. If a rank's factor is its number of samples,
+               // every sample counts the same
   };
   Combine combine = Combine::average;
   // The maximum size of a bucket. 0: a suitable size. Not given: ANELLO_BUCKET_BYTES decides.
@@ -47,11 +47,11 @@ struct GradientOptions {
   // Tries several bucket sizes in the first steps, six steps each, and keeps the one that was the fastest on rank 0;
   // bucket_bytes is then ignored. Rounding may vary from run to run, except in reproducible mode.
   bool tune_buckets = false;
-  // f16 or bf16: the type that gradients travel as. f16 holds numbers up to 65504: with average the mean must not be
-  // larger, with sum the sum; see ReduceOptions and Op.
+  // f16 or bf16: the type in which gradients are sent. f16 holds numbers up to 65504: with `average` the mean must not
+  // be larger, with `sum` the sum; see ReduceOptions and Op.
   std::optional<DType> wire = {};
-  // Only for f32 with `wire`: what rounding takes from a gradient is added to the same gradient of the next step, so
-  // that it is not lost; nothing, if the rounded gradient is not finite. Needs as much memory as the gradients.
+  // Only for f32 with `wire`: the rounding error of a gradient is added to the same gradient of the next step, so that
+  // it is not lost. If the rounded gradient is not finite, nothing is added. Needs as much memory as the gradients.
   // Source: Seide et al., "1-bit stochastic gradient descent", 2014.
   bool error_feedback = false;
   // The maximum norm of all gradients together. If their norm is larger, all are scaled down to it. Must be positive.
@@ -59,7 +59,7 @@ struct GradientOptions {
   std::optional<double> max_norm = {};
   // The number of backward passes in a step. A gradient is complete when ready() was called for it in each of them.
   int accumulation_passes = 1;
-  // What finish() does if ready() was not called for a gradient in each pass:
+  // How finish() treats a gradient for which ready() was not called in each pass:
   enum class Unannounced {
     error,  // it throws on all ranks, and names the gradient and a rank that did not announce it
     zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is
@@ -68,7 +68,7 @@ struct GradientOptions {
   Unannounced unannounced = Unannounced::error;
 };
 
-// What finish() measured in one step.
+// The measurements that finish() made in one step.
 struct StepStats {
   std::optional<double> norm = {};           // of all gradients together, before scaling; only with max_norm
   std::chrono::nanoseconds exposed{0};       // how long finish() waited for operations
@@ -77,40 +77,42 @@ struct StepStats {
 
 class Gradients {
  public:
-  // A collective: all ranks of the group call it with the same list and the same options. Blocks. Error{mismatch} on
-  // all ranks names the first gradient or option that differs, both ranks and both values. Error{invalid_argument} if
-  // the list or an option is wrong.
+  // A collective: all ranks of the group call it with the same list and the same options. Blocks. If they differ,
+  // Error{mismatch} on all ranks names the first gradient or option that differs, both ranks and both values.
+  // Error{invalid_argument} if the list or an option is wrong.
   Gradients(Group& group, std::span<const Gradient> gradients, const GradientOptions& options = {});
   Gradients(Group& group, std::initializer_list<Gradient> gradients, const GradientOptions& options = {});
   Gradients(Gradients&&) noexcept;
   Gradients& operator=(Gradients&&) noexcept;
-  // Blocks until no operation uses the gradients. In the middle of a step it ends this rank's operations: those of the
-  // other ranks fail with Error{rank_left}, which names this rank.
+  // Blocks until no operation uses the gradients. In the middle of a step it ends this rank's operations, and those of
+  // the other ranks fail with Error{rank_left}, which names this rank.
   ~Gradients();
 
-  // begin(), ready() and finish() may be called by any thread, by one at a time.
+  // begin(), ready() and finish() may be called on any thread, but only by one at a time.
 
   // Begins a step. This rank's gradients will be multiplied by `factor`. Does not block. Error{invalid_argument} if
   // the step before it was not finished.
   void begin(double factor = 1);
 
   // Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the
-  // program must not touch it until finish() returns. Does not block, except once in a step with Combine::weighted,
-  // for the sum of the factors. Error{invalid_argument} names the gradient if it was announced more often than there
-  // are passes, or if no step has begun; a step that has begun goes on.
+  // program must not use the gradient until finish() returns. Does not block, except once in a step with
+  // Combine::weighted, for the sum of the factors. Error{invalid_argument} names the gradient if it was announced more
+  // often than there are passes, or if no step has begun; a step that has begun goes on.
   void ready(std::size_t gradient);
 
   // Blocks until all gradients are combined. Every rank must call it, also after an error of ready(). Throws the errors
   // of allreduce. If this rank did not announce all gradients (see GradientOptions::Unannounced), the world ends:
-  // Error{aborted} on all ranks names them and this rank. In a group of one rank it is Error{invalid_argument}.
+  // Error{aborted} on all ranks names the gradients and this rank. In a group of one rank the error is
+  // Error{invalid_argument} instead.
   StepStats finish();
 
-  // With error_feedback, by index of the gradient: what rounding has taken from this rank's part of the result and the
-  // next step adds to it; empty without error_feedback. It belongs to a checkpoint as the optimizer's state does. May
-  // be changed between finish() and begin(); lives as long as this object.
+  // With error_feedback, by index of the gradient: the rounding errors of this rank's part of the result, which the
+  // next step adds. Empty without error_feedback. Save them in checkpoints, like the optimizer's state. They may be
+  // changed between finish() and begin(), and are valid as long as this object.
   std::vector<std::span<float>> residuals();
 
-  // For each bucket, in the order of sending: the indices of the gradients in it. One that is split is in several.
+  // For each bucket, in the order of sending: the indices of its gradients. A gradient that is split is in several
+  // buckets.
   std::vector<std::vector<std::size_t>> buckets() const;
 
  private:

@@ -1,8 +1,10 @@
 // A group: an ordered set of ranks, and the collective operations between them. The world is the group of all ranks.
 //
 // Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
-// not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. Where data goes one
-// way, as in a broadcast, a rank may have finished its part by then: its next call throws, or World::finish().
+// not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. In an operation in
+// which data goes one way, such as a broadcast, a rank may have returned before that: its next call throws then, or
+// World::finish().
+//
 // Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
 // Calls that end in _async return at once, with a handle of the work.
 // Threads: any thread may call. Calls on one group run one after another, in an order that must be the same on all its
@@ -12,7 +14,7 @@
 // every later call throws the same error, and the contents of outputs are undefined.
 // Tensors: counts are numbers of elements and have 64 bits; zero elements are allowed. "In place" means that input and
 // output are the same memory; otherwise they must not overlap. Results are bitwise equal on all ranks that get them.
-// Views are passed by reference, because a call of a few bytes is measurably slower with copies, and are not kept.
+// Views are passed by reference, because copies measurably slow down a call of a few bytes. They are not kept.
 #pragma once
 #include <anello/export.h>
 #include <anello/error.hpp>
@@ -31,7 +33,7 @@ namespace anello {
 // Options of one call. All ranks must give the same ones, except for the name.
 struct Options {
   std::string_view name = {};  // appears in errors and diagnostics; may be empty
-  // Any number of the program's own, for example a step or a checksum. If it differs between ranks, the call throws
+  // Any number that the program chooses, for example a step or a checksum. If it differs between ranks, the call throws
   // Error{mismatch}.
   std::uint64_t consistency_token = 0;
 };
@@ -53,14 +55,14 @@ struct ReduceOptions {
   // The size of the parts (slabs) in which a large buffer is reduced, in bytes. 0: the whole buffer at once. Not given:
   // ANELLO_SLAB_BYTES decides.
   std::optional<std::int64_t> slab_bytes = {};
-  // f16 or bf16: elements of f32 or f64 travel rounded to this type, in a half or a quarter of the bytes. Each rank's
-  // elements are rounded to it, and so is every partial result that travels; additions are done in f32 or f64. Sums
-  // beyond 65504 overflow f16; averages only if the mean does (see Op). An average is divided before it is rounded to
-  // travel, and multiplied by postscale after it has travelled. Not given: elements travel as they are.
+  // f16 or bf16: elements of f32 or f64 are sent rounded to this type, in a half or a quarter of the bytes. Each rank's
+  // elements are rounded to it, and so is every partial result that is sent; additions are done in f32 or f64. Sums
+  // beyond 65504 overflow f16; averages only if the mean does (see Op). An average is divided before it is rounded for
+  // sending, and multiplied by postscale after it was received. Not given: elements are sent in their own type.
   std::optional<DType> wire = {};
   // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
-  // rank), and results by postscale, an average after it was divided. Both are rounded to the element type (to f32
-  // for f16 and bf16) and must be finite in it. Each product is rounded too.
+  // rank). Results are multiplied by postscale; an average is divided first. Both factors are rounded to the element
+  // type (to f32 for f16 and bf16) and must be finite in it. Each product is rounded too.
   double prescale = 1, postscale = 1;
   std::span<const std::uint64_t> counts = {};  // reduce_scatter only: as in PartOptions
   std::uint64_t consistency_token = 0;         // as in Options
@@ -68,40 +70,40 @@ struct ReduceOptions {
 
 class Group {
  public:
-  // A Group is a handle: copies refer to the same group. The group ends with its last handle, when the operations that
-  // were started are done, or with its world. If other ranks need this rank in the group after that, their calls throw
-  // Error{rank_left}.
+  // A Group is a handle: copies refer to the same group. The group ends when its last handle is gone and the operations
+  // that were started are done, or with its world. If other ranks need this rank in the group after that, their calls
+  // throw Error{rank_left}.
   Group(const Group&) = default;
   Group& operator=(const Group&) = default;
   Group(Group&&) noexcept = default;
   Group& operator=(Group&&) noexcept = default;
 
-  // These four never block or throw.
+  // The next four functions never block or throw.
   int rank() const;                             // this rank's number in this group, from 0 to size() - 1
   int size() const;                             // the number of ranks in this group
   std::span<const int> members() const;         // world ranks, in the order of the ranks of this group
-  std::optional<int> rank_of(int world) const;  // the rank in this group of a rank of the world, if it is a member
+  std::optional<int> rank_of(int world) const;  // a world rank's rank in this group, if it is a member
 
-  // The group of the given members, which are ranks of this group; their order becomes the order of the new group. This
-  // rank must be one of them. Only members call. Does not communicate or block. Each member must make the same groups
-  // of the same members; a group that is made several times must be made as many times by every member.
+  // Returns the group of the given members, which are ranks of this group; their order becomes the order of the new
+  // group. This rank must be one of them. Only members call this. Does not communicate or block. Each member must make
+  // the same groups of the same members; a group that is made several times must be made equally often by every member.
   // Error{invalid_argument} if a member is wrong or listed twice.
   [[nodiscard]] Group group(std::span<const int> members) const;
   [[nodiscard]] Group group(std::initializer_list<int> members) const;
   // Divides this group: ranks that give the same colour form a new group, ordered by key, then by rank. A collective:
-  // all ranks call, it blocks, and it throws the errors of allgather.
+  // all ranks call it. It blocks, and throws the errors of allgather.
   [[nodiscard]] Group split(int colour, int key = 0);
 
-  // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, in
-  // place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype
-  // and share no memory.
+  // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, the
+  // call is in place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype
+  // and must not share memory.
   void allreduce(const Tensor& inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(const ConstTensor& input, const Tensor& output, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::initializer_list<Tensor> list, Op op = Op::sum, const ReduceOptions& options = {}) {
     allreduce(std::span(list.begin(), list.size()), op, options);
   }
-  // A sum with options.
+  // Shorter forms of a sum with options.
   void allreduce(const Tensor& inout, const ReduceOptions& options) { allreduce(inout, Op::sum, options); }
   void allreduce(std::span<const Tensor> list, const ReduceOptions& options) { allreduce(list, Op::sum, options); }
   void allreduce(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
@@ -116,7 +118,7 @@ class Group {
   void reduce(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   void reduce(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
               const ReduceOptions& options = {});
-  // A sum with options.
+  // Shorter forms of a sum with options.
   void reduce(const Tensor& inout, int root, const ReduceOptions& options) { reduce(inout, root, Op::sum, options); }
   void reduce(const ConstTensor& input, const Tensor& output, int root, const ReduceOptions& options) {
     reduce(input, output, root, Op::sum, options);
@@ -134,7 +136,7 @@ class Group {
   // the sum of the counts. In place: input is this rank's part of output.
   void allgather(const ConstTensor& input, const Tensor& output, const PartOptions& options = {});
 
-  // As allgather, for the root's output only. The output of other ranks is ignored.
+  // Like allgather, but only the root gets an output. The output of other ranks is ignored.
   void gather(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options = {});
 
   // output = this rank's part of the root's input, which has size() times as many elements as an output, or the sum of
@@ -158,25 +160,26 @@ class Group {
   void alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                 std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
-  // Between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this one. Count and
-  // dtype must be the same. Each direction has a connection of its own, so other operations are not delayed. send
+  // Transfers between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this rank.
+  // Count and dtype must be the same. Each direction has its own connection, so other operations are not delayed. send
   // returns when the tensor may be changed; whether it waits for the recv depends on sizes and buffers.
   void send(const ConstTensor& tensor, int to, const Options& options = {});
   void recv(const Tensor& tensor, int from, const Options& options = {});
-  // Whether rank `from` has sent something to this one that no recv has taken yet: recv(from) would begin to receive at
-  // once. While such a recv is pending, what comes is for that: false. To receive from any rank, ask for one after the
-  // other. Any thread. Does not block; but just after a failure it may, until the ranks agree on the reason. Throws as
-  // recv does, also if nothing can come any more because `from` has left. It is no operation: no report says that
-  // nothing comes, and a network that is cut between these two ranks alone is not noticed. The source is MPI_Iprobe.
+  // Whether rank `from` has sent something to this rank that no recv has taken yet, so that recv(from) would begin to
+  // receive at once. False while a recv from that rank is pending, because incoming data belongs to that recv. To
+  // receive from any rank, probe one rank after another. Any thread. Does not block, except that just after a failure
+  // it may, until the ranks agree on the reason. Throws the errors of recv, also if nothing can arrive any more because
+  // `from` has left. A probe is not an operation: it is not reported if nothing arrives, and does not detect a network
+  // that is cut between these two ranks only. The source is MPI_Iprobe.
   [[nodiscard]] bool probe(int from);
 
   // Blocks until every rank has called it.
   void barrier(const Options& options = {});
 
-  // These start an operation and return without waiting for it. Tensors are borrowed until the work is done; all other
-  // arguments are copied. Operations run in the order in which they were started; blocking calls take their place in
-  // that order. Errors in arguments are thrown at once, all others by the work. Keep the handle: without it nothing
-  // reports when the tensors may be used again, or that the operation has failed.
+  // The _async functions start an operation and return without waiting for it. Tensors are borrowed until the work is
+  // done; all other arguments are copied. Operations run in the order in which they were started; blocking calls take
+  // their place in that order. Errors in arguments are thrown at once, all others by the work. Keep the handle: without
+  // it nothing reports when the tensors may be used again, or that the operation has failed.
   [[nodiscard]] Work allreduce_async(const Tensor& inout, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
@@ -231,9 +234,10 @@ class Group {
   [[nodiscard]] Work recv_async(const Tensor& tensor, int from, const Options& options = {});
   [[nodiscard]] Work barrier_async(const Options& options = {});
 
-  // The mean of `value` over all ranks, the same on all of them. A collective: it blocks and throws as allreduce does.
+  // Returns the mean of `value` over all ranks, the same on all of them. A collective: it blocks and throws like
+  // allreduce.
   double average(double value);
-  // Its sum, minimum or maximum, likewise.
+  // Returns the sum, minimum or maximum of `value` over all ranks, in the same way.
   template <Element T>
   T sum(T value) {
     return reduced(value, Op::sum);
@@ -247,11 +251,11 @@ class Group {
     return reduced(value, Op::max);
   }
 
-  // Ends the world on every rank. May be called from any thread, also while calls are in progress: those throw
+  // Ends the world on every rank. May be called on any thread, also while calls are in progress: those calls throw
   // Error{aborted} with this rank and `reason`. Does not block.
   void abort(std::string_view reason);
-  // The error that ended the world; empty while the world is in order. Any thread. While the world is in order it
-  // returns at once; just after a failure it may block for up to four seconds, until the ranks agree on the reason.
+  // Returns the error that ended the world; empty while the world is in order. Any thread. While the world is in order
+  // it returns at once; just after a failure it may block for up to four seconds, until the ranks agree on the reason.
   [[nodiscard]] std::optional<Error> failure() const;
 
  protected:

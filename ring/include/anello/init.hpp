@@ -1,4 +1,4 @@
-// How a process becomes a rank of a World. Defined in rendezvous/init.cpp.
+// Makes a process a rank of a World. Defined in rendezvous/init.cpp.
 #pragma once
 #include <anello/export.h>
 #include <anello/settings.hpp>
@@ -7,20 +7,20 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Joins the world that the environment describes: `anello run`, srun, mpirun, mpiexec and torchrun set variables that
-// say which rank of how many this process is, or a person sets ANELLO_SIZE, ANELLO_RENDEZVOUS and the like. If nothing
-// says that there are other ranks, the result is a world of one rank. Blocks until this rank knows where the others
-// meet, and then until all have joined, each time for ANELLO_START_TIMEOUT at most. Throws Error{configuration,
-// rendezvous, network, unauthorized, protocol}.
+// Joins the world that the environment describes: `anello run`, srun, mpirun, mpiexec and torchrun set variables with
+// this process's rank and the number of ranks; a person who starts ranks by hand sets ANELLO_SIZE, ANELLO_RENDEZVOUS
+// and the like. Without any such variable, the result is a world of one rank. Blocks until this rank has the address
+// where the ranks meet, and then until all have joined, each time for at most ANELLO_START_TIMEOUT. Throws
+// Error{configuration, rendezvous, network, unauthorized, protocol}.
 //
-// Standard descriptors that are closed become /dev/null, so that what the program prints gets into no connection.
+// Standard descriptors that are closed become /dev/null, so that the program's output cannot get into a connection.
 //
 // The first call installs a handler for exceptions that are not caught (std::set_terminate). It aborts the worlds of
-// this process, so that all ranks throw an Error with the exception's text, and calls the handler that was there
+// this process, so that all ranks throw an Error with the exception's text, and calls the handler that was installed
 // before. If that was the default one and the exception is an anello::Error, the process ends with one line on standard
 // error and status 1, without a core file. A handler that the program installs later replaces this one.
 [[nodiscard]] World init();
-// The same with these settings instead of the environment's ANELLO_ variables.
+// Like init(), with these settings instead of the ANELLO_ variables of the environment.
 [[nodiscard]] World init(const Settings& settings);
 
 }  // namespace anello

@@ -1,13 +1,15 @@
 // Memory for tensors that other ranks of the same host can read and write directly. A collective on such tensors needs
-// no copy through shared buffers. From 2 KiB on (8 KiB with 5 ranks and more) allreduce, allgather and reduce_scatter
-// are done where the tensors lie, if those of all ranks, at most 8, are such tensors; broadcast and reduce too, from 8
-// KiB with 2 ranks, 64 KiB with 3 and 4, and 128 KiB with more. Then no rank returns before all have done their parts.
-// All operations also work on other memory. If an operation fails while another rank that gets no processor time (it is
-// stopped, for example) writes there, that rank may still write 64 KiB when it goes on. That is logged as a warning:
-// allocate new memory then.
+// no copy through shared buffers. It works directly on the tensors if there are at most 8 ranks and all of them give
+// such tensors: allreduce, allgather and reduce_scatter from 2 KiB on (8 KiB with 5 ranks and more), broadcast and
+// reduce from 8 KiB with 2 ranks, 64 KiB with 3 and 4, and 128 KiB with more. Then no rank returns before all have done
+// their parts.
 //
-// After fork() the child shares this memory with its parent, it does not get a copy: each sees what the other writes.
-// What the child frees, by a container's destructor for example, only the child loses.
+// All operations also work on other memory. If an operation fails while another rank that gets no processor time
+// (because it is stopped, for example) is writing to such memory, that rank may still write 64 KiB when it continues.
+// This is logged as a warning: allocate new memory then.
+//
+// After fork() parent and child share this memory: each sees what the other writes, because the child does not get a
+// copy. If the child frees it, for example by a container's destructor, the parent still has it.
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
@@ -17,15 +19,17 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// At least `bytes` bytes of zeroed memory, in whole pages. Other processes map it when a collective first uses it.
-// Allocate once, not in every step: it takes time. Throws Error{unsupported} if there is not enough memory. Any thread.
+// Returns at least `bytes` bytes of zeroed memory, in whole pages. Other processes map it when a collective first uses
+// it. Allocate once, not in every step, because this takes time. Throws Error{unsupported} if there is not enough
+// memory. Any thread.
 [[nodiscard]] void* allocate(std::size_t bytes);
 
-// Frees memory from allocate(); does nothing for null. No operation may be using the memory. If one does, because an
-// exception left the scope of its tensor, other ranks get the tensor as it was, or an Error. Any thread.
+// Frees memory from allocate(); does nothing for null. No operation may be using the memory. If an operation still
+// does, because an exception left the scope of its tensor, other ranks get the tensor as it was, or an Error. Any
+// thread.
 void deallocate(void* memory) noexcept;
 
-// The two functions as an allocator for containers.
+// An allocator for containers that uses the two functions above.
 template <class T>
 struct Allocator {
   using value_type = T;

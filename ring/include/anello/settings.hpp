@@ -28,12 +28,12 @@ struct Settings {
 #include <anello/settings.def>
 #undef ANELLO_SETTING
 
-  // The settings of this process's environment; an empty variable counts as not set. Throws Error{configuration}, which
-  // names the variable, its value and what is expected. No other thread may call setenv meanwhile.
+  // Returns the settings of this process's environment; an empty variable counts as not set. Throws
+  // Error{configuration} with the variable, its value and what is expected. No other thread may call setenv meanwhile.
   [[nodiscard]] static Settings from_environment();
 
-  // Changes one setting, given as text: "ANELLO_RANK=3". Throws Error{configuration} if the value is wrong or there is
-  // no such variable.
+  // Changes one setting, given as text, such as "ANELLO_RANK=3". Throws Error{configuration} if the value is wrong or
+  // there is no such variable.
   void set(std::string_view assignment);
 };
 

@@ -1,4 +1,4 @@
-// Element types, reductions, and views of tensors, which are how tensors are passed to a call. A view owns nothing: the
+// Element types, reductions, and views of tensors, in which tensors are passed to a call. A view owns nothing: the
 // caller's memory is borrowed until the call returns, or, in an _async call, until the work is done. The functions here
 // are pure: any thread, no blocking, no errors.
 #pragma once
@@ -22,17 +22,17 @@ enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32
 // true", and there is no average. The bitwise reductions are for integers and booleans. There are no user-defined
 // reductions.
 //
-// f16 and bf16 are added in f32. A sum is rounded to 16 bits where it is stored or sent on: once by one_shot and
-// two_shot, and after each addition by the other algorithms, up to one time less than there are ranks. A sum beyond
-// 65504 is infinite in f16. An average in f16 is infinite only if the mean is: elements are first divided by a power of
-// two that is not below the number of ranks, and the rest of the division follows at the end. That changes no bits,
+// f16 and bf16 are added in f32. A sum is rounded to 16 bits when it is stored or sent: once by one_shot and two_shot;
+// after each addition, so at most once less than there are ranks, by the other algorithms. A sum beyond 65504 is
+// infinite in f16. An average in f16 is infinite only if the mean is: elements are first divided by the lowest power of
+// two that is not below the number of ranks, and the rest of the division follows at the end. This changes no bits,
 // except that elements below 6e-5 times that power lose some.
 enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit_or, bit_xor };
 
 std::string_view name(DType dtype);   // for example "f32"; "?" if the value is not a DType
 std::string_view name(Op op);         // for example "sum"; "?" if the value is not an Op
 std::size_t size_bytes(DType dtype);  // the size of one element
-// Sets the second argument to what the name stands for. Returns false, and sets nothing, if there is no such name.
+// Sets the second argument to the value with this name. Returns false, and sets nothing, if there is no such name.
 [[nodiscard]] bool parse(std::string_view name, DType& dtype);
 [[nodiscard]] bool parse(std::string_view name, Op& op);
 bool is_float(DType dtype);           // f16, bf16, f32 or f64
@@ -57,7 +57,7 @@ struct bf16 {
 
 template <class T, class... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
-// The types of elements; no other type is taken for one of them. char is i8 or u8, as the compiler has it.
+// The element types; other types are refused. char is i8 or u8, depending on the compiler.
 template <class T>
 concept Element = kIsOneOf<T, f16, bf16, float, double, bool, char, signed char, unsigned char, short, unsigned short,
                            int, unsigned, long, unsigned long, long long, unsigned long long>;
@@ -81,18 +81,18 @@ constexpr DType dtype_of() {
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
-// A container that is destroyed at the end of the statement. A view of it, such as a span, is not one.
+// A container that is destroyed at the end of the statement. Excludes views such as std::span.
 template <class R>
 concept TemporaryRange = ElementRange<R> && !std::ranges::borrowed_range<R>;
 
 struct Tensor;
-// A range of something that no tensor can view. A list of tensors is not meant.
+// A range whose elements no tensor can view. Excludes lists of Tensor.
 template <class R>
 concept OtherRange =
     std::ranges::range<R> && !ElementRange<R> && !std::is_same_v<std::ranges::range_value_t<R>, Tensor>;
 
 // A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), from pointer and
-// count, or from pointer, count and type. Not from a temporary container: an _async call would use it when it is gone.
+// count, or from pointer, count and type. Temporary containers are refused: an _async call would use one after its end.
 struct Tensor {
   void* data = nullptr;
   std::size_t count = 0;

@@ -1,5 +1,5 @@
-// What data-parallel training needs beside allreduce: shares of a list, steps of an epoch, learning rates. Pure
-// functions with the names and the rules of the Python package; any thread.
+// Functions of data-parallel training beside allreduce: shares of a list, steps of an epoch, learning rates. Pure, with
+// the names and the rules of the Python package; any thread.
 #pragma once
 #include <anello/error.hpp>
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace anello {
 
-// What shard() does with items that do not divide evenly: it throws, leaves the last ones out, or begins again from the
+// How shard() treats items that cannot be divided evenly: it throws, leaves the last ones out, or begins again from the
 // first one.
 enum class Uneven { error, drop, repeat };
 
-// This rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks get
-// equally many, because a rank with more steps would wait for the others for ever. Throws Error{invalid_argument} if
-// the items do not divide evenly and `uneven` is error, or if a rank would get none.
+// Returns this rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks
+// get the same number of items, because a rank with more steps would wait for the others for ever. Throws
+// Error{invalid_argument} if the items do not divide evenly and `uneven` is error, or if a rank would get none.
 template <class Item>
 [[nodiscard]] std::vector<Item> shard(const std::vector<Item>& items, int rank, int size,
                                       Uneven uneven = Uneven::error) {
@@ -35,8 +35,8 @@ template <class Item>
   return share;
 }
 
-// Steps in which `size` ranks see `samples` samples once, with `batch` samples of each rank in a step; a rest is left.
-// Throws Error{invalid_argument} if that is not even one step.
+// Returns the number of steps in which `size` ranks see `samples` samples once, with `batch` samples of each rank in a
+// step; samples that do not fill a step are left out. Throws Error{invalid_argument} if there is not even one step.
 [[nodiscard]] inline std::size_t steps_per_epoch(std::size_t samples, std::size_t batch, int size) {
   const std::size_t in_a_step = batch * std::size_t(size);
   if (size < 1 || in_a_step == 0 || samples < in_a_step)
@@ -46,12 +46,14 @@ template <class Item>
   return samples / in_a_step;
 }
 
-// The rate that was tuned for `reference_batch`, for a larger batch: in proportion (Goyal et al., 2017).
+// Returns the learning rate for a larger batch: `rate`, which was tuned for `reference_batch`, in proportion to the
+// batch size (Goyal et al., 2017).
 [[nodiscard]] inline double scaled_learning_rate(double rate, std::size_t global_batch, std::size_t reference_batch) {
   return rate * double(global_batch) / double(reference_batch);
 }
 
-// The factor of the learning rate in a step: within `steps` steps from `start` to 1 in a straight line, then 1.
+// Returns the factor of the learning rate in a step: it rises linearly from `start` to 1 within `steps` steps, then is
+// 1.
 [[nodiscard]] inline double warm_up(std::size_t step, std::size_t steps, double start = 0) {
   if (step >= steps) return 1;
   return start + (1 - start) * double(step + 1) / double(steps + 1);

@@ -3,7 +3,7 @@
 #include <anello/export.h>
 #include <string_view>
 
-// Of the headers that a program is compiled with, for #if.
+// Version of the headers with which a program is compiled, for #if.
 #define ANELLO_VERSION_MAJOR 0
 #define ANELLO_VERSION_MINOR 2
 #define ANELLO_VERSION_PATCH 0
@@ -11,7 +11,8 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Of the library that the program runs with, for example "0.2.0"; a zero byte follows. Any thread; never blocks.
+// Returns the version of the library with which the program runs, for example "0.2.0"; a zero byte follows. Any thread;
+// never blocks.
 std::string_view version();
 
 }  // namespace anello

@@ -20,15 +20,14 @@ namespace anello {
 
 class Work {
  public:
-  Work() = default;  // refers to no operation, and is done
+  Work() = default;  // refers to no operation; done() is true
 
   // Blocks until the operation is done. Meanwhile the calling thread moves the operation's data itself. Throws the
-  // error of the operation, which is what the blocking call would have thrown; Error{invalid_argument} if it is called
-  // by a callback of when_done.
+  // error of the operation, as the blocking call would; Error{invalid_argument} if a callback of when_done() calls it.
   void wait() const;
-  // Blocks until the operation is done, but not longer than `limit`; false if it is not done by then. Errors as wait().
-  // Unlike wait() it moves no data: the thread of the rank does, which costs thread switches. When nothing else is left
-  // to do, call wait(), which is faster; do not call wait_for() in a loop.
+  // Blocks until the operation is done, but at most for `limit`; returns false if it is not done by then. Throws like
+  // wait(). Unlike wait() it moves no data: the rank's progress thread does, which costs thread switches. When nothing
+  // else is left to do, call wait(), which is faster; do not call wait_for() in a loop.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const;
 
   [[nodiscard]] bool done() const;                   // true if the operation is complete or has failed; does not block
@@ -47,8 +46,8 @@ class Work {
   std::shared_ptr<group::AsyncOperation> operation_;
 };
 
-// Blocks until all of the operations are done, like wait() on each. Then throws the error of the first one, in list
-// order, that has failed. So no tensor is in use when it returns or throws (except in a callback: see wait()).
+// Blocks until all of the operations are done, like wait() on each. Then throws the error of the first failed
+// operation, in list order. So no tensor is in use when it returns or throws (except in a callback: see wait()).
 void wait_all(std::span<const Work> works);
 
 }  // namespace anello

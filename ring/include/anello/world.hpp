@@ -1,8 +1,8 @@
 // The world: all ranks of a job. It is a Group, so all collectives of group.hpp are calls on it. This header has what
-// only a world has: where its ranks run, how it ends, and records of what it did. One World object in each process
-// (or in each thread of run_world). A child that fork() makes is not a rank: collectives,
-// counters(), write_flight() and callbacks for work that is not done throw Error{invalid_argument} there, and when its
-// copy of the World is destroyed, nothing happens to the parent's.
+// only a world has: where its ranks run, how it ends, and records of its work. There is one World object in each
+// process (or in each thread of run_world). A child that fork() makes is not a rank: collectives, counters(),
+// write_flight() and callbacks for work that is not done throw Error{invalid_argument} there. When the child's copy of
+// the World is destroyed, the parent's World is not affected.
 #pragma once
 #include <anello/export.h>
 #include <anello/diagnosis.hpp>
@@ -23,13 +23,14 @@ class World : public Group {
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
   // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks. If an exception
-  // destroys the World, the errors of the ranks that still need this one say so. They can have its text only if you
-  // catch it where the World still is, and call abort(e.what()).
-  // A World that is alive when the process calls exit() is left too, after the destructors of static objects. If the
-  // status is not 0 it is aborted, before them (with glibc).
+  // destroys the World, the errors of the ranks that still need this rank say so. They contain the exception's text
+  // only if the program catches it while the World exists, and calls abort(e.what()).
+  //
+  // A World that still exists when the process calls exit() is left too, after the destructors of static objects. If
+  // the exit status is not 0, the World is aborted, before those destructors (with glibc).
   ~World();
 
-  // These never block. host() throws Error{invalid_argument} if there is no such rank.
+  // The next five functions never block. host() throws Error{invalid_argument} if there is no such rank.
   int local_rank() const;  // this rank's number among the ranks of this host, from 0 to local_size() - 1
   int local_size() const;  // the number of ranks on this host
   int node_rank() const;   // this host's number among the hosts, from 0 to node_count() - 1
@@ -41,25 +42,25 @@ class World : public Group {
   std::string layout() const;
 
   // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().
-  // The destructor also leaves, but cannot report that another rank failed. If a timeline is recorded, it is written
-  // first; if that fails, a warning is logged.
+  // The destructor also leaves, but cannot report that another rank failed. A timeline that is being recorded is
+  // written first; if that fails, a warning is logged.
   void finish();
 
-  // Record a timeline of all ranks. Both are collectives: all ranks call them, they block, and they throw the errors of
-  // barrier(); Error{file} on all ranks if the file cannot be written. In between every rank records its operations,
-  // the steps in which it sends, receives and reduces, and the program's phases. stop_timeline() makes rank 0 write the
-  // records of all ranks to `path`, as JSON in Chrome's trace format, which Perfetto opens. Times are those of rank 0's
-  // clock; the other clocks are compared with it at start and end. The timeline does not contain operations that were
-  // running at either end, nor more than a million steps of each rank.
+  // Records a timeline of all ranks. Both functions are collectives: all ranks call them, they block, and they throw
+  // the errors of barrier(); Error{file} on all ranks if the file cannot be written. Between the two calls every rank
+  // records its operations, the steps in which it sends, receives and reduces, and the program's phases.
+  // stop_timeline() makes rank 0 write the records of all ranks to `path`, as JSON in Chrome's trace format, which
+  // Perfetto opens. Times are those of rank 0's clock; the other clocks are compared with it at start and end. The
+  // timeline does not contain operations that were running at either end, nor more than a million steps of each rank.
   void start_timeline(const std::string& path);
   void stop_timeline();
 
-  // This rank's totals. Not after finish(). Any thread; does not block.
+  // Returns this rank's totals. Not after finish(). Any thread; does not block.
   [[nodiscard]] Counters counters() const;
   // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and those that are
-  // queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails it is also written to
-  // ANELLO_FLIGHT_DIR, or to the system's folder for temporary files (`none` turns that off); with
-  // ANELLO_FLIGHT_SIGNAL also when the process receives a signal.
+  // queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails the record is also
+  // written to ANELLO_FLIGHT_DIR, or to the system's folder for temporary files (`none` turns that off); with
+  // ANELLO_FLIGHT_SIGNAL also when the process receives that signal.
   void write_flight(const std::string& path) const;
 
  private:
