@@ -11,7 +11,7 @@
 namespace anello::agenda {
 namespace {
 
-constexpr std::size_t kMaxNumbers = 1 << 14;  // keys beyond that are sent as text each time
+constexpr std::size_t kMaxNumbers = 1 << 14;  // keys beyond this number are sent as text each time
 
 int parent_of(int rank) {
   return rank & (rank - 1);
@@ -44,7 +44,7 @@ std::vector<Party> merged(std::vector<Party> all, const std::vector<Party>& othe
   throw Error(ErrorCode::protocol, text("agenda message: ", how));
 }
 
-// Only a key that a program chose comes again.
+// Whether the program chose the key: only such a key can occur again.
 bool has_name(std::string_view key) {
   return key.ends_with('\'');
 }
@@ -61,7 +61,8 @@ Agenda::Agenda(int rank, std::vector<int> members)
   outgoing_.resize(neighbours_.size());
 }
 
-// Numbers begin anew when all ranks have joined, because ranks that joined early have submitted less.
+// The numbers of unnamed operations begin again when all ranks have joined, because ranks that joined early have
+// submitted fewer.
 std::string Agenda::claim(std::string_view name, Verb verb) {
   const std::string_view call = agenda::name(verb);
   if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, and not all other ranks have"));
@@ -104,7 +105,8 @@ bool Agenda::refuse(std::string_view name, Verb verb, const std::string& why) {
   return true;
 }
 
-// What follows a refusal is reported when the refused operation has been decided, as one report after another.
+// Reports this rank's call. If this rank refused a call with the same key that is not decided yet, the report is held
+// back until then, so that reports of one key stay in order.
 void Agenda::put_forward(const std::string& key, Item report) {
   if (const auto number = numbers_.find(key); number != numbers_.end())
     report.number = number->second;
@@ -117,8 +119,9 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// When a refused operation has been decided, the reports that this rank held back follow, and at last its join. Not
-// while a decision is carried out, which may be one of many: each of these reports may lead to the next decision.
+// When a refused operation has been decided, sends the reports that were held back, and then this rank's join, if any.
+// Not called while decisions are carried out, of which there may be many: each of these reports may cause another
+// decision.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {
@@ -195,7 +198,7 @@ void Agenda::take_decision(const Item& item) {
   carry_down(item);
 }
 
-// To this rank and to those below it.
+// Carries a decision out on this rank, and sends it to the children.
 void Agenda::carry_down(const Item& decision) {
   apply(decision);
   for (std::size_t child = 0; child < children_; child++) encode(decision, outgoing_[child]);
@@ -207,7 +210,7 @@ const std::string& Agenda::key_of(const Item& item) const {
   return numbered_[item.number].key;
 }
 
-// Part 0 is this rank, part k the subtree of child k - 1.
+// Part 0 is this rank; part k is the subtree of child k - 1.
 void Agenda::add(std::size_t part, Item report) {
   const auto found = entries_.try_emplace(key_of(report), joined_.size()).first;
   std::optional<Item>& place = found->second[part];
@@ -225,7 +228,7 @@ bool Agenda::complete(const Reports& reports) const {
   return true;
 }
 
-// What only waited for this part goes on first, so that nothing is left when all have joined.
+// First passes on the operations that waited only for this part, so that none is left when all ranks have joined.
 void Agenda::joined(std::size_t part, int last) {
   joined_[part] = true;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -244,7 +247,7 @@ void Agenda::pass_on(Entries::iterator entry) {
   carry_down(decision_of(std::move(report)));
 }
 
-// In the order of the parts, so that the outcome does not depend on which report came first.
+// Combines reports in the order of the parts, so that the result does not depend on which report arrived first.
 Item Agenda::combined(Reports reports) const {
   std::optional<Item> all;
   std::int32_t absent = -1;
@@ -265,7 +268,7 @@ Item Agenda::combined(Reports reports) const {
   return std::move(*all);
 }
 
-// If one rank's description changed and that of another did not, they differ.
+// Descriptions also differ if one rank's description has changed since the last time and another's has not.
 void Agenda::combine(Item& all, const Item& report) const {
   if (!all.refusal) all.refusal = report.refusal;
   if (all.refusal) return;
@@ -285,7 +288,8 @@ const Description& Agenda::described(const Item& report) const {
   return report.description ? *report.description : numbered_[report.number].agreed->description;
 }
 
-// More than half of the group's ranks are right. Without such a majority it is not clear who is at fault.
+// If more than half of the group's ranks agree, they are right. Without such a majority it is not clear who is at
+// fault.
 Refusal Agenda::dispute(const std::vector<Party>& parties) const {
   const Party& most = *std::ranges::max_element(parties, {}, &Party::ranks);
   const Party* odd = nullptr;
@@ -299,7 +303,7 @@ Refusal Agenda::dispute(const std::vector<Party>& parties) const {
           text(why, "; ", most.ranks, " of ", members_.size(), " ranks agree with rank ", world_rank(most.lowest))};
 }
 
-// At rank 0, which has the reports of all ranks.
+// Called at rank 0, which has the reports of all ranks.
 Item Agenda::decision_of(Item report) const {
   if (!report.parties.empty()) report.refusal = dispute(std::exchange(report.parties, {}));
   if (!report.refusal && report.absent >= 0 && !allows_joined(described(report).verb))
@@ -335,7 +339,7 @@ void Agenda::apply(const Item& item) {
   decisions_.push_back(std::move(decision));
 }
 
-// Equal on all ranks, since they learn the same in the same order.
+// All ranks receive the same decisions in the same order, so the cache of descriptions is equal on all ranks.
 std::shared_ptr<const Agreed> Agenda::learn(const std::string& key, const Item& item) {
   std::shared_ptr<const Agreed> before;
   if (item.number < numbered_.size()) before = numbered_[item.number].agreed;

@@ -2,9 +2,10 @@
 //
 // The ranks form a binomial tree: the parent of a rank is the rank with its lowest set bit cleared. A rank reports an
 // operation to its parent when it has submitted the operation itself and all its children have reported it, so rank 0
-// finds out when all ranks have it. Rank 0 then decides that the operation starts, and the decision goes down the tree.
-// Where reports meet, the descriptions are compared; the first difference goes up with the report, and the decision is
-// that the operation fails. After its first time a key is a number, and a description that did not change is not sent.
+// finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the decision is sent
+// down the tree. A rank compares the descriptions in its reports; the first difference is added to its own report, and
+// the decision is then that the operation fails. At its first decision a key gets a number, which later messages
+// contain in its place; a description that did not change is not sent again.
 //
 //        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
 //      / | \.
@@ -13,7 +14,7 @@
 //        3  5  6      4 <- 5, 6       6 <- 7
 //
 // A state machine: no clock, no thread, no I/O. The owner carries messages, in order, between neighbours, and calls
-// from one thread at a time. Ranks are those of the group, except in messages for people.
+// from one thread at a time. Ranks are ranks of the group, except in messages for people.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -28,13 +29,13 @@
 
 namespace anello::agenda {
 
-// What the ranks have agreed on about an operation.
+// The common facts of an operation, on which all ranks have agreed.
 struct Agreed {
   Description description;
-  std::vector<Sizes> sizes;  // by rank; of a rank that has joined, empty
+  std::vector<Sizes> sizes;  // by rank; empty for a rank that has joined
 };
 
-// Of all ranks about one operation. All ranks get the same ones in the same order.
+// The decision of all ranks about one operation. All ranks get the same decisions in the same order.
 struct Decision {
   std::string key;                       // join: empty
   bool mine = false;                     // this rank has submitted it; otherwise it has joined, or has refused it
@@ -45,41 +46,41 @@ struct Decision {
 
 class Agenda {
  public:
-  // `members`: the ranks in the world of this group's ranks, for messages.
+  // `members`: world ranks, by rank in this group, for messages.
   Agenda(int rank, std::vector<int> members);
 
   // This rank submits an operation; `name` may be empty. Returns its key, which is also its name in messages:
   // "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken, is too long, or this rank has joined.
   std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
-  // This rank's program has called an operation in which the rank cannot take part. It counts as submitted, so that the
-  // ranks stay in step, and fails on the others as soon as all have submitted it. The name stays free. False, without
-  // an effect, if submit() would throw.
+  // Call when this rank's program has called an operation in which this rank cannot take part. It counts as submitted,
+  // so that the ranks stay in step, and fails on the others as soon as all have submitted it. The name stays free. If
+  // submit() would throw, returns false and does nothing.
   bool refuse(std::string_view name, Verb verb, const std::string& why);
-  // This rank has no more data. Throws Error{invalid_argument} if it has joined.
+  // Joins: this rank has no more data. Throws Error{invalid_argument} if it has joined already.
   void join();
-  // The name of a decided operation may be used again. No effect if it is not taken.
+  // Lets the name of a decided operation be used again. No effect if it is not in use.
   void release(const std::string& key);
 
-  // A message of a neighbour. Throws Error{protocol} with that rank; then the agenda cannot be used any more.
+  // Takes a message of a neighbour. Throws Error{protocol} with that rank; then the agenda cannot be used any more.
   void receive(int from, std::string_view message);
   // The neighbours: the parent, if there is one, and the children.
   const std::vector<int>& neighbours() const { return neighbours_; }
-  // What is to be sent to a neighbour now, as one message; empty: nothing.
+  // Returns all that is to be sent to a neighbour now, as one message; empty: nothing.
   std::string say(int neighbour);
   bool has_to_say() const;
 
-  // Decisions since the last call.
+  // Returns the decisions since the last call.
   std::vector<Decision> decide();
 
-  // This rank has submitted something that is not decided, so it must listen.
+  // Whether this rank has submitted something that is not decided, so that it must receive messages.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
-  // For messages: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x' instead", "allreduce 'x' waits for the
-  // answer of rank 0". kJoin: for whose join this rank's waits.
+  // Describes for messages why an operation waits: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x'
+  // instead", "allreduce 'x' waits for the answer of rank 0". With kJoin: for whose join this rank waits.
   std::string waits_for(const std::string& key) const;
-  static constexpr std::string_view kJoin = "join";  // not a key of another operation: those have a name or a number
+  static constexpr std::string_view kJoin = "join";  // differs from all other keys: those have a name or a number
 
  private:
-  // The reports of an operation that some rank of this subtree has submitted: this rank's own, then its children's.
+  // The reports of an operation that some rank of this subtree has submitted: this rank's report, then its children's.
   using Reports = std::vector<std::optional<Item>>;
   using Entries = std::map<std::string, Reports, std::less<>>;
   struct Numbered {
@@ -113,17 +114,17 @@ class Agenda {
   const int rank_;
   const std::vector<int> members_;
   std::vector<int> neighbours_;   // the children, then the parent
-  std::size_t children_ = 0;      // how many
+  std::size_t children_ = 0;      // number of children
   std::vector<Writer> outgoing_;  // by neighbour
   std::vector<bool> joined_;      // this rank, then the subtrees of its children
-  bool joins_later_ = false;      // this rank, when what it submitted after a refusal has been reported
+  bool joins_later_ = false;      // this rank joins once the calls after its refusal are reported
   Entries entries_;
   std::vector<Numbered> numbered_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::set<std::string, std::less<>> taken_, undecided_;           // keys that this rank has submitted
-  std::map<std::string, std::vector<Item>, std::less<>> refused_;  // by this rank, not decided; and what followed then
+  std::map<std::string, std::vector<Item>, std::less<>> refused_;  // refused here, undecided; later reports
   std::map<Verb, std::uint64_t> unnamed_;
-  int joins_ = 0;  // of all ranks
+  int joins_ = 0;  // how often all ranks have joined
   std::vector<Decision> decisions_;
 };
 

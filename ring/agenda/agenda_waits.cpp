@@ -1,4 +1,4 @@
-// Describes to people an operation that waits: for which ranks, and which calls these have made instead.
+// Describes for people why an operation waits: for which ranks, and which calls these ranks have made instead.
 #include <string>
 #include <string_view>
 
@@ -14,12 +14,12 @@ constexpr std::string_view kMakeEquallyMany =
     "equally many, or in TensorFlow call keras.backend.clear_session() on all ranks or give gradient() "
     "use_generic_names=True";
 
-// "'loss'" of "allreduce 'loss'".
+// Returns the name in a key: "'loss'" for "allreduce 'loss'".
 std::string_view name_in(std::string_view key) {
   return key.substr(key.find(' ') + 1);
 }
 
-// As Keras numbers what it makes: "dense", "dense_1".
+// Removes the numbers that Keras adds to names: "dense", "dense_1".
 std::string without_numbers(std::string_view name) {
   std::string rest;
   bool in_number = false;
@@ -42,7 +42,7 @@ std::string Agenda::waits_for(const std::string& key) const {
   for (std::size_t child = 0; child < children_ && (is_join || entry != entries_.end()); child++) {
     if (joined_[child + 1] || (!is_join && entry->second[child + 1])) continue;
     const int neighbour = neighbours_[child];
-    const bool is_alone = neighbour % 2 == 1 || neighbour + 1 == ranks;  // none reports to it
+    const bool is_alone = neighbour % 2 == 1 || neighbour + 1 == ranks;  // no rank reports to it
     late +=
         text(late.empty() ? "" : ", ", "rank ", world_rank(neighbour), is_alone ? "" : " or one that reports to it");
     const std::string other = is_join ? "" : reported_by(child + 1, key);
@@ -57,8 +57,8 @@ std::string Agenda::waits_for(const std::string& key) const {
   return text(key, " waits for ", late, instead, has_others ? kCallJoin : "", are_renumbered ? kMakeEquallyMany : "");
 }
 
-// An operation that this part has reported and that is not decided; one of the same name as `key` if there is one.
-// Empty: none.
+// Returns an undecided operation that subtree `part` has reported, if possible one with `key`'s name; empty if there is
+// none.
 std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
   std::string found;
   for (const auto& [other, reports] : entries_)

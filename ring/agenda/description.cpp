@@ -9,7 +9,7 @@
 namespace anello::agenda {
 namespace {
 
-// A first dimension in which ranks may differ is shown as *.
+// Formats a shape; * stands for a first dimension in which ranks may differ.
 std::string shown(const Description& description, const std::vector<std::uint64_t>& shape) {
   const bool own_rows = description.verb == Verb::allgather || description.verb == Verb::alltoall;
   std::string all = "(";

@@ -1,5 +1,5 @@
-// What the ranks of a named operation must agree on before its data moves, and what each rank adds of its own. Values.
-// Pure.
+// The common facts of a named operation, on which ranks must agree before its data moves, and the sizes that each rank
+// adds. Values. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -20,12 +20,12 @@ inline bool allows_joined(Verb verb) {
   return verb == Verb::allreduce || verb == Verb::barrier;
 }
 
-// The most arrays of an operation, and dimensions of an array. More would be a violation of the protocol.
+// Maximum numbers of arrays in an operation, and of dimensions in an array. More violate the protocol.
 inline constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
 
 struct Array {
   DType dtype = DType::f32;
-  std::vector<std::uint64_t> shape;  // where ranks may differ in the first dimension, that is 0
+  std::vector<std::uint64_t> shape;  // the first dimension is 0 where ranks may differ in it
   friend bool operator==(const Array&, const Array&) = default;
 };
 
@@ -33,24 +33,24 @@ struct Description {
   Verb verb = Verb::barrier;
   Op op = Op::sum;
   std::int32_t root = -1;
-  DType wire{};  // the type that elements travel as; 0: their own
+  DType wire{};  // the type in which elements are sent; 0: their own
   double prescale = 1, postscale = 1;
-  bool on_gpu = false;  // where the tensors lie
+  bool on_gpu = false;  // tensors are in GPU memory
   std::vector<Array> arrays;
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// What a rank adds. Allgather: the first dimension of each array. Alltoall: the rows that go to each rank. Otherwise
-// empty.
+// The sizes that a rank adds. Allgather: the first dimension of each array. Alltoall: the rows that go to each rank.
+// Otherwise empty.
 using Sizes = std::vector<std::uint64_t>;
-// How many numbers `Sizes` has in a group of `ranks`.
+// Length of `Sizes` in a group of `ranks` ranks.
 std::size_t number_of_sizes(const Description& description, int ranks);
 
-// The product of the dimensions; of those after the first one. UINT64_MAX if that is too much for 64 bits.
+// Product of all dimensions; product of all except the first. UINT64_MAX if it exceeds 64 bits.
 std::uint64_t count(const std::vector<std::uint64_t>& shape);
 std::uint64_t row_count(const std::vector<std::uint64_t>& shape);
 
-// Why two ranks are not in the same operation: "rank 0 has shape (17, 3), rank 2 has (17, 4)". Empty if they are.
+// Describes how the calls of two ranks differ: "rank 0 has shape (17, 3), rank 2 has (17, 4)". Empty if they agree.
 std::string difference(int rank, const Description& mine, int other_rank, const Description& theirs);
 
 void encode(const Description& description, Writer& out);

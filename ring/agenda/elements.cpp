@@ -10,7 +10,7 @@
 namespace anello::agenda {
 namespace {
 
-// Calls use(a pointer of the type that stores the elements).
+// Calls use() with a null pointer of the type that stores the elements.
 template <class Use>
 void with_storage(DType dtype, Use use) {
   switch (dtype) {
@@ -62,7 +62,7 @@ T value(DType dtype, Extreme extreme) {
 template <class T>
 T truncated(double value) {
   using Limits = std::numeric_limits<T>;
-  const double end = std::ldexp(1.0, Limits::digits);  // one above the highest value, exactly
+  const double end = std::ldexp(1.0, Limits::digits);  // exactly one above the highest value
   if (value >= end) return Limits::max();
   if (value <= double(Limits::lowest())) return Limits::lowest();
   return T(value);

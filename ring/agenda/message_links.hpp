@@ -1,5 +1,5 @@
-// Messages between a rank and its neighbours in the tree of an agenda, over links of a group: each is its length (u32,
-// little-endian), then as many bytes. Used by the thread that has the agenda's baton; never blocks.
+// Messages between a rank and its neighbours in the tree of an agenda, over links of a group. A message is its length
+// (u32, little-endian), then that number of bytes. Used by the thread that has the agenda's baton; never blocks.
 #pragma once
 #include <array>
 #include <memory>
@@ -13,7 +13,7 @@ namespace anello::agenda {
 
 class MessageLinks {
  public:
-  // `links` is null in a world of one; then there are no neighbours. `members` are the group's ranks in the world, for
+  // `links` is null in a world of one, which has no neighbours. `members`: world ranks, by rank in the group, for
   // errors.
   MessageLinks(std::shared_ptr<net::DataLinks> links, const std::vector<int>& neighbours,
                const std::vector<int>& members);
@@ -21,21 +21,21 @@ class MessageLinks {
   // Queues a message for a neighbour.
   void send(int neighbour, std::string message);
   bool sending() const;      // something is queued
-  void drop(int neighbour);  // what is queued for it
+  void drop(int neighbour);  // drops the messages that are queued for it
 
-  // Sends what the links take now. True if something was sent. Throws Error{network} with the neighbour.
+  // Sends as much as the links take now. True if anything was sent. Throws Error{network} with the neighbour.
   bool send_some();
-  // Receives what has come from one neighbour, and appends its complete messages. True if something came. Throws
-  // Error{network, protocol} with the neighbour.
+  // Receives from one neighbour the data that has arrived, and appends its complete messages to `messages`. True if any
+  // data arrived. Throws Error{network, protocol} with the neighbour.
   bool receive_some(int neighbour, std::vector<std::string>& messages);
-  // Gives the waiter what the next call of send_some() waits for, and of receive_some() if that follows. False if
-  // something can move already.
+  // Adds to the waiter what the next send_some() waits for and, if `receives`, what the next receive_some() waits for.
+  // False if something can move already.
   bool want(link::Waiter& waiter, bool receives);
 
  private:
   struct Neighbour {
     int rank, world_rank;
-    std::string out;  // from `sent` on still to be sent
+    std::string out;  // bytes to send, from `sent` on
     std::size_t sent = 0;
     std::string in;  // the beginning of a message
   };

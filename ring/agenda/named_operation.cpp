@@ -16,7 +16,7 @@ namespace {
 
 namespace operations = group::operations;
 
-constexpr std::size_t kSharedFromBytes = 64 << 10;  // below that, other ranks copy it anyway
+constexpr std::size_t kSharedFromBytes = 64 << 10;  // smaller outputs are copied by the other ranks anyway
 constexpr std::align_val_t kAlignment{64};
 
 std::uint64_t sum(const Sizes& sizes) {
@@ -28,7 +28,7 @@ Sizes times(Sizes sizes, std::uint64_t factor) {
   return sizes;
 }
 
-// The rows that each rank contributes to this rank's output number k.
+// Returns the rows that each rank contributes to this rank's output k.
 Sizes rows_of(const Agreed& agreed, std::size_t k) {
   Sizes rows;
   for (const Sizes& sizes : agreed.sizes) rows.push_back(sizes.at(k));
@@ -59,7 +59,8 @@ NamedOperation::NamedOperation(Request request, std::shared_ptr<DeviceOperation>
   }
 }
 
-// A factor of this rank's own must not touch its elements, which would not be neutral any more.
+// A joined rank contributes neutral elements, so its own prescale factor is not applied: they would not be neutral any
+// more.
 NamedOperation::NamedOperation(const Description& description, std::string key)
     : request_{.verb = description.verb, .op = description.op, .postscale = description.postscale},
       key_(std::move(key)) {
@@ -122,13 +123,14 @@ void NamedOperation::start_works(const Agreed& agreed, group::OperationQueue& qu
       return start_alltoall(agreed, queue, self);
     case Verb::reduce_scatter:
       return start_reduce_scatter(queue, self);
-    case Verb::barrier:  // all ranks have submitted it
+    case Verb::barrier:  // the decision itself is all that is needed
     case Verb::join:
       return;
   }
 }
 
-// Once it is queued nothing here can fail: prepare() has made room in the list. It may be done before this returns.
+// prepare() has reserved room in the list, so nothing can fail here once the operation is queued. The operation may be
+// done before this returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Operation& operation) {
   left_++;
   try {
@@ -144,7 +146,7 @@ bool NamedOperation::scales_integers(DType dtype) const {
   return request_.prescale != 1 && is_integer(dtype);
 }
 
-// The key is compared with the data, so that ranks never combine elements of different operations.
+// The key travels with the data and is compared, so that ranks never combine elements of different operations.
 ReduceOptions NamedOperation::options(DType dtype) const {
   const bool scales = is_float(dtype);
   return {.name = key_,
@@ -167,7 +169,8 @@ void NamedOperation::start_allreduce(group::OperationQueue& queue) {
       else if (list.size() > 1 && input.data != output.data && input.count > 0)
         std::memcpy(output.data, input.data, input.bytes());
     }
-    // A list of one tensor is described differently, so all ranks take the same of the two forms.
+    // The signature of a list of one tensor differs from that of a tensor, so the form depends only on the number of
+    // tensors, which is equal on all ranks.
     std::vector<run::Buffer::Piece> pieces;
     const Tensor output = outputs[list[0]].tensor(), input = scales ? output : request_.inputs[list[0]].tensor();
     add(queue, list.size() == 1
@@ -216,7 +219,8 @@ void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::R
   }
 }
 
-// Others still need these parts: the program may end the world as soon as its join is done.
+// The join waits for these parts, because other ranks need them and the program may end the world as soon as it is
+// done.
 void NamedOperation::set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts) {
   last_ = rank;
   parts_ = std::move(parts);
@@ -253,7 +257,7 @@ bool NamedOperation::wait(group::Until until) {
   return true;
 }
 
-// By the thread that completes one of the works: the handle may be gone.
+// Called on the thread that completes one of the works. The handle may be gone.
 void NamedOperation::note_end(const Error* error) {
   if (error) failed_ = true;
   if (--left_ > 0) return;
@@ -275,7 +279,8 @@ std::function<void()> NamedOperation::settle() {
   return callback_ && !watch() ? std::exchange(callback_, nullptr) : nullptr;
 }
 
-// With the lock. Has the carrier call the callback that is there when the operation is done. False: it is closed.
+// Call with the lock. Lets the carrier call the current callback when the operation is done. False: the carrier is
+// closed.
 bool NamedOperation::watch() {
   if (!is_watched_)
     is_watched_ = on_device_->when_done([self = shared_from_this()] {
@@ -297,7 +302,7 @@ bool NamedOperation::when_done(std::function<void()> callback) {
   return true;
 }
 
-// By the first thread that finds that it is done; others wait for it here.
+// Runs on the first thread that finds that the operation is done; other threads wait for it here.
 void NamedOperation::complete(bool failed) {
   if (request_.postscale == 1) return;
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// A named operation as a rank submits it. Borrows tensors. Pure.
+// A named operation as a rank submits it. Borrows the tensors. Pure.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -19,7 +19,7 @@ struct ArrayView {
   Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
 };
 
-// Where the tensors of a request lie, and the cudaStream_t on which they are made.
+// The GPU whose memory has a request's tensors, and the cudaStream_t on which they are made.
 struct OnGpu {
   int device = 0;
   CUstream_st* stream = nullptr;
@@ -28,25 +28,27 @@ struct OnGpu {
 struct Request {
   Verb verb = Verb::barrier;
   std::string_view name = {};           // may be empty; borrowed until the call returns
-  std::vector<ArrayView> inputs = {};   // broadcast: of the same memory as the outputs
-  std::vector<ArrayView> outputs = {};  // allreduce: of the inputs' shapes; empty: in place. Otherwise empty
+  std::vector<ArrayView> inputs = {};   // broadcast: the same memory as the outputs
+  std::vector<ArrayView> outputs = {};  // allreduce: with the inputs' shapes; empty: in place. Other verbs: empty
   Op op = Op::sum;
   int root = -1;                           // broadcast
   std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};
-  std::optional<OnGpu> on_gpu = {};  // allreduce and broadcast: their tensors lie in GPU memory; join: this rank's GPU
+  std::optional<OnGpu> on_gpu = {};  // tensors are in GPU memory (allreduce, broadcast), or the GPU of this rank (join)
 };
 
-// Tensors of one dtype are reduced or sent as one list: the numbers of the arrays of each dtype.
+// Groups the arrays by dtype, because tensors of one dtype are reduced or sent as one list. Each inner list has indices
+// into `arrays`.
 std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays);
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
-// What the rank tells the others about the request. Throws Error{invalid_argument} if it cannot be carried out,
-// whatever the other ranks submit.
+// Returns the parts of the request that are sent to other ranks. Throws Error{invalid_argument} if the request cannot
+// be carried out, whatever the other ranks submit.
 std::pair<Description, Sizes> describe(const Request& request, int ranks);
 
-// The rows of each rank in a reduce_scatter: the first ranks have one more if `rows` is not a multiple of `ranks`.
+// Returns the number of rows of each rank in a reduce_scatter: the first ranks have one more if `rows` is not a
+// multiple of `ranks`.
 Sizes shares(std::uint64_t rows, int ranks);
 
 }  // namespace anello::agenda

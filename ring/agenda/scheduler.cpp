@@ -17,7 +17,7 @@ std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int> members(group.members().begin(), group.members().end());
-  Group messages = group.group(all), data = group.group(all);  // in the same order, by whichever compiler
+  Group messages = group.group(all), data = group.group(all);  // in this order, with any compiler
   std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data), members));
   GroupAccess::when_leaving(made->messages_, [weak = std::weak_ptr(made)] {
     if (const auto scheduler = weak.lock()) scheduler->close();
@@ -39,7 +39,7 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       links_(carriers_.links, Agenda(self_.rank, members_).neighbours(), members_),
       agenda_(self_.rank, members_) {}
 
-// A child that fork() made has none of the carrier's threads, for which its end would wait.
+// In a child that fork() made, the carrier's threads do not exist, and its destructor would wait for them.
 Scheduler::~Scheduler() {
   if (in_child()) (void)carrier_.release();
   close();
@@ -51,11 +51,11 @@ void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
   carrier_ = std::move(carrier);
 }
 
-// Not with the lock: the first call loads the plugin, and makes the device ready.
+// Called without the lock: the first call loads the plugin and initializes the device, which takes long.
 std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& request) {
   if (!request.on_gpu) return nullptr;
   Lock lock(mutex_);
-  DeviceCarrier* const carrier = carrier_.get();  // for good, once there is one
+  DeviceCarrier* const carrier = carrier_.get();  // is never replaced once it is set
   lock.unlock();
   if (!carrier)
     group::refuse(agenda::name(request.verb),
@@ -65,8 +65,8 @@ std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& reques
   return nullptr;
 }
 
-// Everything that can fail on this rank alone is done before the others learn of the operation. If it fails, they learn
-// that.
+// All steps that can fail on this rank alone come before the operation is reported. If one of them fails, the failure
+// is reported instead.
 Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   queue().check_process();
   const std::string_view name = request.name;
@@ -92,7 +92,7 @@ Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   return operation;
 }
 
-// The others would wait for this rank.
+// Reports the refusal, because the other ranks would wait for this rank's call.
 void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why) {
   if (in_child()) return;
   Access lock(*this);
@@ -104,7 +104,7 @@ void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why)
   });
 }
 
-// Without a thread that waits.
+// Lets another thread send what was just queued, because this one does not wait.
 void Scheduler::say_more() {
   offer_started();
   if (sleeps_)
@@ -113,7 +113,7 @@ void Scheduler::say_more() {
     offer();
 }
 
-// If it throws, the program has its tensors back.
+// If this throws, the program may use its tensors again.
 void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine,
                        const Handle& operation) {
   try {
@@ -127,7 +127,7 @@ void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Descri
     undecided_[key] = operation;
   } catch (const std::exception& e) {
     const auto* const error = dynamic_cast<const Error*>(&e);
-    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // then nothing has changed
+    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // nothing has changed in this case
     if (!is_refused) fail(lock, e);
     throw;
   }
@@ -137,12 +137,12 @@ bool Scheduler::has_work() const {
   return !failure_ && (agenda_.waits() || agenda_.has_to_say() || links_.sending());
 }
 
-// By the thread with the baton. Moves what can be moved at once; true if that was something.
+// Called by the thread with the baton. Moves what can be moved at once; true if anything moved.
 bool Scheduler::move(Lock& lock) {
   if (world_has_failed(lock)) return false;
   bool moved = true;
   or_end_world(lock, [&] {
-    // Once nothing waits, a neighbour may have left in good order.
+    // Receives only if an operation waits: otherwise a neighbour may have left in good order.
     moved = agenda_.waits() && receive();
     moved |= send();
     carry_out_decisions();
@@ -181,9 +181,10 @@ void Scheduler::carry_out_decisions() {
   }
 }
 
-// What cannot be carried out ends the world: the others are not left waiting, and no other operation takes its place.
+// If a decision cannot be carried out, the world ends: the other ranks are not left waiting, and no later operation is
+// matched with this one.
 void Scheduler::carry_out(const Decision& decision) {
-  if (failure_) return;  // so has everything that was not decided
+  if (failure_) return;  // all undecided operations have failed too
   const bool is_join = !decision.agreed && !decision.refusal;
   const auto found = undecided_.find(is_join ? Agenda::kJoin : std::string_view(decision.key));
   Handle operation;
@@ -202,7 +203,7 @@ void Scheduler::carry_out(const Decision& decision) {
   settle(*operation);
 }
 
-// `operation` is null if this rank has not submitted it: then this rank has joined.
+// `operation` is null if this rank has not submitted it, because it has joined.
 void Scheduler::apply(const Decision& decision, Handle& operation) {
   if (decision.refusal) {
     if (!operation) return;
@@ -235,7 +236,7 @@ void Scheduler::call_back(Lock& lock) {
     callbacks_.erase(callbacks_.begin());
     lock.unlock();
     callback();
-    callback = nullptr;  // without the lock: it may have the last handle of something
+    callback = nullptr;  // destroyed without the lock: it may hold the last handle of an object
     lock.lock();
   }
 }
@@ -258,7 +259,7 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
   {
     Access lock(*this);
     if (!operation.decided) wait_for_decision(lock, operation, until);
-    if (has_work() && baton_.try_acquire()) {  // the decision may still have to be sent to others
+    if (has_work() && baton_.try_acquire()) {  // the decision may still have to be sent to other ranks
       move(lock);
       baton_.release();
     } else if (has_work() && sleeps_) {
@@ -269,7 +270,7 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
       offer();
     });
     if (!operation.decided) return false;
-    started_ = false;  // to wait for data offers what is left
+    started_ = false;  // waiting for data offers the rest
   }
   if (!operation.wait(until)) return false;
   const Lock lock(mutex_);
@@ -292,12 +293,13 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
       if (tired && !operation.decided) sleep(lock, until);
     }
     baton_.release();
-    call_back(lock);  // without the baton: it may end the agenda
+    call_back(lock);  // without the baton: a callback may end the agenda
     if (has_passed(until)) break;
   }
 }
 
-// Not if another thread has submitted something since this one moved messages last: it left the rest to this thread.
+// Returns at once if another thread has submitted something since this thread last moved messages: the other thread has
+// left the rest to this one.
 void Scheduler::sleep(Lock& lock, group::Until until) {
   waiter_.forget();
   or_end_world(lock, [&] {
@@ -319,9 +321,9 @@ bool Scheduler::done(NamedOperation& operation) {
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
-  or_end_world(lock, [this] {  // it was submitted to be waited for
+  or_end_world(lock, [this] {  // in case it was submitted with `waits`
     offer_started();
-    offer();  // also if it is done: the decision may still have to be sent to others
+    offer();  // even if it is done: the decision may still have to be sent to other ranks
   });
   return is_done;
 }
@@ -337,7 +339,7 @@ void Scheduler::abandon(NamedOperation& operation) {
   });
 }
 
-// Once: a later operation may have the same name.
+// Frees the name only once: a later operation may have the same name.
 void Scheduler::free_name(NamedOperation& operation) {
   if (!std::exchange(operation.name_is_free, true)) agenda_.release(operation.key());
 }

@@ -1,11 +1,13 @@
-// Named operations of one group. A rank submits them in any order and from any thread; the agendas of all ranks agree
-// on what starts, over links of their own, and what they agree on is handed to a group of the same members in that
-// order. The group that the scheduler is made of is not used, so calls on it keep their own order.
+// The named operations of one group. A rank submits them in any order and from any thread. The agendas of all ranks
+// agree on which operations start, over their own links, and the scheduler submits these operations in the agreed order
+// to another group of the same members. The group that make() was given is not used, so calls on it keep their own
+// order.
 //
-// A thread that waits takes the baton and moves the messages itself; otherwise the rank's progress thread does, but
-// only while something that this rank has submitted is not decided: before that, no rank needs its answer. Nothing
-// wakes up when there is nothing to do. A failure of the world fails everything that is not done, with the verdict. Any
-// thread. Make it shared. Knows the control plane and links, not how the ranks found each other.
+// A thread that waits takes the baton and moves the messages itself. Otherwise the rank's progress thread moves them,
+// but only while an operation that this rank has submitted is not decided: before that, no rank needs its answer. No
+// thread wakes up when there is nothing to do. If the world fails, all operations that are not done fail with the
+// verdict. Any thread. Must be owned by a shared_ptr. Uses the control plane and links; is independent of how the ranks
+// found each other.
 #pragma once
 #include <anello/group.hpp>
 #include <cstdint>
@@ -28,42 +30,42 @@ namespace anello::agenda {
 
 class Scheduler : public group::Movable, public std::enable_shared_from_this<Scheduler> {
  public:
-  // A collective that does not communicate: all ranks of the group make their schedulers of it in the same order.
-  // Throws Error{invalid_argument} if the world has ended, and Error{network} if there is no descriptor left.
+  // A collective that does not communicate: all ranks of the group must make their schedulers of it in the same order.
+  // Throws Error{invalid_argument} if the world has ended, and Error{network} if no descriptor is left.
   static std::shared_ptr<Scheduler> make(const Group& group);
-  // From now on tensors may lie in GPU memory, if all ranks of the group have made this call. Throws
+  // From now on tensors may be in GPU memory, if all ranks of the group have made this call. Throws
   // Error{invalid_argument} if it was made before.
   void use(std::unique_ptr<DeviceCarrier> carrier);
   ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
-  // Does not block while the world lives. `waits`: the caller calls wait() at once, and nothing moves before. Throws
-  // Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported} or std::bad_alloc if there
-  // is no memory for its outputs, and the verdict if the world has failed.
+  // Does not block while the world lives. `waits`: the caller calls wait() at once, and nothing moves before that.
+  // Throws Error{invalid_argument} if a tensor, an option or the name is wrong; Error{unsupported} or std::bad_alloc if
+  // there is no memory for its outputs; and the verdict if the world has failed.
   Handle submit(Request request, bool waits = false);
-  // The program's call of an operation was refused before submit(). It counts as submitted: the operation fails on the
-  // other ranks, which learn the reason. Not for join(). Does not block. No effect if submit() would throw.
+  // Call when the program's call of an operation was refused before submit(). It counts as submitted: the operation
+  // fails on the other ranks, with the reason. Not for join. Does not block. No effect if submit() would throw.
   void refuse(std::string_view name, Verb verb, const std::string& why);
-  // Blocks until the operation is done, or until that time; moves messages and data meanwhile. True: it is done, and
-  // its name is free. Throws Error{invalid_argument} in a child that fork() made.
+  // Blocks until the operation is done, or until the time `until`; moves messages and data meanwhile. True: the
+  // operation is done, and its name is free. Throws Error{invalid_argument} in a child that fork() made.
   bool wait(NamedOperation& operation, group::Until until = {});
-  // Does not block. True: it is done, and its name is free.
+  // Does not block. True: the operation is done, and its name is free.
   bool done(NamedOperation& operation);
-  // Has `callback` called once, when the operation is done and its name is free: at once if it is done already,
-  // otherwise by the thread that finds it done, which holds no lock. The callback may submit operations. It must not
+  // `callback` is called once, when the operation is done and its name is free: at once if it is done already,
+  // otherwise on the thread that finds it done, which holds no lock. The callback may submit operations. It must not
   // block (wait() throws) or throw. A second callback replaces one that was not called yet.
   void when_done(const Handle& operation, std::function<void(const Error*)> callback);
-  // Its handle is gone.
+  // Call when the operation's handle is gone.
   void abandon(NamedOperation& operation);
-  // What it waits for, in one line.
+  // Describes in one line why the operation waits.
   std::string describe(const NamedOperation& operation);
 
   int size() const { return self_.size; }       // the number of ranks
-  const Group& ranks() const { return data_; }  // to make other groups of them
+  const Group& ranks() const { return data_; }  // for making other groups of them
 
-  // Ends the scheduler: the neighbours are told, and what is not decided fails with Error{aborted}. Blocks until no
-  // thread waits for a decision, and, if the network does not take what this rank has to pass on to others, for the
-  // silence limit. The world calls it before it ends.
+  // Ends the scheduler: the neighbours get a message, and operations that are not decided fail with Error{aborted}.
+  // Blocks until no thread waits for a decision. If the network does not take the messages that this rank has to pass
+  // on, blocks for at most the silence limit. The world calls this before it ends.
   void close();
 
   Progress progress() override;
@@ -72,8 +74,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
 
  private:
   using Lock = group::Baton::Lock;
-  class Access;  // the lock, and the callbacks that are called after it
-  static constexpr std::chrono::milliseconds kDiagnosisAfter{200};  // without a move
+  class Access;                                                     // holds the lock, and then calls the callbacks
+  static constexpr std::chrono::milliseconds kDiagnosisAfter{200};  // time in which nothing moves
 
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
@@ -107,7 +109,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void end_if_overdue(const NamedOperation& operation);
   void flush(Lock& lock);
   void free_name(NamedOperation& operation);
-  // In a child that fork() made, threads that do not exist there may have the lock.
+  // In a child that fork() made, the lock may be held by threads that do not exist there.
   bool in_child() const { return GroupAccess::queue(data_).in_child(); }
   int own_rank() const { return members_[std::size_t(self_.rank)]; }  // in the world
   void offer();
@@ -119,24 +121,25 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const group::Carriers carriers_;
   const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
-  std::mutex mutex_;                        // guards what follows
-  std::unique_ptr<DeviceCarrier> carrier_;  // null: all tensors lie in host memory
+  std::mutex mutex_;                        // guards the members below
+  std::unique_ptr<DeviceCarrier> carrier_;  // null: all tensors are in host memory
   group::Baton baton_;
   link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
   MessageLinks links_;
   Agenda agenda_;
   std::map<std::string, Handle, std::less<>> undecided_;  // by key
-  std::vector<Handle> parts_;                             // of a rank that has joined; not all are done
+  std::vector<Handle> parts_;                             // of a rank that has joined; those that are not done
   std::optional<Error> failure_;
-  std::uint64_t decided_ = 0;  // decisions that were received here; all ranks receive the same ones in the same order
+  std::uint64_t decided_ = 0;  // decisions received here; all ranks receive the same ones in the same order
   std::vector<std::function<void()>> callbacks_;  // of operations that are done
-  bool sleeps_ = false;                           // the thread with the baton
-  bool started_ = false;                          // operations of data_ that were not offered
+  bool sleeps_ = false;                           // the thread with the baton sleeps
+  bool started_ = false;                          // operations of data_ were started and not offered
   bool closing_ = false;
   std::optional<std::chrono::steady_clock::time_point> stuck_since_;
 };
 
-// By any thread, in each public function. Callbacks are called without the lock, because they may submit operations.
+// Held by each public function, on any thread. Callbacks are called without the lock, because they may submit
+// operations.
 class Scheduler::Access : public Lock {
  public:
   explicit Access(Scheduler& scheduler) : Lock(scheduler.mutex_), scheduler_(scheduler) {}
@@ -146,7 +149,7 @@ class Scheduler::Access : public Lock {
   Scheduler& scheduler_;
 };
 
-// Whatever fails in `work` ends the world, because other ranks may wait for the rest of it.
+// Runs `work`. Any error in it ends the world, because other ranks may wait for the rest of the work.
 template <class Work>
 void Scheduler::or_end_world(Lock& lock, Work work) {
   try {

@@ -1,4 +1,4 @@
-// How a scheduler ends: in good order, or because this rank cannot go on, or because the world has failed.
+// The end of a scheduler: in good order, because this rank cannot go on, or because the world has failed.
 #include <new>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace anello::agenda {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// True once it is known here. Then everything that was not decided has failed.
+// True once this rank has received the failure of the world. All undecided operations have failed then.
 bool Scheduler::world_has_failed(Lock& lock) {
   if (failure_) return true;
   if (!carriers_.control || !carriers_.control->failed()) return false;
@@ -25,7 +25,7 @@ bool Scheduler::world_has_failed(Lock& lock) {
   return true;
 }
 
-// Without memory the errors say less, but no operation is left undecided, and no thread keeps the baton.
+// If memory runs out, the errors say less, but no operation is left undecided, and no thread keeps the baton.
 void Scheduler::fail(Lock& lock, const std::exception& thrown) {
   if (lock.owns_lock()) lock.unlock();
   Error why = group::out_of_memory(own_rank());
@@ -38,7 +38,7 @@ void Scheduler::fail(Lock& lock, const std::exception& thrown) {
   end_all(std::move(why));
 }
 
-// All ranks get the same error, whichever found it first. A cause without a rank lies in this process.
+// Returns the error that all ranks get, whichever rank found it first. A cause without a rank is in this process.
 Error Scheduler::verdict(const std::exception& thrown) {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
   const Error cause = error ? *error : Error(ErrorCode::aborted, text("cannot go on: ", thrown.what()));
@@ -60,7 +60,7 @@ void Scheduler::end_all(Error why) {
   }
 }
 
-// The world's failure as an operation's error; `key` may be empty.
+// Returns the world's failure as an operation's error; `key` may be empty.
 Error Scheduler::failure_in(std::string_view key) const {
   try {
     Error error = *failure_;
@@ -70,7 +70,7 @@ Error Scheduler::failure_in(std::string_view key) const {
   }
 }
 
-// Everything that is not decided fails at once, so that nothing more is started here.
+// All undecided operations fail at once, so that nothing more is started here.
 void Scheduler::cannot_go_on(const std::string& key, const std::exception& why) {
   try {
     if (const std::optional<Error> failure = queue().failure()) return end_all(*failure);
@@ -90,7 +90,7 @@ void Scheduler::close() {
   baton_.close();
   baton_.wait_until_free(lock);
   if (!world_has_failed(lock)) flush(lock);
-  GroupAccess::carried_out(messages_, decided_);  // ranks that have received less of them are not waiting for this one
+  GroupAccess::carried_out(messages_, decided_);  // ranks that received fewer decisions do not wait for this rank
   end_all(group::ended("the agenda, or this rank's world, has ended", own_rank()));
   call_back(lock);
   if (carrier_) {
@@ -101,8 +101,8 @@ void Scheduler::close() {
   baton_.wait_until_unused(lock);
 }
 
-// What rank 0 has decided must reach the ranks beyond this one, also if no thread has sent anything of it yet. What
-// this rank has reported does not matter any more. Other threads may come and go meanwhile, but none has the baton.
+// Sends the rest of rank 0's decisions to the ranks below this one, even if no thread has sent anything of it yet.
+// Reports of this rank do not matter any more. Other threads may use the scheduler meanwhile, but none has the baton.
 void Scheduler::flush(Lock& lock) {
   constexpr milliseconds kUsually{10'000};
   const auto end = steady_clock::now() + (silence_limit_.count() > 0 ? silence_limit_ : kUsually);

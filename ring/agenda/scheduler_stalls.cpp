@@ -1,5 +1,5 @@
-// What a scheduler does while nothing moves: it asks for departures, reports what waits for which rank, and ends the
-// world after the limit.
+// The work of a scheduler while nothing moves: it asks for departures, reports which operation waits for which rank,
+// and ends the world after the limit.
 #include <algorithm>
 
 #include "ring/agenda/scheduler.hpp"
@@ -17,8 +17,8 @@ constexpr milliseconds kLongSleep{1000};
 
 }  // namespace
 
-// Nothing moves while something waits. A rank that has left in good order is noticed by the control plane only if it is
-// asked. Returns for how long the thread may sleep before it looks again.
+// Call when nothing moves while something waits. The control plane notices a rank that has left in good order only if
+// it is asked. Returns for how long the thread may sleep before it checks again.
 milliseconds Scheduler::note_stuck() {
   const auto now = steady_clock::now();
   if (!stuck_since_) stuck_since_ = now;
@@ -33,14 +33,15 @@ milliseconds Scheduler::note_stuck() {
   return kLongSleep;
 }
 
-// For how long it has waited for other ranks. A rank that has joined waits for as long as others have data.
+// How long the operation has waited for other ranks. The age of a join counts from the last move, because a join waits
+// as long as other ranks have data.
 milliseconds Scheduler::age(const NamedOperation& operation) const {
   const bool is_join = operation.verb() == Verb::join;
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() -
                                                   (is_join ? *stuck_since_ : operation.submitted));
 }
 
-// Other operations may go on meanwhile.
+// Reports late operations; other operations may go on meanwhile.
 void Scheduler::report_late() {
   NamedOperation* oldest = nullptr;
   int late = 0;
@@ -59,7 +60,8 @@ void Scheduler::report_late() {
       text("no progress for ", waited.count() / 1000, " s: ", agenda_.waits_for(oldest->key()), others > 0 ? too : ""));
 }
 
-// The rank that decides knows which ranks are missing, so the others leave it the first word.
+// Rank 0 decides, so it has the list of the missing ranks. The other ranks propose their timeout later, so that rank
+// 0's message comes first.
 void Scheduler::end_if_overdue(const NamedOperation& operation) {
   const milliseconds limit = operation_limit_ + (self_.rank == 0 ? milliseconds(0) : 2 * kLongSleep);
   const milliseconds waited = age(operation);
