@@ -29,7 +29,7 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
 
 namespace {
 
-constexpr int kBurst = 64;  // connections accepted in a row; then the accepted ones get time to answer
+constexpr int kBurst = 64;  // connections accepted in a row; after that the accepted ones get time to answer
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 constexpr std::chrono::minutes kBetweenWarnings{1};
 
@@ -38,7 +38,7 @@ bool gave_up_meanwhile(asio::error_code error) {
          error == asio::error::interrupted;
 }
 
-// Asked first, because accept() fails without a free descriptor even if no connection is pending.
+// Called before accept(), which fails without a free descriptor even if no connection is pending.
 bool has_pending(asio::ip::tcp::acceptor& acceptor) {
   pollfd polled{acceptor.native_handle(), POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -46,7 +46,8 @@ bool has_pending(asio::ip::tcp::acceptor& acceptor) {
 
 }  // namespace
 
-// Any program can connect, and none may fill the log: one line a minute, with the number of failures since the last.
+// Any program can connect, and must not be able to fill the log: one line a minute, with the number of failures since
+// the last line.
 class FailureLog {
  public:
   explicit FailureLog(std::string name) : name_(std::move(name)) {}
@@ -68,8 +69,8 @@ class FailureLog {
   std::uint64_t count_ = 0;
 };
 
-// Under a flood, waking up costs more than a handshake. Accepting in batches shares one wake-up, and most first
-// messages have arrived by then.
+// During a flood, waking up costs more than a handshake. A batch of connections needs only one wake-up, and most of
+// their first messages have arrived by then.
 awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions options) {
   FailureLog failures(options.name);
   int burst = 0;
@@ -94,7 +95,7 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions opt
       if (++burst % kBurst == 0)
         co_await pause(kBetweenBursts);
       else
-        co_await asio::post(use_awaitable);  // handshakes go on in the order of arrival
+        co_await asio::post(use_awaitable);  // lets handshakes continue in the order of arrival
     } else if (!gave_up_meanwhile(error)) {
       failures.add(error);
       options.make_room();

@@ -1,4 +1,4 @@
-// Accepts connections for as long as a listener is open. On its event loop's thread.
+// Accepts connections as long as a listener is open. Runs on the thread of its event loop.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
@@ -11,17 +11,17 @@
 namespace anello::net {
 
 struct AcceptOptions {
-  std::string name;  // in the log: "rank 3" cannot accept connections
+  std::string name;  // for the log: "rank 3" cannot accept connections
   // Called when a connection cannot be accepted, usually because no descriptor is left.
   std::function<void()> make_room;
   std::function<void(asio::ip::tcp::socket)> take;
-  // Counts the connections rejected here. While it grows, connections are accepted in batches, every kGathering.
+  // Counts the rejected connections. While it grows, connections are accepted in batches, one every kGathering.
   const trace::RejectedConnections* rejected_connections = nullptr;
 };
 inline constexpr std::chrono::milliseconds kGathering{20};
 
-// Passes each connection to take(). If one cannot be accepted, it makes room, waits and tries again. Makes the acceptor
-// non-blocking. The acceptor and rejected_connections outlive the loop.
+// Passes each connection to take(). If one cannot be accepted, calls make_room(), waits and tries again. Makes the
+// acceptor non-blocking. The acceptor and rejected_connections must outlive the loop.
 asio::awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions options);
 
 asio::awaitable<void> pause(std::chrono::steady_clock::duration time);

@@ -18,7 +18,8 @@ namespace {
 
 using asio::ip::address;
 
-// A mapped IPv4 address (::ffff:127.0.0.1) as what it means; unspecified if there is no such address.
+// Parses an address; a mapped IPv4 address (::ffff:127.0.0.1) becomes IPv4. Returns the unspecified address if `text`
+// is not an address.
 address parsed(std::string_view text) {
   asio::error_code failure;
   address result = asio::ip::make_address(std::string(text), failure);
@@ -41,7 +42,7 @@ std::string numeric(const sockaddr& socket) {
   return asio::ip::address_v6(bytes, v6.sin6_scope_id).to_string();
 }
 
-// ANELLO_IFACE, parsed.
+// The parsed value of ANELLO_IFACE.
 class Filter {
  public:
   explicit Filter(std::string_view list) : list_(list) {
@@ -78,14 +79,14 @@ bool is_link_local(const address& one) {
   return (one.to_v4().to_uint() & kMask) == kNetwork;
 }
 
-// Of containers or virtual machines.
+// Whether the interface is a bridge of containers or virtual machines.
 bool is_bridge(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"docker", "br-",   "virbr", "cni",     "podman",
                                             "lxcbr",  "lxdbr", "veth",  "flannel", "vmnet"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-// Lower is better.
+// The interface with the lowest value is the best.
 int demerits(const Interface& interface, const address& usual) {
   const address mine = parsed(interface.address);
   return 8 * mine.is_loopback() + 4 * is_link_local(mine) + 2 * is_bridge(interface.name) +

@@ -27,7 +27,7 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPipeLimit{2000};
 
-// The rank itself has read the secret and closed the descriptor, which may be another file then.
+// The rank has read the secret and closed the descriptor, so in a child its number may belong to another file.
 constexpr std::string_view kOfAChild =
     "A process that a rank has started does not belong to the job: "
     "`env -u ANELLO_RENDEZVOUS -u ANELLO_RANK ANELLO_SIZE=1` makes it a world of its own";
@@ -45,7 +45,7 @@ void await_readable(int fd, steady_clock::time_point deadline, const std::string
   }
 }
 
-// Everything to the end of the file, with one byte more than allowed so that too long is noticed.
+// Reads to the end of the file, and one byte more than allowed, so that a secret that is too long is noticed.
 std::string read_all(int fd, const std::string& source) {
   const auto deadline = steady_clock::now() + kPipeLimit;
   const bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
@@ -88,7 +88,7 @@ std::string secret_from_descriptor(int fd) {
 
 std::string secret_from_file(const std::string& path) {
   const std::string source = text("ANELLO_SECRET_FILE='", path, "'");
-  // O_NONBLOCK, lest a FIFO blocks in open.
+  // O_NONBLOCK, so that open() does not block on a FIFO.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   const Descriptor file(fd);

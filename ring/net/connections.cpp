@@ -27,14 +27,14 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Linux sends less than a segment only every 200 ms (its persist timer) to a receiver whose window is smaller than one;
-// loopback's segments are as large as a small buffer's window, or larger once the kernel has made that smaller.
+// If a receiver's window is smaller than one segment, Linux sends only every 200 ms (its persist timer). Loopback's
+// segments are as large as a small buffer's window, or larger once the kernel has reduced the window.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
 constexpr std::chrono::seconds kWarnAfter{5};  // of trying to connect
 
-// Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. On a real network the administrator
-// decides.
+// Congestion control needs no pacing on loopback: reno is 1.5 times as fast as BBR there. On a real network the
+// administrator decides.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
   if (settings.congestion != "auto") return settings.congestion;
@@ -48,7 +48,7 @@ void require_address(const std::string& address, const std::string& host) {
     throw Error(ErrorCode::network, text("'", address, "' on ", host, " is not an address here: ", error.message()));
 }
 
-// Connections that have not authenticated get a part of the descriptors that the ranks do not need yet.
+// Connections that have not authenticated get a part of the descriptors that ranks do not need yet.
 std::size_t max_handshakes() {
   constexpr std::size_t kMin = 8, kMax = 256;
   return std::clamp(free_descriptors() / 4, kMin, kMax);
@@ -144,7 +144,7 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   accepted_ = std::move(accepted);
   exhausted_ = std::move(exhausted);
   has_room_ = std::move(has_room);
-  // A connection that takes the spare descriptor must authenticate before a lack of descriptors ends the world: only
+  // A connection that takes the spare descriptor must authenticate before the lack of descriptors ends the world: only
   // another rank may cause that.
   const auto make_room = [this] {
     handshakes_.close_oldest(kTimeEnough);
@@ -191,7 +191,7 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
   spare_.take();
 }
 
-// Connections that have not authenticated make room first.
+// Closes connections that have not authenticated first.
 void PeerConnections::keep_spare() {
   while (!spare_.take()) {
     const int why = errno;
@@ -215,7 +215,7 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
   return {};
 }
 
-// Without a handshake. Throws if no descriptor is left.
+// Connects without a handshake. Throws asio::system_error if no descriptor is left.
 awaitable<void> PeerConnections::connect_socket(Socket& socket, int peer, std::size_t way, asio::error_code& error) {
   const Endpoint::Place at = peers_[std::size_t(peer)].at(way);
   const tcp::endpoint endpoint(asio::ip::make_address(at.address), at.port);

@@ -1,5 +1,5 @@
-// Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
-// a connection has passed the handshake before it is given to others. Knows nothing of what is sent on it.
+// Connections between the ranks of one world: listens, and connects to peers. Lives on the background thread. A
+// connection has passed the handshake before it is given to others. Independent of what is sent on the connections.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -20,7 +20,7 @@
 
 namespace anello::net {
 
-// Where a rank can be reached.
+// The addresses of a rank.
 struct Endpoint {
   std::string address;  // numeric
   std::uint16_t port = 0;
@@ -29,7 +29,7 @@ struct Endpoint {
     std::string address;
     std::uint16_t port = 0;
   };
-  std::vector<Place> further;  // of other interfaces, for data
+  std::vector<Place> further;  // the addresses of further interfaces, for data
 
   Place at(std::size_t way) const { return way == 0 ? Place{address, port} : further[way - 1]; }
 };
@@ -38,48 +38,48 @@ class PeerConnections {
  public:
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
-  // Another rank has connected, and no descriptor is left: the next rank could not connect.
+  // Called when another rank has connected and no descriptor is left, so that the next rank could not connect.
   using Exhausted = std::function<void(int error)>;
-  // False: the peer is to connect again later. It does not take that for a failure.
+  // False: the peer must connect again later. The peer does not take that for a failure.
   using HasRoom = std::function<bool(const Claim&)>;
   // False: nothing needs the connection any more.
   using Wanted = std::function<bool()>;
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // Listens at the identity's addresses when it returns, and counts the connections it rejects. Throws Error{network,
-  // configuration}. `handshake_limit` is that of one attempt to connect. Any thread.
+  // Listens at the identity's addresses when it returns, and counts the connections that it rejects. `handshake_limit`:
+  // for one attempt to connect. Throws Error{network, configuration}. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
                   trace::RejectedConnections& rejected_connections,
                   std::chrono::milliseconds handshake_limit = kConnectHandshakeLimit);
 
   Endpoint endpoint() const;
 
-  // Accepts peers from now on, and closes those that only ping; calls the functions on the background thread. Any
-  // thread, once. Throws Error{network} if a peer's address is not a numeric one.
+  // Accepts peers from now on, and closes connections that only ping. Calls the functions on the background thread. Any
+  // thread, once. Throws Error{network} if a peer's address is not numeric.
   void open(
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [](int) {},
       HasRoom has_room = [](const Claim&) { return true; });
 
-  // How many interfaces carry data between this rank and `peer`: as many as both have, and one within a host. After
-  // open().
+  // The number of interfaces that carry data between this rank and `peer`: the lower of both ranks' numbers, and one
+  // within a host. Only after open().
   std::size_t ways(int peer) const;
 
-  // Connects to `peer`; tries again until `deadline`, while it is wanted, unless the peer refuses. Lanes take the ways
-  // in turn. On the background thread. Throws an Error whose rank is the peer, or this one if it has no descriptor
-  // left.
+  // Connects to `peer`. Tries again until `deadline`, as long as it is wanted, unless the peer refuses. Lanes are
+  // distributed over the ways in turn. On the background thread. Throws an Error whose rank is the peer, or this rank
+  // if it has no descriptor left.
   asio::awaitable<Socket> connect(
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });
 
   // Connects to `peer` once, and closes that connection. On the background thread.
   enum class Answer {
-    none,     // within the limit; or the network says that it does not reach the peer's host
+    none,     // no answer within the limit, or the network reports that it cannot reach the peer's host
     refusal,  // no process listens there any more
-    any       // the peer's process is there, even if it rejected the connection
+    any       // the peer's process exists, even if it rejected the connection
   };
   asio::awaitable<Answer> ping(int peer, std::size_t way, std::chrono::milliseconds limit);
 
-  // Where the peer is reached by this way: "10.0.0.1 port 4711".
+  // Returns the peer's address on this way: "10.0.0.1 port 4711".
   std::string place(int peer, std::size_t way) const;
 
   // Accepts no more connections. On the background thread.
@@ -93,7 +93,7 @@ class PeerConnections {
   std::optional<Rejection> acceptable(const Claim& claim) const;
   void keep_spare();
   asio::error_code listen(asio::ip::tcp::acceptor& acceptor, const asio::ip::tcp::endpoint& endpoint) const;
-  void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
+  void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // call before connect() and listen()
 
   asio::io_context& context_;
   int rank_;

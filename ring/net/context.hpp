@@ -1,5 +1,5 @@
-// An io_context that can wait, for one thread that runs it. Asio ignores errors when it prepares to wait for timers and
-// for other threads: such a context would sleep forever. Thread: any may construct it.
+// An io_context that has been checked to be able to wait, for one thread that runs it. Asio ignores errors when it
+// prepares to wait for timers and for other threads; such a context would sleep for ever. Any thread may construct it.
 #pragma once
 #include <asio/io_context.hpp>
 

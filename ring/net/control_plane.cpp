@@ -76,8 +76,8 @@ void ControlPlane::receive_frame(int peer, std::string_view body) {
     neighbours_.at(peer)->send(std::make_shared<const std::string>(net::message(MessageKind::frame, body)));
 }
 
-// This rank proposes the launcher's verdict as its own. The connection is closed when that is done. The launcher tries
-// the lower ranks first, so the arbiter did not answer, unless this rank is the arbiter.
+// Proposes the launcher's verdict as this rank's own, then closes the connection. The launcher tries the lower ranks
+// first, so if it comes to this rank, the arbiter did not answer, or is this rank.
 awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
   try {
     const Deadline deadline(launcher, kHandshakeLimit);
@@ -124,8 +124,8 @@ void ControlPlane::flush() {
   });
 }
 
-// The timer is late if the process was stopped. It is due at least once a second, so a stop for as long as the others
-// wait for this rank as the arbiter is always noticed.
+// A late timer shows that the process was stopped. The timer is due at least once a second, and the other ranks wait
+// longer than that for the arbiter, so a stop that long is always noticed.
 void ControlPlane::check_standstill() {
   const failure::FailureDetector::Time time = now();
   const auto due = heartbeats_.due();
@@ -139,7 +139,7 @@ void ControlPlane::tick() {
   const failure::FailureDetector::Time time = now();
   const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
   for (const int peer : due.silent) {
-    const auto neighbour = neighbours_.find(peer);  // none: it was pinged
+    const auto neighbour = neighbours_.find(peer);  // absent if it was only pinged
     if (!leaving_)
       detector_.silent(peer, heartbeats_.limit(), time);
     else if (neighbour != neighbours_.end())
@@ -150,13 +150,13 @@ void ControlPlane::tick() {
   flush();
 }
 
-// With how long this rank has slept in operations.
+// Makes a heartbeat, which has the total time that this rank has slept in operations.
 MessageChannel::Message ControlPlane::heartbeat() const {
   const auto slept = std::uint64_t(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
   return std::make_shared<const std::string>(message(MessageKind::beat, Writer().u64(slept).bytes()));
 }
 
-// A neighbour that does not read what is queued gets no more heartbeats.
+// A neighbour that does not read its queued messages gets no more heartbeats.
 void ControlPlane::send_heartbeats() {
   const MessageChannel::Message bytes = heartbeat();
   for (const auto& [peer, neighbour] : neighbours_)
@@ -308,14 +308,15 @@ void ControlPlane::abort_without_memory() noexcept {
   });
 }
 
-// A neighbour sends the goodbye back when it has read it. What it sent before may be a goodbye of its own, which no
-// other rank passes on if all its neighbours leave now: so this rank goes only when that has come, and passes it on.
+// A neighbour echoes the goodbye when it has read it. Before that, the neighbour may have sent a goodbye of its own. If
+// all the neighbours of that rank leave now, no other rank passes this goodbye on; so this rank waits for the echo, and
+// then passes on everything that it has received.
 //
-// The neighbours close when they have read the end. Only then may this side close: if it closed with unread bytes, the
-// kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run
-// for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+// The neighbours close their side when they have read the end. Only then may this side close: if it closed with unread
+// bytes, the kernel would drop data that is still on its way to them. On a busy host their threads, and this rank's
+// own, may not run for seconds, and a neighbour that has no goodbye takes the end of the connection for a death.
 //
-// In a world that has failed it need not wait until they have read: what has been sent they find when they run again.
+// In a world that has failed, this rank need not wait until they have read: they find the messages when they run again.
 void ControlPlane::leave(std::uint64_t completed) {
   if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};

@@ -1,7 +1,7 @@
-// The control plane of a world: connections to the ranks 2^i away, separate from the data. When ranks have left it
-// makes those that the others need, in the background. It floods the FailureDetector's messages, sends and expects
-// heartbeats, and publishes the verdict to the threads that move data. It lives on the background thread; functions
-// that other threads may call are marked.
+// The control plane of a world: connections to the ranks at distances 2^i, separate from the data. When ranks have
+// left, it makes the connections that the remaining ranks need, in the background. It floods the FailureDetector's
+// messages, sends and expects heartbeats, and publishes the verdict to the threads that move data. It lives on the
+// background thread; functions that other threads may call are marked.
 #pragma once
 #include <asio/steady_timer.hpp>
 #include <atomic>
@@ -29,56 +29,58 @@ class ControlPlane {
   // Called once with the verdict's message, on the background thread.
   using WhenFailed = std::function<void(const failure::Verdict& why)>;
 
-  // A neighbour from which nothing was received for `silence_limit` ends the world; 0: never.
+  // If nothing is received from a neighbour for `silence_limit`, the world ends; 0: never.
   ControlPlane(asio::io_context& context, PeerConnections& peer_connections, const Identity& identity,
                std::vector<std::string> hosts, trace::FlightRecorders& recorders,
                std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher rank. Any thread except the background one.
-  // Throws Error{network, unauthorized, rendezvous}, which names the missing ranks at `deadline`, and what `check`
-  // throws. It calls `check` every 50 ms, and with a time for which it may wait when a connection was lost.
+  // Throws Error{network, unauthorized, rendezvous}, which names the missing ranks at `deadline`, and the errors of
+  // `check`. Calls `check` every 50 ms with 0; after a connection was lost, with the time for which `check` may wait.
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
-  // On the background thread.
+  // The next two functions run on the background thread.
   void accepted(int peer, PeerConnections::Socket socket);
-  void receive_abort(PeerConnections::Socket launcher);  // reads one proposal, and makes it this rank's own
+  void receive_abort(PeerConnections::Socket launcher);  // reads a proposal, and makes it this rank's own
 
-  // Any thread, without blocking except error(). There is at most one verdict, and it stays.
-  bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
-  // The verdict. Waits for it for at most 3 s, and for the end of WhenFailed for at most 1 s.
+  // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
+  // never changes.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }  // if true, error() waits only briefly
+  // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
   Error error() const;
-  void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
-  // After that number of operations. Needs no memory, as the next.
+  void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`
+  // `completed`: operations. This and leaves_by_exception() allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
-  void leaves_by_exception() noexcept;     // why this rank will leave its groups and the world
-  void needs(const Signature& signature);  // the operation began: did a member leave the group before it?
-  // It cannot go on without messages of all members: did one leave the group after no more than `completed`
-  // operations? UINT64_MAX: at any time. `conflict`: what this rank does.
+  void leaves_by_exception() noexcept;     // sets the reason for leaving groups and the world
+  void needs(const Signature& signature);  // the operation began: has a member left the group before it?
+  // Call when an operation needs messages of all members: has a member left the group after at most `completed`
+  // operations? UINT64_MAX: at any time. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
-  void moving(const Signature& signature);   // it makes progress again
-  // A peer sent another operation than this rank's, as the verdict says; all ranks are asked what they called.
+  void moving(const Signature& signature);   // this operation makes progress again
+  // A peer sent a different operation, as `verdict` says; all ranks are asked for their calls.
   void differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict);
-  // These peers sent other counts than this rank expects, as the verdict says of one of them.
+  // These peers sent other counts than this rank expects; `verdict` describes one of them.
   void contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict);
-  // A call of this rank's program was refused: ranks that wait for the operation are sent the reason.
+  // A call of this rank's program was refused: the ranks that wait for the operation are sent the reason.
   void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
-  // It made no progress for that time: the lowest rank that has not left should report it; the world should end.
+  // The operation made no progress for this time. stalled(): the lowest rank that has not left reports it. overdue():
+  // the world ends.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
-  // An operation has waited long for the peer: does the network between the two still carry anything? A peer that does
-  // not answer within the silence limit is silent.
+  // Call when an operation has waited long for the peer: checks whether the network between the two still works. A peer
+  // that does not answer within the silence limit counts as silent.
   void ping(int peer);
-  void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
+  void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with the peer ended
   void propose(failure::Verdict verdict);
-  void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
-  // abort() by a thread that has no memory for a verdict: the background thread makes it.
+  void abort(failure::Verdict verdict);  // proposes `verdict`; failed() is true on this rank from now on
+  // Does the same as abort() for a thread that is out of memory: the background thread makes the verdict.
   void abort_without_memory() noexcept;
 
-  // Sends the goodbye to the world and closes every connection when the neighbours have read it. Blocks for at most the
-  // silence limit (10 s if there is none). Once the world has failed, for at most 500 ms after it has sent why. Needs
-  // no memory. Any thread except the background one; the last call.
+  // Sends the goodbye to the world, and closes every connection when the neighbours have read it. Blocks for at most
+  // the silence limit (10 s if there is none); in a world that has failed, for at most 500 ms after it has sent the
+  // reason. Allocates no memory. Any thread except the background one; must be the last call.
   void leave(std::uint64_t completed);
 
  private:

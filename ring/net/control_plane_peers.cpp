@@ -1,5 +1,5 @@
-// The control plane's connections: with its neighbours at the start, with those that remain neighbours when others have
-// left, and pings of ranks that an operation waits for.
+// The control plane's connections: to its neighbours at the start, to new neighbours when others have left, and pings
+// of ranks for which an operation waits.
 #include <algorithm>
 
 #include "ring/base/log.hpp"
@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::milliseconds kMendLimit{100};
-constexpr std::chrono::milliseconds kBetween{20};  // two pings
+constexpr std::chrono::milliseconds kBetween{20};  // between two pings
 }  // namespace
 
 void ControlPlane::connect(steady_clock::time_point deadline,
@@ -31,7 +31,7 @@ void ControlPlane::connect(steady_clock::time_point deadline,
     check({});
     lock.lock();
   }
-  // A rank whose connection ended may have given up because another rank died: `check` may know which.
+  // A rank whose connection ended may have given up because another rank died: `check` may find out which.
   if (start_error_ || (verdict_ && verdict_->code == ErrorCode::rank_dead)) {
     lock.unlock();
     check(kWaitForCause);
@@ -60,8 +60,9 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
   }
 }
 
-// A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
-// both sides send a heartbeat at once. One that connects at the start when the world has failed is sent the reason.
+// A rank that connects because others have left may leave before it has sent anything. So that this does not look like
+// a death, both sides send a heartbeat at once. A rank that connects at the start when the world has failed gets the
+// reason.
 void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
   if (leaving_ && !detector_.verdict()) return;
   if (neighbours_.contains(peer))
@@ -100,7 +101,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
     if (e.code() != ErrorCode::network) {
       how = text("it sent an invalid ", how);
       detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-      flush();  // before the connection is closed: others could otherwise see that first
+      flush();  // before the connection is closed, so that other ranks get the message before they see the end
     }
   }
   disconnected(peer, how);
@@ -119,7 +120,7 @@ void ControlPlane::disconnected(int peer, const std::string& how) {
   if (to_ping_if_lost_.erase(peer) > 0) ping(peer);
 }
 
-// A rank that does not answer at once has left.
+// Connects to a new neighbour. If it does not answer soon, it has left.
 awaitable<void> ControlPlane::mend(int peer) {
   try {
     accepted(peer, co_await peer_connections_.connect(peer, Role::control, 0, 0, steady_clock::now() + kMendLimit));
@@ -129,7 +130,7 @@ awaitable<void> ControlPlane::mend(int peer) {
   }
 }
 
-// One after another, so that many peers cost few descriptors. If one does not answer, the world ends.
+// Pings one rank after another, so that many pings need few descriptors. If a rank does not answer, the world ends.
 awaitable<void> ControlPlane::ping_all() {
   pinging_ = true;
   while (!to_ping_.empty() && !leaving_) {
@@ -141,7 +142,7 @@ awaitable<void> ControlPlane::ping_all() {
   pinging_ = false;
 }
 
-// A rank that left in good order does not listen either; then its goodbye comes, unless no rank could pass it on.
+// A rank that left in good order does not listen either. Then its goodbye arrives, unless no rank could pass it on.
 awaitable<void> ControlPlane::ping_one(int peer) {
   const auto end = steady_clock::now() + heartbeats_.limit();
   heartbeats_.add(peer, now());
@@ -158,9 +159,9 @@ awaitable<void> ControlPlane::ping_one(int peer) {
   flush();
 }
 
-// Over another interface than the first, which alone carries heartbeats. The first has just been found to work, so a
-// silent one is not the silence of the rank. If this process stood still, the limit begins again: what the peer sent
-// meanwhile has not been read.
+// Pings over another interface than the first, which alone carries heartbeats. The first one has just been found to
+// work, so if this one is silent, the rank is not. If this process stood still, the limit begins again, because it has
+// not read what the peer sent meanwhile.
 awaitable<void> ControlPlane::ping_way(int peer, std::size_t way) {
   using Answer = PeerConnections::Answer;
   const auto began = steady_clock::now();

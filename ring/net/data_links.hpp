@@ -12,10 +12,10 @@ namespace anello::net {
 
 class DataLinks {
  public:
-  // `rank` is this one in the group. The group's bell is the maker's.
+  // `rank`: this process's rank in the group. The group's bell is the maker's.
   DataLinks(std::shared_ptr<const link::GroupInfo> group, int rank, std::shared_ptr<LinkMaker> maker);
 
-  // The link to the group's `peer`, or null while it is being made.
+  // Returns the link to the group's `peer`, or null while it is being made.
   link::Link* find(int peer);
   // Closes all links. Call after the last operation.
   void close();
@@ -23,7 +23,7 @@ class DataLinks {
  private:
   void collect();
   int world_rank(int peer) const { return group_->members[std::size_t(peer)]; }
-  // The higher rank in the world connects.
+  // the rank with the higher world rank connects
   bool connects(int peer) const { return world_rank(peer) < world_rank(rank_); }
 
   std::shared_ptr<const link::GroupInfo> group_;

@@ -1,6 +1,6 @@
-// A limit on everything that a coroutine does with one socket: when it passes the socket is closed, so that every
-// operation on it fails, now and later. Lives on the coroutine's stack; the socket must not move or be destroyed before
-// it. Socket, timer and coroutine share an executor that runs one handler at a time (one thread, or a strand).
+// A time limit for all operations of a coroutine on one socket: when it passes, the socket is closed, so that every
+// operation on it fails, now and later. Lives on the coroutine's stack; the socket must not move, and must outlive it.
+// Socket, timer and coroutine share an executor that runs one handler at a time (one thread, or a strand).
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
@@ -12,7 +12,7 @@ namespace anello::net {
 
 class Deadline {
  public:
-  // A deadline may pass up to 20 ms later: all in one step of this grid share a wake-up.
+  // A deadline may take effect up to 20 ms late: all deadlines in one step of this grid share a wake-up.
   using Grid = std::chrono::duration<std::int64_t, std::ratio<1, 50>>;
 
   Deadline(asio::ip::tcp::socket& socket, std::chrono::milliseconds limit);
@@ -20,11 +20,11 @@ class Deadline {
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
-  // Check it after the last operation too: that may have succeeded just before the socket was closed.
+  // Check it also after the last operation, which may have succeeded just before the socket was closed.
   bool passed() const { return state_->passed; }
 
  private:
-  // Outlives this object for as long as the timer's handler is queued.
+  // Outlives this object while the timer's handler is queued.
   struct State {
     bool over = false, passed = false;
   };

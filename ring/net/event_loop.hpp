@@ -1,5 +1,5 @@
-// The one background thread of a world: runs the event loop that control connections, accepting, handshakes and timers
-// live in. Everything registered with its context is touched on that thread only.
+// The background thread of a world: it runs the event loop of control connections, accepting, handshakes and timers.
+// Objects that use its context are used on that thread only.
 #pragma once
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
@@ -22,14 +22,14 @@ class EventLoop {
 
   asio::io_context& context() { return context_; }
 
-  // Sets what happens when a handler runs out of memory. The first time the rest of the handler is lost, the loop's
-  // thread calls `call`, and the loop goes on. A second time ends the process, as any other exception does; without a
-  // call the first one does.
+  // Sets the function that is called when a handler runs out of memory. The first time, the rest of the handler is
+  // lost, the loop's thread calls `call`, and the loop goes on. The second time, or without `call` the first time, the
+  // process ends, as with any other exception.
   void when_out_of_memory(std::function<void()> call) {
     asio::post(context_, [this, call = std::move(call)] { out_of_memory_ = call; });
   }
 
-  // Ends the loop after the current handler, and blocks until the thread has ended. Not from the thread itself.
+  // Ends the loop after the current handler, and blocks until the thread has ended. Must not be called on that thread.
   void stop() {
     context_.stop();
     if (thread_.joinable()) thread_.join();

@@ -10,7 +10,7 @@
 
 namespace anello::net {
 
-// What a legitimate peer needs at most, on a busy machine.
+// Maximum time that a legitimate peer needs to authenticate, on a busy machine.
 inline constexpr std::chrono::milliseconds kTimeEnough{200};
 
 class HalfOpen {
@@ -24,8 +24,8 @@ class HalfOpen {
 
   explicit HalfOpen(std::size_t max_count) : max_count_(max_count) {}
 
-  // Counts a connection as half open while this exists. Lives in a coroutine, and may be destroyed after the HalfOpen.
-  // The socket must not move or be destroyed before it.
+  // Counts a connection as half open while this object exists. Lives in a coroutine, and may be destroyed after the
+  // HalfOpen. The socket must not move, and must outlive this.
   class Place {
    public:
     Place(HalfOpen& all, Socket& socket) : sockets_(all.sockets_), number_(all.next_++) {
@@ -41,8 +41,8 @@ class HalfOpen {
     std::uint64_t number_;
   };
 
-  // Closes the oldest one if it is at least `min_age` old; its pending operations end with operation_aborted. False if
-  // all are younger.
+  // Closes the oldest connection if it is at least `min_age` old; its pending operations end with operation_aborted.
+  // False if all connections are younger.
   bool close_oldest(std::chrono::milliseconds min_age = {}) {
     if (sockets_->empty()) return false;
     const Entry oldest = sockets_->begin()->second;

@@ -22,7 +22,7 @@ enum class HandshakeStep : std::uint8_t { hello = 1, challenge, proof, accepted,
 // A frame: magic, version (u16), kind (u8), length of the body (u16), body.
 constexpr std::string_view kMagic = "ANLO";
 constexpr std::size_t kHeaderBytes = 9;
-constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives three frames at most: 4 KiB are never reached
+constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives at most three frames, so 4 KiB are never reached
 constexpr std::size_t kMaxReasonBytes = 1000;
 
 std::string versions(unsigned theirs) {
@@ -32,7 +32,7 @@ std::string versions(unsigned theirs) {
 
 struct Hello {
   Claim claim;
-  bool secret = false;  // the connecting side has one
+  bool secret = false;  // the connecting side has a secret
   std::string job, nonce;
 };
 
@@ -89,7 +89,7 @@ class HandshakeStream {
     throw_if(failure);
   }
 
-  // The body of the next frame, which must be of this kind.
+  // Returns the body of the next frame, which must be of this kind.
   asio::awaitable<std::string> receive(HandshakeStep expected) {
     std::string header(kHeaderBytes, '\0');
     co_await fill(header);
@@ -132,13 +132,13 @@ class HandshakeStream {
     end_deadline();
     deadline_.emplace(socket_, limit_ = limit);
   }
-  // Call it when both sides have authenticated. Afterwards there is no limit.
+  // Call when both sides have authenticated. From then on there is no time limit.
   void end_deadline() {
     throw_if_closed();
     deadline_.reset();
   }
 
-  // The last operation may have succeeded just before the socket was closed.
+  // Checked after the last operation, which may have succeeded just before the socket was closed.
   void throw_if_closed() const {
     if (deadline_ && deadline_->passed())
       throw error(trace::RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
@@ -164,7 +164,7 @@ class HandshakeStream {
   std::string with_;
 };
 
-// Empty without a secret. Different labels keep one side's proof from being sent back as the other's.
+// Returns the proof; empty without a secret. The labels of the two sides differ, so that a proof cannot be sent back.
 std::string proof(std::string_view side, const std::string& secret, const Hello& hello, std::string_view nonce) {
   if (secret.empty()) return {};
   Writer statement;
@@ -177,7 +177,7 @@ bool between_ranks(Role role) {
   return role == Role::data || role == Role::control;
 }
 
-// Why this hello is refused before any proof.
+// Returns the reason to refuse this hello before any proof, if there is one.
 std::optional<Rejection> rejection(const Hello& hello, const Credentials& credentials) {
   if (hello.job != credentials.job)
     return Rejection{trace::RejectReason::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};

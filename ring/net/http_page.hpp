@@ -1,6 +1,6 @@
 // Serves one page of text over HTTP, for Prometheus. Lives on the background thread. Every client that can reach the
-// address can read the page; of a request only the first line is read.
-// Source: RFC 9112; a connection carries one request.
+// address can read the page; only the first line of a request is read. A connection carries one request. Source: RFC
+// 9112.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -15,8 +15,8 @@ namespace anello::net {
 
 class Metrics {
  public:
-  // Listens at `where` ("host:port") when it returns, with `above` added to the port; calls `page` for each request on
-  // the background thread. Throws Error{configuration, network} that names `setting`, where the address comes from.
+  // Listens at `where` ("host:port") when it returns, with `above` added to the port. Calls `page` for each request on
+  // the background thread. Throws Error{configuration, network} that names `setting`, from which the address comes.
   Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
           std::function<std::string()> page);
 
@@ -24,7 +24,7 @@ class Metrics {
 
  private:
   static constexpr std::size_t kMaxRequestBytes = 4096;
-  static constexpr std::size_t kMaxClients = 64;  // at a time; the oldest is closed for a new one
+  static constexpr std::size_t kMaxClients = 64;  // at the same time; the oldest is closed for a new one
 
   asio::awaitable<void> serve(asio::ip::tcp::socket socket);
   std::string answer(std::string_view request) const;

@@ -27,7 +27,7 @@ void LinkMaker::connect(int peer) {
   spawn(context_.context, dial(peer, shared_from_this()));
 }
 
-// The first connection decides what the link is.
+// The first connection, lane 0, decides which kind of link it becomes.
 void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
   if (claim.lane >= lanes_to(claim.from))
     log(Severity::info,
@@ -57,7 +57,7 @@ bool LinkMaker::closed() const {
 void LinkMaker::report(int peer, const std::exception& why) {
   const auto* known = dynamic_cast<const Error*>(&why);
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
-  // Anything else, for example no memory, is this rank's own trouble.
+  // Any other error, such as a lack of memory, is this rank's own.
   Error error(ErrorCode::network, why.what(), known || system ? peer : context_.rank);
   if (known && (known->rank() == context_.rank || known->code() == ErrorCode::configuration)) error = *known;
   if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
@@ -92,7 +92,7 @@ void LinkMaker::add(int peer, std::unique_ptr<link::Link> link) {
   bell_->ring();
 }
 
-// Without a deadline: the control plane decides whether the peer lives.
+// Has no deadline, because the control plane detects whether the peer lives.
 asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive) {
   const auto wanted = [this] { return !closed(); };
   const auto lane_to = [&](std::uint32_t lane) {
@@ -106,8 +106,8 @@ asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive
   }
 }
 
-// Both sides run this, with the two ends of one connection. The connection becomes the link's first lane if they cannot
-// share memory. True if the link needs no further connection.
+// Both sides run this, each with its end of one connection. If they cannot share memory, the connection becomes the
+// link's first lane. True if the link needs no further connection.
 asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket, std::shared_ptr<LinkMaker> /*alive*/) {
   try {
     std::unique_ptr<link::Link> link;
@@ -124,7 +124,7 @@ asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket,
   }
 }
 
-// The higher rank has connected, and offers. Null if TCP is used.
+// The higher rank, which has connected, offers memory. Returns null if TCP is used.
 asio::awaitable<std::unique_ptr<link::Link>> LinkMaker::share_memory(int peer, PeerConnections::Socket& socket) {
   Negotiated negotiated;
   if (peer < context_.rank)

@@ -1,8 +1,8 @@
-// Makes the links of one group, on the background thread: it connects to lower ranks, and takes what higher ones have
-// connected. Ranks of one host then try to replace the connection by shared memory; others open the configured number
-// of connections over each interface that both have. A peer may be ahead: then the maker exists before this rank makes
-// the group, and answers the peer at once, so that a link never waits for the program of the other side. A finished
-// link has left the event loop.
+// Makes the links of one group, on the background thread: it connects to lower ranks, and takes the connections of
+// higher ones. Ranks of one host then try to replace the connection by shared memory; other ranks open the configured
+// number of connections over each interface that both have. A peer may be ahead: then the maker exists before this rank
+// makes the group, and answers the peer at once, so that a link never waits for the program of the other side. A
+// finished link is no longer part of the event loop.
 #pragma once
 #include <asio/io_context.hpp>
 #include <functional>
@@ -18,16 +18,16 @@
 
 namespace anello::net {
 
-// What all groups of a world have in common.
+// The options that all groups of a world have in common.
 struct LinkOptions {
-  std::vector<bool> shares_memory;  // with that rank of the world; true on both sides of a pair or on none
+  std::vector<bool> shares_memory;  // by world rank: memory is shared with it; equal on both sides of a pair
   std::size_t pipe_bytes = 0;
-  bool memory_required = false;  // TCP instead is an error
-  std::size_t connections = 1;   // over each way between two ranks that do not share memory
+  bool memory_required = false;  // TCP instead of shared memory is an error
+  std::size_t connections = 1;   // on each way between two ranks that do not share memory
 };
 
 struct LinkContext {
-  // On the background thread. The Error's rank is the one at fault, perhaps this one.
+  // Called on the background thread. The Error's rank is the one at fault, which may be this rank.
   using Failed = std::function<void(std::uint64_t group, const Error& why)>;
 
   asio::io_context& context;
@@ -35,36 +35,37 @@ struct LinkContext {
   int rank;
   LinkOptions options;
   Failed failed;
-  mutable bool has_warned = false;  // that memory is not shared; by the background thread
+  mutable bool has_warned = false;  // a warning that memory is not shared was logged; used on the background thread
 };
 
 class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
  public:
-  // Make it shared: connecting goes on for a while after close(). `context` outlives the event loop's thread.
+  // Must be owned by a shared_ptr: connecting goes on for a while after close(). `context` must outlive the event
+  // loop's thread.
   LinkMaker(const LinkContext& context, std::uint64_t group) : context_(context), group_(group) {}
   LinkMaker(const LinkMaker&) = delete;
   LinkMaker& operator=(const LinkMaker&) = delete;
 
-  // The group's bell; it rings when a link is ready, and when a peer moved data in shared memory.
+  // The group's bell; it rings when a link is ready, and when a peer has moved data in shared memory.
   const std::shared_ptr<link::Bell>& bell() const { return bell_; }
 
-  // This rank makes the group. Before that no operation needs a link, so failures are kept.
+  // Call when this rank makes the group. Failures before that are kept, because no operation needs a link yet.
   void begin();
-  // Connects to a lower rank of the world, for a link that an operation needs. Any thread.
+  // Connects to a lower world rank, for a link that an operation needs. Any thread.
   void connect(int peer);
   void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
 
-  // Links that were finished since the last call, by rank of the world. By the thread that moves the group's data.
+  // The links that were finished since the last call, by world rank. Used by the thread that moves the group's data.
   struct Made {
     int peer;
     std::unique_ptr<link::Link> link;
   };
   std::vector<Made> take();
-  // No operation needs a link any more. Any thread.
+  // Call when no operation needs a link any more. Any thread.
   void close();
 
  private:
-  // `alive` keeps this alive to the coroutine's end.
+  // `alive` keeps this object alive until the coroutine's end.
   asio::awaitable<void> dial(int peer, std::shared_ptr<LinkMaker> alive);
   asio::awaitable<bool> agree(int peer, PeerConnections::Socket socket, std::shared_ptr<LinkMaker> alive);
   asio::awaitable<std::unique_ptr<link::Link>> share_memory(int peer, PeerConnections::Socket& socket);
@@ -77,9 +78,9 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   const LinkContext& context_;
   const std::uint64_t group_;
   const std::shared_ptr<link::Bell> bell_ = std::make_shared<link::Bell>();
-  std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // of links that are not complete, by peer
+  std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // of incomplete links, by peer
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<Made> made_;
   std::vector<Error> early_failures_;
   bool begun_ = false, closed_ = false;

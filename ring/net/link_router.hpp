@@ -1,5 +1,5 @@
-// The makers of all groups' links. Gives an accepted data connection to the maker of its group, and makes one if this
-// rank has not made the group yet.
+// Has the makers of all groups' links. Gives an accepted data connection to the maker of its group, and creates that
+// maker if this rank has not made the group yet.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,14 +12,14 @@ namespace anello::net {
 
 class LinkRouter {
  public:
-  // The arguments of LinkContext.
+  // Takes the arguments of LinkContext.
   LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
              LinkContext::Failed failed);
 
-  // This rank makes the group: its maker, with what peers have connected already. Any thread. Throws Error{network} if
-  // there is no descriptor left.
+  // Call when this rank makes the group. Returns its maker, with the connections that peers have made already. Any
+  // thread. Throws Error{network} if no descriptor is left.
   std::shared_ptr<LinkMaker> begin(std::uint64_t group);
-  // This rank has left the group: later connections for it are closed. Needs no memory. Any thread.
+  // Call when this rank has left the group: later connections for it are closed. Allocates no memory. Any thread.
   void remove(std::uint64_t group) noexcept;
 
   // On the background thread. There is always room for a group that this rank has made.
@@ -29,7 +29,7 @@ class LinkRouter {
  private:
   bool has_left(std::uint64_t group) const;
 
-  static constexpr std::size_t kMaxLeft = 1024;  // groups that are remembered
+  static constexpr std::size_t kMaxLeft = 1024;  // groups that are remembered after this rank left them
   struct Route {
     std::shared_ptr<LinkMaker> maker;
     std::size_t early_connections = 0;
@@ -39,9 +39,9 @@ class LinkRouter {
   LinkContext context_;
   const std::size_t max_early_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::uint64_t, Route> routes_;
-  std::vector<std::uint64_t> left_;      // groups, each in the place of the oldest, once there are kMaxLeft
+  std::vector<std::uint64_t> left_;      // the last groups left, a ring buffer of kMaxLeft
   std::size_t removed_ = 0, early_ = 0;  // groups; connections for groups that this rank has not made
 };
 

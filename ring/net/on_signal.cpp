@@ -12,7 +12,8 @@
 namespace anello::net {
 namespace {
 
-// How many objects of this process wait for a signal: while there are any, the handler is the event loop's.
+// By signal, the number of objects of this process that wait for it. While there are any, the signal's handler is the
+// event loop's.
 std::mutex mutex;
 std::map<int, int> waiting;
 

@@ -1,5 +1,5 @@
-// Calls a function on the background thread whenever the process gets a signal. Several objects of one process may wait
-// for the same signal.
+// Calls a function on the background thread whenever the process receives a signal. Several objects of one process may
+// wait for the same signal.
 #pragma once
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
@@ -8,12 +8,12 @@
 
 namespace anello::net {
 
-// "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL.
+// `name`: "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL.
 int signal_number(std::string_view name);
 
 class OnSignal {
  public:
-  // Throws as signal_number() does, also if the program has a handler of its own for the signal.
+  // Throws like signal_number(), and also if the program has a handler of its own for the signal.
   OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call);
   ~OnSignal();
   OnSignal(const OnSignal&) = delete;

@@ -1,5 +1,5 @@
-// A place for one handler of an event loop, set aside beforehand: the handler can be posted also when no memory is
-// left. Any thread.
+// Reserves memory for one handler of an event loop, so that the handler can be posted even when no memory is left. Any
+// thread.
 #pragma once
 #include <array>
 #include <asio/io_context.hpp>
@@ -26,7 +26,8 @@ class ReservedPost {
     alignas(std::max_align_t) std::array<std::byte, 256> bytes;
   };
 
-  // Shares the place: a handler that never begins is destroyed with its event loop, perhaps after the owner.
+  // Shares ownership of the reserved memory: a handler that never begins is destroyed with its event loop, which may be
+  // after the owner.
   template <class T>
   struct Allocator {
     using value_type = T;

@@ -54,7 +54,7 @@ awaitable<bool> receive_answer(tcp::socket& connection) {
   co_return byte[0] != 0;
 }
 
-// Runs `work`. If it throws, the ranks do not share memory: false, and `result` says why.
+// Runs `work`. If it throws, the ranks do not share memory: returns false, and puts the reason into `result`.
 template <class Work>
 bool attempt(Negotiated& result, Work work) {
   try {
@@ -71,7 +71,7 @@ char* begin_of_pipes(const shm::MemoryFile& file) {
   return reinterpret_cast<char*>(file.memory().data() + shm::ShmLink::file_bytes(0));
 }
 
-// Returns the descriptors that came with the token.
+// Receives the token, and returns the descriptors that came with it.
 std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
   shm::FdMessage received = shm::receive_fd_message(socket, token.size());
   if (received.descriptors.size() != expected || received.bytes.size() != token.size() ||
@@ -80,7 +80,8 @@ std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view 
   return std::move(received.descriptors);
 }
 
-// The peer has connected before: if no other caller is left, it was dropped, because of `dropped`.
+// Accepts the next caller. If there is none, the peer was one of the dropped callers, because it has connected already:
+// throws the reason `dropped`.
 Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped) {
   try {
     return shm::accept_from(listener);
@@ -90,10 +91,10 @@ Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped)
 }
 
 // Returns the connection on which the token came, and the descriptor that came with it. Other processes may connect
-// too; their connections are dropped. Those of other users do not count.
+// too; their connections are dropped. Connections of other users are not counted.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
   constexpr int kMaxCallers = 8;
-  std::string dropped;  // why, the last one
+  std::string dropped;  // the reason why the last caller was dropped
   for (int callers = 0; callers < kMaxCallers;) {
     Descriptor socket = dropped.empty() ? shm::accept_from(listener) : accept_or_say(listener, dropped);
     if (shm::user_of(socket) != geteuid()) continue;

@@ -1,8 +1,9 @@
-// How two ranks of one host agree to share memory, over a data connection after its handshake. The connecting side
-// makes a memory file and a Unix socket with a random name. It sends a token over the connection; the token must come
-// back through the socket and be found in the memory, so each side knows that it shares with the other one. If anything
-// fails, both sides learn it, and the connection can be used as before. Nothing has a time limit: both sides answer on
-// their background threads, and the control plane notices if one of these stops. Coroutines; on the background thread.
+// The negotiation by which two ranks of one host agree to share memory, over a data connection after its handshake. The
+// connecting side makes a memory file and a Unix socket with a random name. It sends a token over the connection. The
+// token must come back through the socket and be found in the memory; this proves to each side that it shares memory
+// with the other one. If any step fails, both sides learn that from the last messages, and the connection can be used
+// as before. There is no time limit: both sides answer on their background threads, and the control plane notices if
+// one of these stops. Coroutines; on the background thread.
 //
 //   offering                                   taking
 //   size of a pipe (0: cannot), name, token ->
@@ -21,17 +22,18 @@
 
 namespace anello::net {
 
-// A text that is equal for two processes if they probably can share memory: same boot of the same kernel, same network
-// namespace (which holds the names of Unix sockets), same user. Empty if that cannot be found out.
+// Returns a text that is equal for two processes if they probably can share memory: same boot of the same kernel, same
+// network namespace (which contains the names of Unix sockets), same user. Empty if that cannot be found out.
 std::string memory_domain();
 
 struct Negotiated {
-  std::unique_ptr<link::Link> link;  // null if they do not share
+  std::unique_ptr<link::Link> link;  // null if they do not share memory
   std::string why_not;
-  bool lies_here = false;  // this side cannot; the other one receives only that
+  bool lies_here = false;  // this side cannot; the other side gets only that fact
 };
 
-// Each side sends its `bell`, which the other rings to wake it. Throws Error{network} if the connection itself fails.
+// Each side sends its `bell`, which the other side rings to wake it. Throws Error{network} if the connection itself
+// fails.
 asio::awaitable<Negotiated> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes, int bell);
 asio::awaitable<Negotiated> take_memory(asio::ip::tcp::socket& connection, int bell);
 

@@ -32,7 +32,7 @@ rlimit files_limit() {
   return limit;
 }
 
-// The objects of one process may end in any order.
+// Shared by all objects of the process, which may end in any order.
 struct RaisedLimit {
   std::mutex mutex;
   int users = 0;
@@ -63,7 +63,7 @@ asio::awaitable<void> connect(tcp::socket& socket, tcp::endpoint where, asio::er
   co_await socket.async_connect(where, asio::redirect_error(asio::use_awaitable, error));
   asio::error_code failure;
   if (error || socket.local_endpoint(failure) != where || failure) co_return;
-  socket.set_option(asio::socket_base::linger(true, 0), failure);  // else the port would be taken for a minute
+  socket.set_option(asio::socket_base::linger(true, 0), failure);  // otherwise the port would be in use for a minute
   socket.close(failure);
   error = asio::error::connection_refused;
 }
@@ -123,7 +123,7 @@ RaisedFilesLimit::RaisedFilesLimit() {
   all.raised = files_limit().rlim_cur;
 }
 
-// Unless the program has set another one meanwhile.
+// Restores the limit, unless the program has set another one meanwhile.
 RaisedFilesLimit::~RaisedFilesLimit() {
   RaisedLimit& all = raised_limit();
   const std::lock_guard lock(all.mutex);

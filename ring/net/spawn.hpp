@@ -1,7 +1,7 @@
 // Starts a coroutine whose end no caller waits for. An exception that leaves it leaves the event loop too, so that it
-// ends the process and the other ranks receive its text; asio::detached would drop it, and the coroutine's work would
-// silently never be done. A coroutine that serves unauthenticated connections catches whatever these can cause. Thread:
-// any; the coroutine runs on the thread of its executor.
+// ends the process and the other ranks receive its text; with asio::detached it would be dropped, and the rest of the
+// coroutine's work would silently be lost. A coroutine that serves unauthenticated connections must catch all errors
+// that these can cause. Any thread; the coroutine runs on the thread of its executor.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
@@ -10,7 +10,7 @@
 
 namespace anello::net {
 
-// `where`: an executor or a context. What the coroutine returns is dropped.
+// `where`: an executor or a context. The coroutine's result is dropped.
 template <class Where, class Result>
 void spawn(Where&& where, asio::awaitable<Result> coroutine) {
   asio::co_spawn(std::forward<Where>(where), std::move(coroutine), [](const std::exception_ptr& thrown, auto&&...) {

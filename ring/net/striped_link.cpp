@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kMaxStripePieces = 16;
 
-// A connection is ready when less than half of this is in its socket and not on its way: there is room for a stripe.
-// More would wait in a slow connection while a fast one could send it.
+// A connection is ready for a stripe when less than half of this is unsent in its socket. With more, data would wait in
+// a slow connection while a fast one could send it.
 constexpr int kMaxUnsentBytes = 2 * StripedLink::kStripeBytes;
 
-// Appends what lies `skip` bytes behind the beginning, `max_bytes` of it, to the `used` first entries of `out`, as far
+// Appends to the `used` first entries of `out` the memory from byte `skip` of `pieces` on, at most `max_bytes`, as far
 // as there is room.
 template <class Piece>
 std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t max_bytes,
@@ -55,7 +55,7 @@ StripedLink::StripedLink(std::vector<Descriptor> sockets) {
   }
 }
 
-// The first: small messages go over one connection.
+// Returns the first connection that is ready, so that small messages use one connection.
 std::optional<std::size_t> StripedLink::lane_with_room() {
   for (std::size_t lane = 0; lane < lanes_.size(); lane++) {
     pollfd polled{lanes_[lane].link.descriptor(), POLLOUT, 0};
@@ -96,8 +96,8 @@ std::size_t StripedLink::send_from(std::span<const ConstBytes> pieces) {
   return moved;
 }
 
-// False if it has not come. The other side may have closed this connection when it had sent everything, while the rest
-// of that is still on its way over another one.
+// True if the head of the lane's next stripe is complete. The other side may have closed this connection when it had
+// sent everything, while the rest of that data is still on its way over another connection.
 bool StripedLink::receive_head(Lane& lane) {
   if (!lane.is_awaited()) return !lane.ended;
   const Bytes rest = std::span(lane.head).subspan(lane.head_bytes);
@@ -108,7 +108,7 @@ bool StripedLink::receive_head(Lane& lane) {
   return lane.head_bytes == kHeadBytes;
 }
 
-// The next stripe, if it comes over this connection and has begun to.
+// Returns the next stripe if it has begun to arrive over this connection.
 std::optional<StripedLink::Stripe> StripedLink::next_in(std::size_t lane) {
   Lane& its = lanes_[lane];
   if (!receive_head(its)) return std::nullopt;
@@ -150,7 +150,7 @@ bool StripedLink::holds_next(const Lane& lane) const {
   return Reader("stripe", {reinterpret_cast<const char*>(lane.head.data()), kHeadBytes}).u32() == received_;
 }
 
-// False also when all connections have ended: recv_into() says so.
+// Also false if all connections have ended: recv_into() throws then.
 bool StripedLink::want(link::Wanted wanted, link::Waiter& waiter) {
   const bool sending = wanted == link::Wanted::room;
   const std::optional<Stripe>& stripe = sending ? sending_ : receiving_;

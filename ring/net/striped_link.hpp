@@ -1,7 +1,7 @@
-// A link over several TCP connections to one peer: over several interfaces, or on a network where one connection does
-// not get the full bandwidth. Bytes are cut into stripes, and each stripe goes over the first connection that is ready
-// for it. So connections carry as much as each can, whatever their rates, and few bytes go over the first alone. A
-// stripe begins with its number and its size; the other side takes the stripes in the order of their numbers.
+// A link over several TCP connections to one peer: over several interfaces, or in a network where one connection does
+// not get the full bandwidth. Bytes are cut into stripes, and each stripe is sent over the first connection that is
+// ready for it. So each connection carries as much as it can, whatever its rate, and small messages use only the first
+// one. A stripe begins with its number and its size; the other side takes the stripes in the order of their numbers.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace anello::net {
 class StripedLink final : public link::Link {
  public:
   static constexpr std::size_t kStripeBytes = 64 << 10;
-  static constexpr std::size_t kHeadBytes = 8;  // u32 number, from 0; u32 size of what follows, kStripeBytes at most
+  static constexpr std::size_t kHeadBytes = 8;  // u32 number, from 0; u32 size of the data, at most kStripeBytes
 
-  // The connections in the same order on both sides, two at least.
+  // The connections must be in the same order on both sides; at least two.
   explicit StripedLink(std::vector<Descriptor> sockets);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
@@ -31,13 +31,13 @@ class StripedLink final : public link::Link {
   struct Lane {
     explicit Lane(Descriptor socket) : link(std::move(socket)) {}
     TcpLink link;
-    Head head{};                 // of the stripe that comes next
-    std::size_t head_bytes = 0;  // of it that have come
-    bool ended = false;          // the other side has closed it, between two stripes
-    // It may bring the next stripe; a connection whose head has come holds a later one.
+    Head head{};                 // of the next stripe here
+    std::size_t head_bytes = 0;  // received bytes of the head
+    bool ended = false;          // the other side has closed the connection, between two stripes
+    // True if the next stripe may arrive here. If its head has arrived, it carries a later stripe.
     bool is_awaited() const { return !ended && head_bytes < kHeadBytes; }
   };
-  // The stripe that is being sent or received; `left_bytes` of it have not moved.
+  // The stripe that is being sent or received; `left_bytes` of it have not moved yet.
   struct Stripe {
     std::size_t lane;
     std::size_t left_bytes;
@@ -52,7 +52,7 @@ class StripedLink final : public link::Link {
 
   std::vector<Lane> lanes_;
   std::optional<Stripe> sending_, receiving_;
-  std::uint32_t sent_ = 0, received_ = 0;  // stripes, those that have begun included
+  std::uint32_t sent_ = 0, received_ = 0;  // number of stripes, including one in progress
   Head head_{};                            // of the stripe that is being sent
   std::size_t unsent_head_bytes_ = 0;
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kSliceBytes = 512 << 10;
 constexpr std::size_t kMaxPieces = 512;
 
-// The pieces as the kernel wants them, a slice at most.
+// The pieces in the kernel's format, at most one slice.
 struct Slice {
   std::array<iovec, kMaxPieces> parts;
   std::size_t count = 0, bytes = 0;
