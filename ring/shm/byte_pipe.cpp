@@ -8,10 +8,10 @@
 namespace anello::shm {
 namespace {
 
-constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, beside its head
-constexpr std::size_t kEarlyBytes = 5 * kLineBytes;  // of a message that is fetched before it is there, at most
+constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, in the line of its head
+constexpr std::size_t kEarlyBytes = 5 * kLineBytes;  // longest message that is fetched before its flag is set
 
-// Those bytes of the pieces that belong to places from `from` on and before `until`.
+// Copies the bytes at positions [from, until) of the joined pieces to the same positions of `to`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {
   std::size_t place = 0;
   for (const ConstBytes piece : pieces) {
@@ -21,15 +21,16 @@ void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t unti
   }
 }
 
-// All lines at once: one after the other they take 0.1 us each.
+// Fetches all lines at once; one after the other they would take 0.1 us each.
 void fetch(const PipeState::Slot& slot, std::size_t bytes) {
   for (std::size_t at = kFirstBytes; at < bytes; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
 }
 
 }  // namespace
 
-// align() or a slot may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
-// piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a slot, and no element is split.
+// align() or a slot may have moved `written_` beyond the memory's size; then there is no room until the reader has
+// followed. A piece that does not fit is cut at a multiple of kElementBytes: the rest may be sent in a slot, and no
+// element is split.
 std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
   const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;
@@ -46,7 +47,7 @@ std::size_t PipeWriter::fill_slot(std::span<const ConstBytes> pieces) {
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
   if (end > read_) return 0;
   PipeState::Slot& slot = state_.slots[filled_++ % PipeState::kSlots];
-  // The first cache line comes last: the reader looks there, and would take it away between two writes.
+  // The first cache line is written last: the reader polls it, and would take it away between two writes.
   if (bytes > kFirstBytes) copy(pieces, kFirstBytes, bytes, slot.bytes);
   copy(pieces, 0, kFirstBytes, slot.bytes);
   slot.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
@@ -105,7 +106,8 @@ void PipeWriter::revoke() {
   if (pending() > 0) state_.revoked.store(1);
 }
 
-// In this order: a reader that sees the new `written` also sees the references and slots before it.
+// Writes the counters in this order, so that a reader that sees the new `written` also sees the references and slots
+// before it.
 bool PipeWriter::publish() {
   if (std::exchange(unpublished_, false)) {
     state_.referred.store(referred_, std::memory_order_release);
@@ -133,7 +135,7 @@ bool PipeWriter::may_sleep_until_reply() {
   return false;
 }
 
-// What lies in the next slot, from read_ on; empty if that was read before, or other bytes come first.
+// Returns the contents of the next slot, from read_ on; empty if they were read already, or if other bytes come first.
 Bytes PipeReader::slot() {
   PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
   if (const std::size_t expected = slot_end_ - slot_begin_; expected <= kEarlyBytes) fetch(slot, expected);
@@ -147,7 +149,7 @@ Bytes PipeReader::slot() {
   return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }
 
-// True if there is something to read; then `reference_` is the first reference not yet consumed, if stands_.
+// True if there is something to read. If stands_, `reference_` is then the first reference that is not consumed.
 bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
@@ -180,14 +182,14 @@ Bytes PipeReader::peek() {
   }
   if (stands_) until = std::min(until, reference_.begin);
   if (until <= read_) return {};
-  const std::uint64_t there = until - read_;  // with what the writer skipped in front of a slot or a reference
+  const std::uint64_t there = until - read_;  // including what the writer skipped in front of a slot or a reference
   if (there >= memory_.size() + kLineBytes)
     throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
   const std::size_t at = read_ % memory_.size();
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }
 
-// The bytes have been read before `revoked` is: if it is not set, they were as the writer meant them.
+// The bytes were read before `revoked` is read: if it is not set, they were correct.
 bool PipeReader::consume(std::size_t bytes) {
   if (stands_ && reference_.begin <= read_) {
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -1,5 +1,5 @@
-// Passing descriptors to another process of this host: Unix sockets with abstract names (unix(7)), which leave no file
-// behind. Nothing here blocks: call it when the other side has sent already. All throw Error{network}.
+// Passes descriptors to another process of this host over Unix sockets with abstract names (unix(7)), which leave no
+// file behind. No function blocks: receive when the other side has sent already. All throw Error{network}.
 #pragma once
 #include <sys/types.h>
 
@@ -15,9 +15,9 @@ namespace anello::shm {
 Descriptor listen_as(std::string_view name);
 Descriptor connect_to(std::string_view name);
 Descriptor accept_from(const Descriptor& listener);
-uid_t user_of(const Descriptor& socket);  // who connected: the effective user id
+uid_t user_of(const Descriptor& socket);  // effective user id of the process that connected
 
-// A few bytes, which fit any socket's buffer, and at most two descriptors.
+// Sends a few bytes, which fit any socket's buffer, and at most two descriptors.
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors);
 
 struct FdMessage {

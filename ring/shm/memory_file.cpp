@@ -23,10 +23,10 @@ std::size_t in_whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-// A first-level cache that finds its ways by a hash of the address, as AMD's does, confuses addresses that differ by
-// large powers of two: two ranks that add up 4 MiB then take 60 to 900 us, as the addresses happen to be. So a large
-// mapping begins kColourBytes, for each colour, behind a multiple of kAlignment. Returns that place, or null if any
-// other serves: then the mapping is small, or there are not enough addresses.
+// Chooses the place of a mapping. A first-level cache that selects its ways by a hash of the address, like AMD's,
+// confuses addresses that differ by large powers of two: two ranks that add up 4 MiB then take 60 to 900 us, depending
+// on the addresses. So a large mapping begins (colour * kColourBytes) after a multiple of kAlignment. Returns that
+// place, or null if the kernel may choose: the mapping is small, or there are not enough addresses.
 void* reserve(std::size_t bytes, unsigned colour) {
   constexpr std::size_t kMinBytes = 64 << 10, kAlignment = 4 << 20, kColourBytes = 68 << 10;
   if (bytes < kMinBytes) return nullptr;
@@ -42,8 +42,8 @@ void* reserve(std::size_t bytes, unsigned colour) {
   return begin + before;
 }
 
-// Some systems refuse memory that could be executed (vm.memfd_noexec). Those before Linux 6.3 cannot seal it against
-// that.
+// Some systems refuse memory that could be executed (vm.memfd_noexec). Linux before 6.3 cannot seal memory against
+// execution.
 Descriptor make_file() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING, kNeverExecuted = 0x8;  // MFD_NOEXEC_SEAL
   Descriptor file(memfd_create("anello", kFlags | kNeverExecuted));
@@ -52,7 +52,7 @@ Descriptor make_file() {
   return file;
 }
 
-// A file beyond the limit would end the process by a signal. Python ignores that signal, other programs do not.
+// A file beyond the limit would end the process by a signal, which Python ignores but other programs do not.
 void check_size_limit(std::size_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
@@ -81,7 +81,7 @@ MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, unsigned colour
   return {file.get(), bytes, 0, colour};
 }
 
-// A place where mapping failed may be another thread's by then, so it is not unmapped.
+// If mapping fails, the reserved place is not unmapped, because another thread may be using it by then.
 MemoryFile::MemoryFile(int file, std::size_t bytes, int flags, unsigned colour) {
   void* const place = reserve(bytes, colour);
   void* memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags | (place ? MAP_FIXED : 0), file, 0);
@@ -93,7 +93,7 @@ std::size_t MemoryFile::mapped_bytes() const {
   return in_whole_pages(memory_.size());
 }
 
-// Older systems than Linux 5.14 do without.
+// Has no effect before Linux 5.14.
 void MemoryFile::populate() const {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
   madvise(memory_.data(), memory_.size(), kPopulateWrite);

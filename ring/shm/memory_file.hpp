@@ -1,6 +1,6 @@
-// Memory that processes of one host share: an anonymous file (memfd), mapped. It has no name, so a crash leaves nothing
-// behind. Its size is sealed before it is sent to a peer: a peer that shrank it could kill this process with a bus
-// error.
+// Memory that processes of one host share: a mapped anonymous file (memfd). It has no name, so nothing remains after a
+// crash. Its size is sealed before it is sent to a peer: a peer that shrinks an unsealed file could kill this process
+// with a bus error.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -11,12 +11,11 @@ namespace anello::shm {
 
 class MemoryFile {
  public:
-  // Has all its pages. Throws Error{network}.
+  // Makes a file with all its pages allocated. Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
-  // Maps a file that another process sent, which takes no pages. Throws Error{protocol} if it is not sealed or does not
-  // have that size.
-  // Files of different colours, kColours at most, can be worked on at the same offsets without conflicts in the cache;
-  // those that this process made have colour 0.
+  // Maps a file that another process sent, without allocating pages. Throws Error{protocol} if it is not sealed or does
+  // not have this size. Files of different colours (there are kColours) are mapped so that work at the same offsets
+  // causes no cache conflicts; files that this process made have colour 0.
   static MemoryFile adopt(Descriptor file, std::size_t bytes, unsigned colour = 0);
   static constexpr unsigned kColours = 16;
 
@@ -29,9 +28,9 @@ class MemoryFile {
   ~MemoryFile();
 
   std::span<std::byte> memory() const { return memory_; }
-  std::size_t mapped_bytes() const;               // of the whole pages in which the memory lies
-  void populate() const;                          // page faults happen here, and not where the memory is used
-  int descriptor() const { return file_.get(); }  // to be sent to a peer; valid after create() only
+  std::size_t mapped_bytes() const;               // size of the whole pages that contain the memory
+  void populate() const;                          // causes all page faults now, before the memory is used
+  int descriptor() const { return file_.get(); }  // for sending to a peer; only valid after create()
   void close_descriptor() { file_.close(); }      // the memory stays mapped
 
  private:

@@ -20,9 +20,9 @@
 namespace anello::shm {
 namespace {
 
-// Peers may keep the file mapped for long, so its pages are freed with it: whole ones, since of a page that is punched
-// in part the kernel only sets that part to zero. A child made by fork() has the same pages as
-// its parent, and leaves them.
+// Peers may keep the file mapped for long, so its pages are freed explicitly. The hole must cover whole pages, because
+// the kernel only sets a part of a page to zero. A child made by fork() shares the pages with its parent, and does not
+// free them.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
@@ -50,7 +50,7 @@ class Regions {
   }
 
   void remove(const void* begin) {
-    std::shared_ptr<const Pages> gone;  // freed without the lock
+    std::shared_ptr<const Pages> gone;  // freed after the lock is released
     const std::lock_guard lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
@@ -78,7 +78,8 @@ class Regions {
     return {file.descriptor(), file.memory().size()};
   }
 
-  // Around fork(), so that the child can free memory: the threads that have or want the lock are not in it.
+  // fork() is called with the lock, so that the child can free memory: other threads, which may have or want the lock,
+  // do not exist in the child.
   void before_fork() { mutex_.lock(); }
   void after_fork() { mutex_.unlock(); }
   void after_fork_in_child() { new (&mutex_) std::shared_mutex; }
@@ -89,7 +90,7 @@ class Regions {
     std::shared_ptr<const Pages> pages;
   };
   mutable std::shared_mutex mutex_;
-  std::map<const std::byte*, Region> regions_;  // by where they begin
+  std::map<const std::byte*, Region> regions_;  // by address
   std::uint64_t last_ = 0;
 };
 

@@ -8,23 +8,22 @@
 
 namespace anello::shm {
 
-// Where a run of bytes lies: in which region, and at which offset.
+// The place of a run of bytes: its region, and the offset in it.
 struct Place {
-  std::uint64_t region = 0;  // a number for each allocation, never used again
+  std::uint64_t region = 0;  // number of the allocation; never used again
   std::uint64_t offset = 0, bytes = 0;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Bytes that a peer may read, and what keeps them as they are meanwhile: memory that is deallocated goes with the last
-// loan.
+// Bytes that a peer may read, and a reference that keeps them: memory that is deallocated is freed with its last loan.
 struct Loan {
   Place place;
   std::shared_ptr<const void> memory;
 };
-// Nothing unless all of the bytes lie in one allocation.
+// Lends a run of bytes; empty unless all of them are in one allocation.
 std::optional<Loan> lend(ConstBytes run);
 
-// The file and the size of a region that is allocated. The descriptor stays the region's.
+// The file and the size of an existing region. The descriptor belongs to the region.
 struct RegionFile {
   int descriptor = -1;
   std::size_t bytes = 0;

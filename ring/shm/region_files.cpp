@@ -14,7 +14,7 @@
 namespace anello::shm {
 namespace {
 
-constexpr std::size_t kNoteBytes = 16;  // which region, and its size
+constexpr std::size_t kNoteBytes = 16;  // number of the region, and its size
 
 unsigned next_colour() {
   static std::atomic<unsigned> links = 0;
@@ -50,7 +50,7 @@ void RegionFiles::take_all() {
   while (taken_count_ < sent) take();
 }
 
-// The other side goes on as if it were mapped.
+// Takes the next file. If it cannot be mapped, the other side is not informed; memory_of() throws later.
 void RegionFiles::take() {
   mine_.taken.store(++taken_count_, std::memory_order_relaxed);
   try {
@@ -71,7 +71,7 @@ void RegionFiles::map_one() {
   if (theirs_.size() > kMaxMapped) theirs_.pop_front();
 }
 
-// A file that was sent but never used takes no pages.
+// Allocates pages only now, because a file that was sent may never be used.
 Bytes RegionFiles::memory_of(const Place& place) {
   const auto find = [&] { return std::ranges::find(theirs_, place.region, &Theirs::number); };
   auto region = find();

@@ -1,8 +1,8 @@
-// A link through shared memory: a pipe each way in one memory file, and a bell (an eventfd) to wake each side. Large
-// runs that lie in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
-// that memory and reads there. Its window shows the other side whole tensors. Only the control plane notices that a
-// peer died: memory has no end of file. What this process lacks for passing and mapping memory is a std::runtime_error,
-// not an Error.
+// A link through shared memory: a pipe in each direction in one memory file, and a bell (an eventfd) to wake each side.
+// Large runs in memory from anello::allocate are not copied: the link sends a reference, and the other side maps that
+// memory and reads it there. Its window shows the other side whole tensors. A peer's death is noticed only by the
+// control plane, because memory has no end of file. If this process lacks something for passing or mapping memory, a
+// std::runtime_error is thrown, not an Error.
 #pragma once
 #include <array>
 #include <memory>
@@ -17,11 +17,11 @@ namespace anello::shm {
 
 class ShmLink final : public link::Link {
  public:
-  // The size of the memory for pipes that hold `pipe_bytes` each, a multiple of kLineBytes.
+  // Returns the size of the memory for pipes of `pipe_bytes` each, a multiple of kLineBytes.
   static std::size_t file_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
-  // `bell` is the other side's; `fd_socket` one end of a Unix socket, on which files are passed.
+  // `bell`: the other side's bell. `fd_socket`: one end of a Unix socket, on which files are passed.
   ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket);
   ~ShmLink() override { out_.revoke(); }
 
@@ -45,11 +45,11 @@ class ShmLink final : public link::Link {
   Window& window() { return window_; }
 
  private:
-  // Bytes moved at once: few, so that the other side begins while this one goes on.
+  // Bytes moved at once: few, so that the other side begins while this side continues.
   static constexpr std::size_t kBiteBytes = 32 << 10;
-  // Smaller runs are copied: that is faster than to wait until the reader took them.
+  // Smaller runs are copied, which is faster than waiting until the reader has taken them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Less is sent by the same call as the signature in front of it.
+  // Less data is sent by the same call as the signature in front of it.
   static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);
@@ -63,7 +63,7 @@ class ShmLink final : public link::Link {
   RegionFiles regions_;
   Window window_;
   bool may_refer_ = false;
-  std::array<std::shared_ptr<const void>, PipeState::kReferences> lent_;  // memory, by number of the reference
+  std::array<std::shared_ptr<const void>, PipeState::kReferences> lent_;  // lent memory, by number of the reference
   std::uint64_t loans_ = 0, ended_loans_ = 0;
 };
 

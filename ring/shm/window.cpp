@@ -18,12 +18,12 @@ bool Window::can_show(const Places& places) {
   if (places == shown_ && files_when_shown_ == files_.sent()) return true;
   try {
     return send_files(places);
-  } catch (const Error&) {  // a tensor was freed, or there are too many descriptors on their way
+  } catch (const Error&) {  // a tensor was freed, or too many descriptors are on their way
     return false;
   }
 }
 
-// To send the second file may make both sides forget the first.
+// Two passes, because sending the second file may make both sides forget the first.
 bool Window::send_files(const Places& places) {
   files_.take_all();  // so that the other side has room too
   for (int k = 0; k < 2; k++)
@@ -35,8 +35,8 @@ bool Window::send_files(const Places& places) {
   return true;
 }
 
-// The other side may still be reading the signature of an operation that this side went on without: it looks at
-// `posted` again after that.
+// The other side may still be reading the signature of an operation that this side left out. It reads `posted` again
+// after that, so `posted` is cleared first.
 void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
   mine_.posted.store(0, std::memory_order_relaxed);
   const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(signature);
@@ -61,7 +61,7 @@ std::optional<Window::Post> Window::posted(std::uint64_t number) const {
   return Post{std::bit_cast<EncodedSignature>(words), (posted & 1) != 0, is_later};
 }
 
-// Their sizes differ from operation to operation, even if their places do not.
+// The sizes of the tensors change from operation to operation, even if their places do not.
 Window::Tensors Window::tensors(std::uint64_t input_bytes, std::uint64_t output_bytes) {
   if (seen_version_ != theirs_.version || files_when_seen_ != files_.taken()) {
     files_.take_all();
@@ -79,19 +79,20 @@ void Window::find(Found& found, const WindowState::Spot& spot, std::uint64_t byt
   found = {files_.memory_of({spot.region, spot.offset, bytes}).data(), bytes};
 }
 
-// What was read before is read before `withdrawn` is.
+// The fence keeps earlier reads of tensors before the read of `withdrawn`.
 bool Window::is_withdrawn() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return theirs_.withdrawn.load() != 0;
 }
 
-// The other side looks for `ended` only when it has done its own part.
+// The other side reads `ended` only after it has done its own part, so its cache line is taken now.
 void Window::begin(std::uint64_t number) {
   prefetch_to_write(&mine_.ended);
   mine_.begun.store(number);
 }
 
-// The other side has read `posted`, and looks for the next one's when this operation is complete.
+// The other side has read `posted`, and reads it for the next operation only when this one is complete, so its cache
+// line is taken now.
 void Window::end(std::uint64_t number) {
   mine_.ended.store(number);
   wake();
@@ -115,7 +116,7 @@ bool Window::may_sleep_until_ended(std::uint64_t number) {
   return may_sleep([&] { return theirs_.ended.load() >= number; });
 }
 
-// Sequentially consistent, as are the flags that are waited for: one of the two sides sees the other's.
+// The flags are sequentially consistent: at least one of the two sides sees the other's flag.
 template <class Came>
 bool Window::may_sleep(Came came) {
   mine_.sleeps.store(1);
