@@ -1,11 +1,11 @@
-// How the ranks agree on one verdict: why the world ends. Pure: time is passed in, messages go to the Flood; one
-// thread.
+// Lets the ranks agree on one verdict, the reason why the world ends. Pure: time is passed in, messages go to the
+// Flood; one thread.
 //
 // A rank that notices a failure proposes a verdict, once. The arbiter is the lowest rank that is alive: it publishes
 // the first proposal that it receives as the decision, and all ranks adopt the first decision that they receive. If no
-// decision has come 1.5 s after a rank's first proposal, that rank publishes the proposal of the lowest rank that it
-// has; ranks that are connected have the same proposals by then, so they publish the same verdict. An arbiter that is
-// known to be dead or to have left is replaced by the next rank at once.
+// decision has arrived 1.5 s after a rank's first proposal, that rank publishes the proposal with the lowest origin
+// among those that it has; ranks that are connected have the same proposals by then, so they publish the same verdict.
+// When a rank learns that the arbiter is dead or has left, it takes the next rank as the arbiter at once.
 #pragma once
 #include <chrono>
 #include <map>
@@ -18,31 +18,31 @@ namespace anello::failure {
 
 class FailureAgreement {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
   static constexpr Time kArbiterLimit{1500}, kSilentArbiterLimit{300};
 
   FailureAgreement(int rank, int size, Flood& flood);
 
   // Sends this rank's proposal, unless it has sent one or there is a verdict. A message that is too long is cut.
-  // `limit`: for the arbiter's decision. A rank that has proposed a verdict leaves because of that: nothing is proposed
-  // against it for having left.
+  // `limit`: how long to wait for the arbiter's decision. After its proposal a rank leaves because of the failure, so
+  // no rank makes a proposal against it for having left.
   void propose(const Verdict& verdict, Time now, Time limit = kArbiterLimit);
   void receive_proposal(int origin, const Verdict& verdict, Time now);
   void receive_decision(const Verdict& verdict);
 
-  // Sends the verdict, or else this rank's proposal, once more: a neighbour that is connected only now has not received
-  // it, and may not before this rank's goodbye.
+  // Sends the verdict, or else this rank's proposal, once more: a neighbour that has connected just now has not
+  // received it, and might get this rank's goodbye first.
   void repeat();
 
-  // The rank is dead or has left the world: it cannot be the arbiter.
+  // Call when the rank is dead or has left the world: it cannot be the arbiter.
   void exclude(int rank) { excluded_.insert(rank); }
 
-  // This process did not run for some time. The others may have decided meanwhile, and their messages are not read yet:
-  // so it decides nothing for 100 ms.
+  // Call when this process did not run for some time. The other ranks may have decided meanwhile, in messages that have
+  // not been read yet. So this rank decides nothing for 100 ms.
   void stood_still(Time now);
 
   void tick(Time now);              // call when due() has come
-  std::optional<Time> due() const;  // nothing: no proposal waits for a decision
+  std::optional<Time> due() const;  // empty: no proposal waits for a decision
   const std::optional<Verdict>& verdict() const { return verdict_; }
 
  private:
@@ -54,8 +54,8 @@ class FailureAgreement {
   Flood& flood_;
   std::set<int> excluded_;
   std::map<int, Verdict> proposals_;  // by origin
-  std::optional<Time> decide_by_;     // if the arbiter has not decided
-  Time decide_from_{0};               // not before
+  std::optional<Time> decide_by_;     // the time to decide if the arbiter has not decided
+  Time decide_from_{0};               // not before this time
   std::optional<Verdict> verdict_;
 };
 

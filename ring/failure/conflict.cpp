@@ -12,9 +12,9 @@
 namespace anello::failure {
 namespace {
 
-constexpr std::size_t kMaxCamps = 4;  // that are named
+constexpr std::size_t kMaxCamps = 4;  // maximum number of camps that are named
 
-// Calls are equal though their names differ: then none of the names stands for all.
+// Calls are equal even if their names differ. In that case there is no common name.
 std::string common_name(const std::vector<int>& ranks, const std::map<int, Call>& calls) {
   std::string name;
   for (const int rank : ranks) {
@@ -55,7 +55,7 @@ Verdict judge(const Conflict& conflict) {
   const auto by_lowest = [](const auto& a, const auto& b) { return a.ranks.front() < b.ranks.front(); };
   const auto is_blamed = [&](const auto& camp) { return camp.ranks.front() == culprit; };
   if (const auto blamed = std::ranges::find_if(all, is_blamed); blamed != all.end())
-    std::rotate(all.begin(), blamed, blamed + 1);  // before that of the majority
+    std::rotate(all.begin(), blamed, blamed + 1);  // before the majority's camp
   else
     std::ranges::sort(all, by_lowest);
   std::string why = conflict.group.empty() ? "" : "in " + conflict.group + " ";
@@ -72,7 +72,7 @@ Verdict judge(const Contradictions& contradictions, Verdict shown) {
       others[rank].insert(other);
       others[other].insert(rank);
     }
-  std::vector<std::pair<std::size_t, int>> most;  // how many others each rank contradicts
+  std::vector<std::pair<std::size_t, int>> most;  // number of ranks that each rank contradicts, and the rank
   for (const auto& [rank, its] : others) most.emplace_back(its.size(), rank);
   std::ranges::sort(most, std::greater());
   if (most.size() < 2 || most[0].first == most[1].first) {

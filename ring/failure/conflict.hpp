@@ -1,4 +1,5 @@
-// Members of a group that called different operations under one number: whose fault it is, and how that is said. Pure.
+// A conflict: members of a group called different operations with one number. Finds who is at fault, and describes it.
+// Pure.
 #pragma once
 #include <map>
 #include <string>
@@ -9,26 +10,26 @@
 namespace anello::failure {
 
 struct Conflict {
-  std::string group;          // its name, for people; empty: the world
+  std::string group;          // name of the group, for messages; empty: the world
   std::size_t members = 0;    // of the group
   std::map<int, Call> calls;  // by rank
   std::vector<int> missing;   // members that have not called it
 
-  bool add(int rank, const Call& call);  // false: the rank's call has been there
+  bool add(int rank, const Call& call);  // false: this call of the rank was added before
   bool exists() const;                   // two of the calls differ
-  bool has_majority() const;             // more than half of all members called the same
+  bool has_majority() const;             // more than half of all members made the same call
 };
 
-// The mismatch. If more than half of all members called the same, the others are at fault, and the culprit is the
-// lowest of them. Otherwise the message says that it is not clear who is, and there is no culprit. The message names
-// up to four different calls with their ranks, first that of the culprit. The conflict exists.
+// Returns the mismatch. If more than half of all members made the same call, the others are at fault, and the culprit
+// is the lowest of them. Otherwise there is no culprit, and the message says that it is not clear who is at fault. The
+// message names up to four different calls with their ranks, the culprit's first. The conflict must exist.
 Verdict judge(const Conflict& conflict);
 
-// Ranks that sent a member other counts than it expects, by the member.
+// By member, the ranks that sent it other counts than it expects.
 using Contradictions = std::map<int, std::vector<int>>;
 
-// The mismatch of the splits of an alltoall, completed from what one member has found, `shown`. At fault is the rank
-// that contradicts two others or more, if no rank contradicts as many.
+// Returns the mismatch of an alltoall's splits: `shown`, which one member has found, with the culprit added. At fault
+// is the rank that contradicts the most other ranks, if these are at least two and no other rank contradicts as many.
 Verdict judge(const Contradictions& contradictions, Verdict shown);
 
 }  // namespace anello::failure

@@ -1,9 +1,9 @@
-// Which ranks have control connections with each other. At the start each has them with the ranks 2^i away. When ranks
-// leave, those that remain must stay connected, so that messages reach all of them: each remaining rank connects to the
-// nearest lower one that remains, and one without a connection to a higher rank also to the lowest, as the highest. It
-// may not know that a rank has left, because all ranks that could have passed the goodbye on left too: it then cannot
-// connect to that rank, and goes on to the next.
-// Pure: no sockets, no clock (time is passed in); one thread. The FailureDetector owns it.
+// The graph of control connections between ranks. At the start each rank has connections to the ranks at distances 2^i.
+// When ranks leave, the remaining ones must stay connected, so that messages reach all of them: each remaining rank
+// connects to the nearest lower one that remains; a rank without a connection to a higher rank also connects to the
+// lowest one, as the highest rank does. A rank may not have learned that another one has left, because all ranks that
+// could have passed the goodbye on left too; it then cannot connect to that rank, and tries the next one. Pure: no
+// sockets, no clock (time is passed in); one thread. The FailureDetector owns it.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -12,27 +12,27 @@
 
 namespace anello::failure {
 
-// The control graph at the start: the ranks 2^i away in both directions, in order. Few connections, few hops, and no
-// single rank whose death separates others.
+// Returns the initial neighbours: the ranks at distances 2^i in both directions, in ascending order. This gives few
+// connections and few hops, and no single rank's death separates others.
 std::vector<int> control_neighbours(int rank, int size);
 
 class ControlGraph {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point
-  // Most ranks leave together. A rank that leaves as well needs no new connections. Only a rank whose neighbours of the
-  // start have all left is connected at once: no other rank would notice its death meanwhile.
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  // Delay before new connections: most ranks leave together, and a rank that leaves as well needs none. A rank is
+  // reconnected at once only if all its initial neighbours have left, because no other rank would notice its death.
   static constexpr Time kMendAfter{100};
 
   ControlGraph(int rank, int size);
 
   void connected(int peer);
   void left(int peer, Time now);
-  void unreachable(int peer);  // there is no connection, and it cannot be made
+  void unreachable(int peer);  // there is no connection, and none can be made
 
-  // Lower ranks to connect to now. Each is returned once; connected() or unreachable() must follow.
+  // Returns the lower ranks to connect to now. Each is returned once; connected() or unreachable() must follow.
   std::vector<int> take_calls(Time now);
   bool is_lowest() const;           // all lower ranks have left or are unreachable
-  std::optional<Time> due() const;  // call take_calls() then; nothing: no connection is missing
+  std::optional<Time> due() const;  // call take_calls() then; empty: no connection is missing
 
  private:
   bool is_gone(int peer) const { return gone_[std::size_t(peer)]; }

@@ -107,7 +107,7 @@ StallAnswer decode_stall_answer(Reader& reader) {
   return answer;
 }
 
-// None if they are too many runs.
+// Writes no ranks if they need too many runs.
 void encode_ranks(const std::vector<int>& ranks, Writer& writer) {
   std::vector<RankRun> runs = runs_of(ranks);
   if (runs.size() > ControlMessage::kMaxRuns) runs.clear();

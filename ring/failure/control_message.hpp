@@ -14,40 +14,40 @@
 
 namespace anello::failure {
 
-// The failure that all ranks agree on: why the world ends.
+// The failure that all ranks agree on as the reason for the end of the world.
 struct Verdict {
   ErrorCode code = ErrorCode::aborted;
   int culprit = -1;  // -1: no single rank
   std::string message;
 };
 
-// Which stall: of that operation, after that time without progress. Each is asked about and reported once. A rank whose
-// operation has moved since then asks with the next attempt, so that no answer to an earlier question counts. A rank
-// that refused its call asks without waiting for a time: then the period is 0.
+// Identifies a stall: an operation, and its time without progress. Each stall is asked about and reported once. If a
+// rank's operation has moved since the question, its next question has a new attempt number, so that earlier answers do
+// not count. A rank that refused its call asks at once: then the period is 0.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
-  bool overdue = false;  // the period is the limit of operations: the world should end
+  bool overdue = false;  // the period is the limit of operations, so the world must end
   std::uint32_t attempt = 0;
   friend auto operator<=>(const StallKey&, const StallKey&) = default;
 };
 
-// What a member of the group says about a stalled operation.
+// The answer of a member of the group about a stalled operation.
 struct StallAnswer {
   // Values are part of the wire protocol: append only.
   enum class State : std::uint8_t {
-    waits = 1,    // in the operation, and it moves nothing
-    called,       // it called the operation and does not wait in it: it moves data, or is done
-    not_called,   // it has the group
-    no_group,     // it has not made the group
-    other_order,  // the same; it waits in a group of the same members in another order
-    other_group,  // the same; it waits in another group of the same members in the same order
-    refused,      // its program called it, and the call was refused: an argument is wrong, or memory is short
+    waits = 1,    // is in the operation, and moves nothing
+    called,       // has called the operation and does not wait in it: it moves data, or is done
+    not_called,   // has the group, but has not called the operation
+    no_group,     // has not made the group
+    other_order,  // like no_group; waits in a group of the same members in another order
+    other_group,  // like no_group; waits in another group of the same members in the same order
+    refused,      // its call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;
-  std::optional<Call> last;      // not_called: its last operation in the group, if there was one
-  std::optional<Call> waits_in;  // if it has not called the operation: the one that it waits in, if it does
-  std::string waits_in_group;    // the name of that operation's group
+  std::optional<Call> last;      // not_called: the rank's last operation in the group, if any
+  std::optional<Call> waits_in;  // if the rank has not called the operation: the one in which it waits, if any
+  std::string waits_in_group;    // name of the group of that operation
   std::string reason;            // refused
 };
 
@@ -58,11 +58,11 @@ struct ControlMessage {
   static constexpr std::size_t kMaxNameBytes = 256;     // of a group
   static constexpr std::size_t kMaxCallNameBytes = 40;  // of an operation
   static constexpr std::size_t kMaxReasonBytes = 256;   // of a refusal
-  static constexpr std::size_t kMaxRuns = 256;          // of ranks that a message names (rank_runs.hpp)
+  static constexpr std::size_t kMaxRuns = 256;          // of ranks that a message lists (rank_runs.hpp)
   // Values are part of the wire protocol: append only.
   enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow, called, refused };
 
-  int origin = 0;            // the rank that sent it first
+  int origin = 0;            // the rank that sent the message first
   std::uint32_t number = 0;  // counts the origin's messages
   Type type = Type::proposal;
   Verdict verdict;                     // proposal, decision
@@ -70,11 +70,11 @@ struct ControlMessage {
   std::uint64_t group = 0;             // goodbye: the group; 0 is the world
   std::uint64_t completed = 0;         // goodbye: operations of the group that the origin completed
   bool by_exception = false;           // goodbye: an exception destroyed the origin's World
-  std::uint32_t members_of_group = 0;  // goodbye: how many
-  StallKey stall;                      // stalled, answer; of `stalled`, group and sequence are those of its operation
+  std::uint32_t members_of_group = 0;  // goodbye: number of members of the group
+  StallKey stall;                      // stalled, answer; `stalled`: group and sequence are those of its operation
   std::string group_name;              // stalled
-  std::vector<int> members;            // stalled: of the group, in order; sent if they are kMaxRuns runs at most
-  StallAnswer answer;                  // stalled, answer: what the origin says about it
+  std::vector<int> members;            // stalled: of the group, in order; not sent if they need more than kMaxRuns runs
+  StallAnswer answer;                  // stalled, answer: the origin's own answer
   std::vector<int> contradicted;       // called: ranks that sent the origin other counts than it expects
   std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled, called: the operation.
                                        // refused: its group and number
@@ -82,7 +82,7 @@ struct ControlMessage {
 
 std::string encode(const ControlMessage& message);
 
-// Throws Error{protocol} if the bytes are not a message of a world of that size, or are those of several origins.
+// Throws Error{protocol} if the bytes are not one message of a world of `world` ranks with one origin.
 ControlMessage decode_control_message(std::string_view bytes, int world);
 
 struct ControlMessageId {
@@ -90,15 +90,16 @@ struct ControlMessageId {
   std::uint32_t number = 0;
 };
 
-// What travels: one body, which is all of a message except origin and number, with the ids of all messages that say it.
+// The form in which messages are sent: one body, which is all of a message except origin and number, with the ids of
+// all messages that have this body.
 struct Envelope {
-  std::vector<ControlMessageId> ids;  // max_ids(body) at most
+  std::vector<ControlMessageId> ids;  // at most max_ids(body)
   std::string_view body;
 };
 std::size_t max_ids(std::string_view body);
 std::string encode(const Envelope& envelope);
-// Both throw Error{protocol}.
-Envelope decode_envelope(std::string_view bytes, int world);  // the body is part of the bytes, and not decoded
+// The next functions throw Error{protocol}, except encode_body().
+Envelope decode_envelope(std::string_view bytes, int world);  // the body is a part of `bytes`, and is not decoded
 std::string encode_body(const ControlMessage& message);
 ControlMessage decode_body(std::string_view body, int world);
 

@@ -78,7 +78,7 @@ void FailureDetector::connected(int rank) {
   agreement_.repeat();
 }
 
-// It has left, and its goodbye has not come. If it died, the ranks that were connected with it propose that.
+// The rank has left, and its goodbye has not arrived. If it had died, the ranks connected to it would propose that.
 void FailureDetector::unreachable(int rank) {
   agreement_.exclude(rank);
   graph_.unreachable(rank);

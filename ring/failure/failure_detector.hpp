@@ -1,10 +1,11 @@
-// What one rank knows about failures in its world. It takes what this rank observes and the control messages of the
-// others, and gives a verdict, reports for people, and messages to send. It routes to four machines over one flood:
-// FailureAgreement (why the world ends), Departures (who left which group when), MismatchDetector (who called what) and
-// StallReports (who waits for whom). When ranks leave, the ControlGraph says which connections the others need.
-// Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
-// a moment later, so this rank waits 200 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
-// (time is passed in); one thread. The ControlPlane owns it.
+// Collects all that one rank finds out about failures in its world. Takes the observations of this rank and the control
+// messages of the others; makes a verdict, reports for people, and messages to send. It has four state machines, which
+// share one flood: FailureAgreement (why the world ends), Departures (which rank left which group, and when),
+// MismatchDetector (which rank called which operation) and StallReports (which rank waits for which). When ranks leave,
+// the ControlGraph decides which connections the others need. The detector itself only has the suspects: ranks whose
+// data connection ended. The reason may arrive over the control plane a moment later, so this rank waits 200 ms before
+// it proposes that the suspect is dead. Pure: no sockets, no clock (time is passed in); one thread. The ControlPlane
+// owns it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,60 +27,61 @@ namespace anello::failure {
 
 class FailureDetector {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
   static constexpr Time kSuspicionLimit = Flood::kGoodbyeLimit;
 
-  // One host for each rank.
+  // `hosts`: by rank.
   FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall);
   FailureDetector(const FailureDetector&) = delete;
   FailureDetector& operator=(const FailureDetector&) = delete;
 
-  // Events. Each may put messages into the outbox and may lead to the verdict.
-  void receive(std::string_view bytes, Time now);       // throws Error{protocol} if it is not a control message
-  void connected(int rank);                             // by a control connection; it is sent what has been found
-  void unreachable(int rank);                           // such a connection could not be made
+  // Events. Each may put messages into the outbox, and may lead to the verdict.
+  void receive(std::string_view bytes, Time now);  // throws Error{protocol} if it is not a control message
+  void connected(int rank);                        // over a control connection; the rank is sent all findings so far
+  void unreachable(int rank);                      // a control connection to it could not be made
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
-  void silent(int rank, Time since, Time now);          // no message from it for so long
+  void silent(int rank, Time since, Time now);          // no message from it for the time `since`
   void slow(const Straggler& straggler, Time now);      // it keeps this rank waiting
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);  // a data connection of the group ended
-  // The world should end. `limit`: for the arbiter's decision.
+  // Proposes that the world ends. `limit`: how long to wait for the arbiter's decision.
   void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);
   void stood_still(Time now) { agreement_.stood_still(now); }  // this process did not run for some time
 
-  // This rank's groups and operations. The world is there from the beginning, as group 0.
+  // This rank's groups and operations. The world exists from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
   void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
   void leaves_by_exception() { departures_.note_exception(); }  // before leave()
-  // Whether a neighbour that sends these bytes leaves, and waits until they are sent back; call it after receive().
+  // Whether a neighbour that sends these bytes is leaving and waits until they are echoed; call it after receive().
   bool is_goodbye_of(int neighbour, std::string_view bytes) const;
-  // After leave() of the world: whether a neighbour has sent the goodbye back. What it sent before has then been
-  // received.
+  // After leave() of the world: whether these bytes are a neighbour's echo of the goodbye. Everything that the
+  // neighbour sent before has then been received.
   bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
-  void needs(const Signature& mine, Time now);  // it began: did a member leave the group before it?
-  // Without messages of all members it cannot go on: did one leave the group after no more than `completed` operations?
-  // `conflict`: what this rank does.
+  void needs(const Signature& mine, Time now);  // the operation began: has a member left the group before it?
+  // Call when an operation needs messages of all members: has a member left the group after at most `completed`
+  // operations? `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
-  void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
-  void moving(const Signature& mine);             // it makes progress again
+  void waiting(const Signature& mine, Time now);  // no progress: do other ranks wait in a different operation?
+  void moving(const Signature& mine);             // the operation makes progress again
   void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program
-  // A peer sent another operation than this rank's, as `verdict` says.
+  // A peer sent a different operation, as `verdict` says.
   void differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
-  // These peers sent other counts than this rank expects, as `verdict` says of one of them.
+  // These peers sent other counts than this rank expects; `verdict` describes one of them.
   void contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
-  void stalled(const Signature& mine, Time period, Time now);  // it made none for that time: report it
-  void overdue(const Signature& mine, Time limit, Time now);   // it made none for that time: the world should end
+  void stalled(const Signature& mine, Time period, Time now);  // no progress for `period`: report it
+  void overdue(const Signature& mine, Time limit, Time now);   // no progress for `limit`: end the world
 
   void tick(Time now);              // call when due() has come
-  std::optional<Time> due() const;  // nothing: nothing is pending
+  std::optional<Time> due() const;  // empty: nothing is pending
 
-  std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
+  std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks to which this one must connect
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
-  void pass_on() { flood_.pass_on(); }                   // goodbyes that wait, before their time: this rank goes
+  void pass_on() { flood_.pass_on(); }                   // sends delayed goodbyes now, because this rank leaves
   std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
   bool is_lowest() const { return graph_.is_lowest(); }  // of the ranks that have not left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }
-  // The first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if none.
+  // Returns the first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if
+  // none.
   std::uint64_t ends_at(std::uint64_t group) const { return departures_.ends_at(group); }
 
  private:
@@ -108,7 +110,7 @@ class FailureDetector {
   StallReports stalls_;
   StragglerReports stragglers_;
   std::vector<Suspect> suspects_;
-  std::uint32_t goodbye_ = 0;  // the number of this rank's, to the world
+  std::uint32_t goodbye_ = 0;  // number of this rank's goodbye to the world
   std::vector<std::string> reports_;
 };
 

@@ -8,7 +8,7 @@ namespace anello::failure {
 Flood::Flood(int rank, int size) : rank_(rank), received_(std::size_t(size)) {}
 
 bool Flood::has_come(const ControlMessageId& id) const {
-  if (id.origin == rank_) return true;  // its own, which came back
+  if (id.origin == rank_) return true;  // this rank's own message, which came back
   const Received& from = received_[std::size_t(id.origin)];
   if (id.number > from.newest) return false;
   const std::uint32_t behind = from.newest - id.number;
@@ -34,7 +34,7 @@ std::vector<ControlMessage> Flood::receive(std::string_view bytes, Time now) {
   const int world = int(received_.size());
   Envelope envelope = decode_envelope(bytes, world);
   std::erase_if(envelope.ids, [this](const ControlMessageId& id) { return has_come(id); });
-  if (envelope.ids.empty()) return {};  // most messages: each comes from every neighbour
+  if (envelope.ids.empty()) return {};  // the usual case: each message comes from every neighbour
   std::vector<ControlMessage> messages(1, decode_body(envelope.body, world));
   messages.resize(envelope.ids.size(), messages.front());
   for (std::size_t k = 0; k < messages.size(); k++) {
@@ -59,7 +59,7 @@ bool Flood::contains(std::string_view bytes, const ControlMessageId& message) co
   });
 }
 
-// To messages of the same body, unless that would put it before an earlier message of its origin.
+// Adds the id to an entry with the same body, unless the message would then precede an earlier one of its origin.
 void Flood::add(const ControlMessageId& id, std::string_view body) {
   const auto [place, is_new] = places_.try_emplace(std::string(body), waiting_.size());
   const auto last = last_places_.find(id.origin);

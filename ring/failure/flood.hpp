@@ -1,12 +1,12 @@
 // Brings control messages to all ranks. A rank sends each message of its own, and each message that it receives for the
-// first time, to all its neighbours (control_graph.hpp); so a message reaches every rank that is connected to its
-// sender at all. Origin and number identify a message. Of each origin the flood remembers which of the newest 64
-// numbers have come; an older one counts as received.
+// first time, to all its neighbours (control_graph.hpp). So a message reaches every rank that has any path to its
+// sender. Origin and number identify a message. For each origin, the flood records which of the newest 64 numbers have
+// arrived; an older one counts as received.
 //
-// Most ranks leave together, and their goodbyes say the same; so do most ranks that say what they called. So a rank
-// passes such a message on only 10 ms after it came: those of equal content that wait then travel as one. When anything
-// else is sent, or this rank leaves as well, they go first. It puts bytes into an outbox and knows no sockets. Pure:
-// time is passed in; one thread.
+// Most ranks leave together, and their goodbyes have the same content; so have most messages about the ranks' calls. So
+// a rank delays such messages by 10 ms before it passes them on, and joins those of equal content into one. When any
+// other message is sent, or this rank leaves too, the delayed messages are sent first. The flood puts bytes into an
+// outbox and uses no sockets. Pure: time is passed in; one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -22,11 +22,11 @@ namespace anello::failure {
 
 class Flood {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point
-  // By then a message that was under way has arrived everywhere, where nothing is broken.
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  // If nothing is broken, a message has arrived everywhere after this time.
   static constexpr Time kDeliveryLimit{100};
   static constexpr Time kWait{10};
-  // A goodbye, which waits in each rank that passes it on: in a world of 4096 ranks on 5 of them.
+  // This time for a goodbye, which is delayed on each rank that passes it on: in a world of 4096 ranks on 5 of them.
   static constexpr Time kGoodbyeLimit = 2 * kDeliveryLimit;
 
   Flood(int rank, int size);
@@ -34,40 +34,41 @@ class Flood {
   // Numbers this rank's message and puts it into the outbox.
   void send(ControlMessage message);
 
-  // The messages that are new: none, one, or equal ones of several ranks. They are then in the outbox, or wait. Throws
-  // Error{protocol} if the bytes are not a message of a world of this size; they are not passed on.
+  // Returns the messages that are new: none, one, or equal ones of several ranks. They are also put into the outbox, or
+  // delayed. Throws Error{protocol} if the bytes are not a message of a world of this size; such bytes are not passed
+  // on.
   std::vector<ControlMessage> receive(std::string_view bytes, Time now);
 
-  // Whether these bytes contain the origin's message of that number, or a later one. Throws as receive().
+  // Whether these bytes contain the message `message`, or a later one of its origin. Throws like receive().
   bool contains(std::string_view bytes, const ControlMessageId& message) const;
-  std::uint32_t newest() const { return number_; }  // of this rank's messages; 0: it has sent none
+  std::uint32_t newest() const { return number_; }  // number of this rank's newest message; 0: none was sent
 
-  // Messages as bytes, in order, for every neighbour. Empties the outbox.
+  // Returns the messages for every neighbour as bytes, in order. Empties the outbox.
   std::vector<std::string> take_outbox();
 
-  void pass_on();                                      // what waits, into the outbox
+  void pass_on();                                      // puts the delayed messages into the outbox
   void tick(Time now);                                 // call when due() has come
-  std::optional<Time> due() const { return due_at_; }  // nothing: nothing waits
+  std::optional<Time> due() const { return due_at_; }  // empty: no message is delayed
 
  private:
   struct Received {
     std::uint32_t newest = 0;
-    std::uint64_t window = 0;  // bit i: number newest - i has come
+    std::uint64_t window = 0;  // bit i: number newest - i has arrived
   };
   struct Waiting {
     std::vector<ControlMessageId> ids;
     std::string body;
   };
   bool has_come(const ControlMessageId& id) const;
-  void note(const ControlMessageId& id);  // it has come
+  void note(const ControlMessageId& id);  // records that it has arrived
   void add(const ControlMessageId& id, std::string_view body);
 
   int rank_;
   std::uint32_t number_ = 0;
   std::vector<Received> received_;                       // by origin
-  std::vector<Waiting> waiting_;                         // in order, to be passed on
-  std::unordered_map<std::string, std::size_t> places_;  // by body: its last place in waiting_
-  std::unordered_map<int, std::size_t> last_places_;     // by origin: where its newest message waits
+  std::vector<Waiting> waiting_;                         // delayed messages, in order
+  std::unordered_map<std::string, std::size_t> places_;  // by body: the index of the last entry in waiting_ with it
+  std::unordered_map<int, std::size_t> last_places_;     // by origin: the index in waiting_ of its newest message
   std::optional<Time> due_at_;
   std::vector<std::string> outbox_;
 };

@@ -5,7 +5,7 @@
 namespace anello::failure {
 namespace {
 
-// TCP does not lose a heartbeat, but it may be late: a core is busy, or a segment was sent again.
+// TCP does not lose a heartbeat, but it may arrive late, because a core was busy or a segment was retransmitted.
 constexpr int kHeartbeatsInLimit = 8;
 constexpr HeartbeatMonitor::Time kMaxInterval{1000}, kMinInterval{10};
 
@@ -32,7 +32,7 @@ void HeartbeatMonitor::received(int peer, Time now) {
 HeartbeatMonitor::Due HeartbeatMonitor::tick(Time now) {
   Due due;
   if (last_received_.empty()) return due;
-  // A process that is so late was stopped itself. What the peers sent meanwhile is not read yet.
+  // If this process is so late, it was itself stopped, and has not read what its peers sent meanwhile.
   if (now >= next_heartbeat_ + 2 * interval_)
     for (auto& [peer, last] : last_received_) last = now;
   if (now >= next_heartbeat_) {

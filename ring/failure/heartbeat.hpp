@@ -1,5 +1,5 @@
-// Which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, also while its
-// program computes for minutes. A neighbour from which nothing was received for the limit is silent: its process is
+// Detects which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, also while
+// its program computes for minutes. A neighbour from which nothing was received for the limit is silent: its process is
 // stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive does not show this, because the
 // kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
 #pragma once
@@ -12,9 +12,9 @@ namespace anello::failure {
 
 class HeartbeatMonitor {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
 
-  // 0: no peer is ever silent; heartbeats are sent all the same.
+  // `limit` 0: no peer is ever silent, but heartbeats are still sent.
   explicit HeartbeatMonitor(Time limit);
 
   void add(int peer, Time now);
@@ -26,7 +26,7 @@ class HeartbeatMonitor {
     std::vector<int> silent;  // each peer appears once, and is then removed
   };
   Due tick(Time now);               // call when due() has come
-  std::optional<Time> due() const;  // nothing: there are no peers
+  std::optional<Time> due() const;  // empty: there are no peers
 
   Time limit() const { return limit_; }
 

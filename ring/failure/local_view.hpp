@@ -1,5 +1,5 @@
-// What a rank knows without any message: the hosts of all ranks, the groups that it is in, its own operations and its
-// refused calls. The machines of this room share one view; the FailureDetector owns it. Pure; one thread.
+// The facts that a rank has without any message: the hosts of all ranks, its own groups, its operations and its refused
+// calls. The state machines of this room share one view; the FailureDetector owns it. Pure; one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ namespace anello::failure {
 
 class LocalView {
  public:
-  // This rank's program called the group's operation of that number, and the call was refused before anything was sent.
+  // A call of this rank's program, of the group's operation `sequence`, that was refused before anything was sent.
   struct Refusal {
     std::uint64_t sequence = 0;
     std::string reason;
@@ -22,13 +22,13 @@ class LocalView {
   struct Group {
     std::string name;  // for people
     std::vector<int> members;
-    std::optional<Refusal> refusal;  // the newest. The program may have called the operation again since then
+    std::optional<Refusal> refusal;  // the newest; the program may have called the operation again since
     bool contains(int rank) const;
   };
-  // This rank's operation of that number in the group, if it has begun and is still remembered.
+  // Returns this rank's operation with this number in the group, if it has begun and is still recorded.
   using Recall = std::function<std::optional<Call>(std::uint64_t group, std::uint64_t sequence)>;
 
-  // One host for each rank. Group 0, the world, is there from the beginning.
+  // `hosts`: by rank. Group 0, the world, exists from the beginning.
   LocalView(int rank, std::vector<std::string> hosts, Recall recall);
 
   void add_group(std::uint64_t id, std::string name, std::vector<int> members);
@@ -41,9 +41,9 @@ class LocalView {
   int size() const { return int(hosts_.size()); }
   std::string named(int rank) const;  // "rank 2 on host2"
   const std::map<std::uint64_t, Group>& groups() const { return groups_; }
-  const Group* group(std::uint64_t id) const;  // null: this rank is not in it
+  const Group* group(std::uint64_t id) const;  // null: this rank is not in the group
   std::optional<Call> operation(std::uint64_t group, std::uint64_t sequence) const { return recall_(group, sequence); }
-  // With its name, if this rank has begun it.
+  // Returns the call with its name, if this rank has begun it.
   Call named(const Signature& operation) const;
 
  private:

@@ -19,7 +19,7 @@ std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& o
 MismatchDetector::MismatchDetector(const LocalView& view, const Departures& departures, Flood& flood)
     : view_(view), departures_(departures), flood_(flood) {}
 
-// A transfer's members compare their calls on the connection between them.
+// A transfer's two members compare their calls on the connection between them, so they send no message.
 void MismatchDetector::waiting(const Signature& mine, Time now) {
   const LocalView::Group* group = view_.group(mine.group);
   if (!group) return;
@@ -42,7 +42,7 @@ void MismatchDetector::differs(const Call& mine, int peer, const Signature& thei
   look(number, its, now);
 }
 
-// Each rank that finds contradictions says which, since a rank may contradict one in each of several others.
+// Each rank that finds contradictions sends them, because a rank may contradict one rank in each of several others.
 void MismatchDetector::contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now) {
   if (!view_.group(mine.group)) return;
   const Number number{mine.group, mine.sequence};
@@ -67,7 +67,7 @@ void MismatchDetector::leave(std::uint64_t group) {
   std::erase_if(contradictions_, [&](const auto& each) { return each.first.first == group; });
 }
 
-// Only members judge a group.
+// Only members of a group judge it.
 void MismatchDetector::receive_call(int origin, const Call& theirs, Time now) {
   if (!view_.group(theirs.group)) return;
   remember(origin, theirs);
@@ -90,7 +90,8 @@ bool MismatchDetector::explains_departure(int rank, std::uint64_t group, Time no
   return std::ranges::any_of(conflicts_, [&](const auto& each) { return each.first.first == group; });
 }
 
-// A rank that is behind may yet call the same operation; one that is ahead may have passed it with a different one.
+// Returns this rank's call. A waiting operation counts although it has not ended: a rank that is behind may still make
+// the same call, and a rank that is ahead may have passed this number with a different one.
 std::optional<Call> MismatchDetector::own(const Number& number) const {
   const auto [group, sequence] = number;
   const auto waits = waits_.find(group);
@@ -129,7 +130,7 @@ void MismatchDetector::add_known(const Number& number, Conflict& conflict) const
   if (const auto mine = own(number)) conflict.add(view_.rank(), *mine);
 }
 
-// One that has left calls nothing more.
+// A rank that has left makes no calls any more.
 bool MismatchDetector::may_call(int member, const Number& number) const {
   return !departures_.has_left(member) && !departures_.completed(member, number.first);
 }
@@ -151,7 +152,7 @@ void MismatchDetector::look(const Number& number, Open& open, Time now) {
   if (is_complete && !open.complete) open.complete = now;
 }
 
-// About one rank judges first, and the others receive its proposal.
+// The spread makes about one rank judge first; the others receive its proposal.
 MismatchDetector::Time MismatchDetector::judge_at(const Number& number, const Open& open) const {
   Signature operation;
   std::tie(operation.group, operation.sequence) = number;
@@ -215,7 +216,7 @@ std::optional<Verdict> MismatchDetector::tick(Time now) {
   for (auto& [number, its] : conflicts_) {
     if (its.is_judged) continue;
     if (its.look_at <= now) {
-      if (now > its.look_at + kLook) its.began += now - its.look_at;  // this rank did not run, and has messages to read
+      if (now > its.look_at + kLook) its.began += now - its.look_at;  // this rank did not run, and has unread messages
       look(number, its, now);
     }
     if (judge_at(number, its) <= now) return judge_open(number, its);

@@ -8,7 +8,7 @@ namespace {
 
 using State = StallAnswer::State;
 
-constexpr std::uint64_t kMaxLookBack = 100;          // operations in which the last called one is searched
+constexpr std::uint64_t kMaxLookBack = 100;          // operations searched for the last one that was called
 constexpr StallReports::Time kTimeToCallAgain{300};  // for a program whose call was refused
 
 std::string cut(std::string name, std::size_t max_bytes = ControlMessage::kMaxNameBytes) {
@@ -47,7 +47,7 @@ void StallReports::say_refused(std::uint64_t group) {
   flood_.send({.type = ControlMessage::Type::refused, .calls = {call}});
 }
 
-// Kept by ranks that do not have the group too, because they may make it yet.
+// Also recorded by ranks that do not have the group, because they may still make it.
 void StallReports::receive_refused(const Call& theirs, Time now) {
   if (refused_elsewhere_.size() >= kMaxRemembered) refused_elsewhere_.erase(refused_elsewhere_.begin());
   refused_elsewhere_[theirs.group] = theirs.sequence;
@@ -85,8 +85,9 @@ void StallReports::leave(std::uint64_t group) {
   refused_elsewhere_.erase(group);
 }
 
-// The next one if this rank's operation has moved since the ranks were asked, or if they were asked long ago and the
-// world has not ended: another rank's operation has moved then.
+// Returns the key of the next attempt if this rank's operation has moved since the question, or if the question is old
+// and the world has not ended, which means that another rank's operation has moved. Otherwise the key of the last
+// attempt.
 StallKey StallReports::newest_attempt(StallKey key, Time now) const {
   key.attempt = UINT32_MAX;
   auto newest = stalls_.upper_bound(key);
@@ -98,11 +99,11 @@ StallKey StallReports::newest_attempt(StallKey key, Time now) const {
   return key;
 }
 
-// Another rank may have asked meanwhile.
+// Sends the question, unless another rank has asked meanwhile.
 void StallReports::send(const Pending& pending, Time now) {
   const StallAnswer mine = as_asker(pending);
   const bool is_wanted = mine.state == State::refused || pending.operation.kind == Kind::transfer;
-  if (pending.is_refusal() && !is_wanted) return;  // the program has called it meanwhile
+  if (pending.is_refusal() && !is_wanted) return;  // the program has made the call meanwhile
   const StallKey key = newest_attempt(pending.key, now);
   Stall& stall = stalls_[key];
   stall.is_overdue_here = key.overdue;
@@ -157,7 +158,7 @@ void StallReports::begin(Stall& stall, const ControlMessage& question, Time now)
   if (operation.kind == Kind::transfer) stall.findings.pair = stall.members;
 }
 
-// All ranks know what a member that has left completed; it answers nothing.
+// A member that has left sends no answer, but all ranks have its goodbye.
 bool StallReports::has_left(int member, std::uint64_t group) const {
   return departures_.has_left(member) || departures_.completed(member, group).has_value();
 }
@@ -185,8 +186,8 @@ void StallReports::say_where_it_waits(StallAnswer& answer, const Call& operation
   answer.waits_in_group = cut(view_.group(operation.group)->name);
 }
 
-// Ranks that name the members in another order, or make another number of groups, make different groups.
-// Transfers have a group for each direction, which is no group of the program's.
+// Ranks that list the members in another order, or make another number of groups, make different groups. A transfer has
+// its own group for each direction, which the program did not make.
 StallAnswer StallReports::without_group(const Signature& wanted, const std::vector<int>& members) const {
   StallAnswer answer{.state = State::no_group};
   for (const auto& [id, operation] : operations_.waits()) {
@@ -225,7 +226,7 @@ StallReports::Completed StallReports::take_completed() {
   return std::exchange(completed_, {});
 }
 
-// A stall that is done is remembered, so that no rank asks about it again.
+// Stalls that are done are kept, so that no rank asks about them again. Drops the oldest if there are too many.
 void StallReports::forget_oldest() {
   if (stalls_.size() < kMaxRemembered) return;
   auto oldest = stalls_.end();

@@ -1,16 +1,18 @@
-// Which ranks wait in an operation that moves nothing for long, and for which ranks. Pure: time is passed in, messages
-// go to the Flood.
+// Finds out which ranks wait in an operation that has not moved for long, and for which ranks. Pure: time is passed in,
+// messages go to the Flood.
 //
-// A rank in whose operation nothing has moved for ANELLO_STALL_TIME asks all ranks about it; if many would ask, one is
-// enough (spread()). Every member of the group answers: it waits in the operation too, it called it, or it did not. The
-// stall is reported when the last answer has come, or after 2 s, when ranks that have not answered are named as such.
-// So a report never says more than the ranks said a moment ago. Nothing is reported if the operation of the rank that
-// asked moves again before that; if it stalls again, the next attempt has answers of its own. If the operation is
-// overdue on this rank, the report becomes a verdict against the lowest rank that has not called it.
+// If nothing has moved in a rank's operation for ANELLO_STALL_TIME, the rank asks all ranks about it. Ranks wait for
+// different times before they ask (spread()), so usually one asks. Every member of the group answers: it waits in the
+// operation too, it has called it, or it has not. The stall is reported when the last answer has arrived, or after 2 s,
+// with the ranks that have not answered. So a report is based on answers that are at most 2 s old. Nothing is reported
+// if the asking rank's operation moves again before that; if it stalls again, the next attempt has answers of its own.
+// If the operation is overdue on this rank, the report becomes a verdict against the lowest rank that has not called
+// it.
 //
-// A rank whose program made a wrong call, which was refused, asks as soon as another rank waits in that operation: so
-// the reason is reported within a second. It asks only then, and nothing if its program has called again by then. That
-// a rank waits in a transfer is not said to all: so a refused call of two ranks is, and then the rank that waits asks.
+// A rank whose program made a wrong call, which was refused, asks as soon as another rank waits in that operation, so
+// that the reason is reported within a second. It asks only then, and not if its program has made the call again by
+// then. Waiting in a transfer is not announced to all ranks; so a refused transfer is announced, and the rank that
+// waits asks.
 #pragma once
 #include <chrono>
 #include <map>
@@ -27,23 +29,24 @@ namespace anello::failure {
 
 class StallReports {
  public:
-  using Time = std::chrono::milliseconds;    // since any fixed point
-  static constexpr Time kAnswerLimit{2000};  // a rank that takes longer to answer does not answer
+  using Time = std::chrono::milliseconds;    // since an arbitrary fixed point
+  static constexpr Time kAnswerLimit{2000};  // a later answer is not used
 
   StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations, Flood& flood);
 
-  // Nothing has moved in this rank's operation for that time: it should be reported; it has reached the limit.
+  // Call when nothing has moved in this rank's operation for this time. stalled(): it is reported. overdue(): it has
+  // reached the limit.
   void stalled(const Signature& mine, Time period, Time now) { ask({mine.group, mine.sequence, period}, mine, now); }
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);
   }
-  // A call of this rank's program was refused, or another rank said which operation of the group it called.
+  // Call when a call of this rank's program was refused, or another rank has sent its call of the group's operation.
   void refused(std::uint64_t group, Time now);
-  // The newest of those calls, if it was of two ranks: all are sent that it was refused, not why.
+  // If the newest of these calls was a transfer, announces to all ranks that it was refused, without the reason.
   void say_refused(std::uint64_t group);
   void receive_refused(const Call& theirs, Time now);
   void waiting(const Signature& mine, Time now);  // nothing moves in this rank's operation
-  // It moves again: what has not been asked yet is not asked any more, and what this rank asked is not reported.
+  // Call when the operation moves again: cancels this rank's pending questions, and the reports of its earlier ones.
   void moving(const Signature& mine);
   void leave(std::uint64_t group);
 
@@ -57,16 +60,16 @@ class StallReports {
   Completed take_completed();
 
   void tick(Time now);              // call when due() has come
-  std::optional<Time> due() const;  // nothing: no stall is being reported
+  std::optional<Time> due() const;  // empty: no stall is being reported
   std::size_t remembered() const { return stalls_.size(); }
 
  private:
   static constexpr std::size_t kMaxRemembered = 256;
   struct Stall {
     StallFindings findings;
-    std::vector<int> members;    // empty: not known here
-    std::size_t unanswered = 0;  // members
-    bool is_asked = false;       // otherwise only answers have come, and the question is still under way
+    std::vector<int> members;    // empty: not received here
+    std::size_t unanswered = 0;  // number of members without an answer
+    bool is_asked = false;       // false: only answers have arrived, and the question is still on its way
     bool is_done = false;
     bool is_asked_here = false, has_moved_here = false;
     bool is_overdue_here = false;
@@ -97,10 +100,10 @@ class StallReports {
   const Departures& departures_;
   const MismatchDetector& operations_;
   Flood& flood_;
-  std::map<StallKey, Stall> stalls_;  // also those that are done, so that each is reported once
-  std::vector<Pending> pending_;      // not asked yet
+  std::map<StallKey, Stall> stalls_;  // includes those that are done, so that each is reported once
+  std::vector<Pending> pending_;      // questions that have not been sent yet
   std::map<std::uint64_t, std::uint64_t> refused_here_,
-      refused_elsewhere_;  // by group: the newest refusal here, and of another rank
+      refused_elsewhere_;  // by group: the newest refusal here, and on another rank
   Completed completed_;
 };
 

@@ -1,4 +1,4 @@
-// What is known about a stalled operation, in words. Pure.
+// Describes the findings about a stalled operation in words. Pure.
 #pragma once
 #include <chrono>
 #include <map>
@@ -12,20 +12,21 @@ namespace anello::failure {
 
 struct StallFindings {
   Call operation;
-  std::string group;                    // its name, for people
-  std::chrono::milliseconds period{0};  // nothing has moved for so long; 0: a rank refused its call
-  std::vector<int> pair;                // of a transfer: the rank that sends and the one that receives
+  std::string group;                    // name of the group, for messages
+  std::chrono::milliseconds period{0};  // the time in which nothing has moved; 0: a rank refused its call
+  std::vector<int> pair;                // of a transfer: the sender and the receiver
   std::map<int, StallAnswer> answers;   // by rank
   std::vector<int> silent;              // members that did not answer
   bool is_complete = false;             // every member answered
 
-  // The lowest rank that did not call the operation; if all did, the lowest that did not answer; -1: neither.
+  // Returns the lowest rank that did not call the operation; if all did, the lowest that did not answer; -1 if there is
+  // neither.
   int culprit() const;
 };
 
-// "allreduce #7 (sum of 100 f32) has stalled for 60 s: rank 2 on host2 has not come, and called last barrier #6; ranks
-// 0, 1, 3 wait". "allreduce #7 (sum of 100 f32) cannot go on: rank 2 on host2 refused its call: ...; rank 0 waits".
-// First the ranks that are missing, so that they are there if the text is cut.
+// For example "allreduce #7 (sum of 100 f32) has stalled for 60 s: rank 2 on host2 has not come, and called last
+// barrier #6; ranks 0, 1, 3 wait", or "allreduce #7 (sum of 100 f32) cannot go on: rank 2 on host2 refused its call:
+// ...; rank 0 waits". The missing ranks come first, so that they are included if the text is cut.
 std::string describe(const LocalView& view, const StallFindings& findings);
 
 }  // namespace anello::failure

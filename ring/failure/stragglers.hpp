@@ -1,6 +1,7 @@
-// Which ranks keep others waiting: over some seconds a rank slept in operations of one group for most of the time, and
-// a member of it, a neighbour on the control plane, hardly slept in operations at all. The group's operations end all
-// the same; if none does, the stall report says for whom they wait. Pure: no clock (time is passed in); one thread.
+// Detects ranks that keep others waiting: over some seconds a rank slept in operations of one group for most of the
+// time, and a member of this group that is its neighbour on the control plane hardly slept in operations at all. Only
+// groups whose operations end are considered; if none ends, the stall report names the missing ranks. Pure: no clock
+// (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace anello::failure {
 
-// A rank that keeps another one waiting: how long each slept in operations within the period.
+// A rank that keeps another one waiting, with the time that each slept in operations within the period.
 struct Straggler {
   int rank = -1;
   std::chrono::milliseconds own{0}, theirs{0}, period{0};
@@ -21,9 +22,9 @@ struct Straggler {
 
 class StragglerDetector {
  public:
-  using Time = std::chrono::milliseconds;  // since any fixed point, or a duration
+  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point, or a duration
 
-  // What this rank did in one of its groups since it started.
+  // The totals of this rank in one of its groups since it started.
   struct InGroup {
     std::vector<int> members;
     Time slept{0};
@@ -33,18 +34,18 @@ class StragglerDetector {
 
   explicit StragglerDetector(Time period) : period_(period) {}
 
-  // How long the peer has slept in operations since it started, as its heartbeat says.
+  // `slept`: the time that the peer has slept in operations since it started, from its heartbeat.
   void received(int peer, Time slept);
   void remove(int peer);
 
   bool is_due(Time now) const { return !begun_ || now >= began_ + period_; }
-  // At the end of a period, when is_due(): its stragglers. Begins the next one.
+  // Call at the end of a period, when is_due(): returns the stragglers of the period, and begins the next one.
   std::vector<Straggler> check(Groups mine, Time now);
 
  private:
   struct Peer {
     Time at_begin{0}, newest{0};
-    bool all_along = false;  // known since the period began
+    bool all_along = false;  // `newest` was received before the period began
   };
   void begin_period(Groups mine, Time now);
 
@@ -54,21 +55,21 @@ class StragglerDetector {
   std::map<int, Peer> peers_;
 };
 
-// The line for people about each straggler. All its neighbours complain, again and again; it is reported at once, and
-// then after a minute, two, four, ... as long as they do.
+// Makes the message about each straggler. All its neighbours complain again and again; it is reported at once, and then
+// after one minute, two, four, ... as long as they complain.
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
-  static constexpr Time kQuiet{60000};  // before a rank is reported again; without a complaint, it is forgotten
+  static constexpr Time kQuiet{60000};  // until the next report; forgotten if there is no complaint
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 
-  // Nothing if the straggler was reported a short time ago.
+  // Empty if the straggler was reported a short time ago.
   std::optional<std::string> report(int complainant, const Straggler& straggler, Time now);
 
  private:
   struct Reported {
-    Time next{0}, quiet{0}, complaint{0};  // the last
+    Time next{0}, quiet{0}, complaint{0};  // time of the last complaint
   };
   const LocalView& view_;
   std::map<int, Reported> reported_;  // by straggler
