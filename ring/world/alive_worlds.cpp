@@ -1,4 +1,4 @@
-// Which worlds of this process are alive.
+// The list of the worlds of this process that are alive.
 #include <atomic>
 #include <memory>
 
@@ -6,8 +6,8 @@
 
 namespace anello {
 
-// Outlives static objects, one of which may be a World. A child that fork() made has a list of its own: the worlds are
-// its parent's, and a thread that does not exist in the child may have the parent's mutex.
+// Outlives static objects, one of which may be a World. A child that fork() made has a list of its own: the worlds
+// belong to its parent, and the parent's mutex may be held by a thread that does not exist in the child.
 World::Impl::Alive& World::Impl::alive() {
   static std::atomic<Alive*> newest = new Alive;
   Alive* own = newest;

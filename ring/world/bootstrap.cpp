@@ -25,7 +25,7 @@
 namespace anello {
 namespace {
 
-// Of each rank: "VARIABLE=value" lines in the same order.
+// Throws if the settings differ. `settings`: by rank, "VARIABLE=value" lines in the same order on all ranks.
 void compare_settings(const std::map<int, std::string>& settings) {
   const std::vector<Camp<std::string>> all = camps(settings);
   if (all.size() < 2) return;
@@ -67,7 +67,7 @@ World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, con
     start(exchange, settings, check);
   } catch (const std::exception& e) {
     report_failed_start(e);
-    if (event_loop_) event_loop_->stop();  // before the objects that its handlers use are destroyed
+    if (event_loop_) event_loop_->stop();  // stopped before the objects that its handlers use are destroyed
     throw;
   }
 }
@@ -94,8 +94,8 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   enlist();
 }
 
-// Otherwise the ranks that are connected already would report that this rank died. An error without a rank is this
-// rank's own, except for one that the rendezvous sent.
+// Sends the reason to the ranks that are connected already; otherwise they would report that this rank died. An error
+// without a rank is this rank's own, unless it came from the rendezvous.
 void World::Impl::report_failed_start(const std::exception& why) {
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
@@ -117,7 +117,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   open_connections(exchange_peer_info(exchange, settings), settings);
 }
 
-// Where the other ranks listen. Keeps their other facts in members, and throws if ranks differ in what must be equal.
+// Returns where the other ranks listen. Stores the other facts about them in members. Throws if ranks differ in a value
+// that must be equal.
 std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange& exchange, const Settings& settings) {
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
@@ -176,7 +177,7 @@ void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Setti
       [this](const net::Claim& claim) { return link_router_->has_room(claim); });
 }
 
-// Only a connection that was lost may mean that the peer died.
+// Only if the error is a lost connection may the peer have died.
 void World::Impl::data_link_failed(std::uint64_t group, const Error& why) {
   if (why.code() == ErrorCode::network && why.rank() != identity_.rank)
     return control_->suspect(why.rank(), group, why.message());

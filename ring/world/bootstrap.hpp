@@ -1,5 +1,5 @@
-// How a world is made: from this rank's identity and a function that exchanges small blobs with the other ranks. The
-// world does not know what is behind that function (a rendezvous client, or run_world in one process).
+// Makes a world from this rank's identity and a function that exchanges small blobs with the other ranks. The world is
+// independent of what that function uses (a rendezvous client, or run_world in one process).
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
@@ -15,41 +15,42 @@
 
 namespace anello::world {
 
-// Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank makes the same number of
-// calls. Throws Error{rendezvous} that names the missing ranks.
+// Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank must make the same number
+// of calls. Throws Error{rendezvous} that names the missing ranks.
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
-// Throws if the start has failed, as Exchange would, or fails within `limit`. A rank that waits for another rank to
-// connect calls it now and then: a rank that never connected cannot be detected by its silence.
+// Throws the errors of Exchange if the start has failed, or fails within `limit`. A rank that waits for another rank to
+// connect calls it now and then, because a rank that never connected cannot be detected by its silence.
 using StartCheck = std::function<void(std::chrono::milliseconds limit)>;
 
 class WorldMaker {
  public:
-  // Opens the listener, exchanges endpoints and settings, connects the control plane. Blocks, start_timeout at most.
+  // Opens the listener, exchanges endpoints and settings, and connects the control plane. Blocks for at most
+  // start_timeout.
   static World make(
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
 
   // For a process that is about to end: aborts each of its worlds. Blocks until the reason has been sent, for at most
-  // the silence limit (10 s if there is none), and then for at most 500 ms a world until the other ranks have received
-  // it. The worlds cannot be used after it.
+  // the silence limit (10 s if there is none), and then, for at most 500 ms a world, until the other ranks have
+  // received it. The worlds cannot be used afterwards.
   static void abort_all(std::string_view reason);
 
-  // For a process that ends in good order: says goodbye to the other ranks of its worlds. Blocks as ~World() does. The
-  // worlds cannot be used after it.
+  // For a process that ends in good order: sends a goodbye to the other ranks of its worlds. Blocks like ~World(). The
+  // worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
   static const Settings& settings(const World& world);
-  // What the ranks found out about each other at start. Valid as long as the world.
+  // The facts about the ranks that they exchanged at start. Valid as long as the world.
   struct Layout {
     const algorithms::Facts& facts;
     const algorithms::Table& table;
     const std::vector<std::string>& memories;  // by rank: ranks with the same text can share memory; empty: none
   };
   static Layout layout(const World& world);
-  // The port where this rank listens for other ranks and for the launcher. 0: it does not listen.
+  // The port on which this rank listens for other ranks and for the launcher. 0: it does not listen.
   static std::uint16_t port(const World& world);
-  static const std::string& address(const World& world);  // numeric, which the other ranks connect to
+  static const std::string& address(const World& world);  // numeric; the other ranks connect to it
 };
 
 }  // namespace anello::world

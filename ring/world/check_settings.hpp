@@ -1,5 +1,5 @@
-// Checks the settings of a world before it is made, so that all of them are refused in the same words, by init() and by
-// `anello doctor`. Any thread.
+// Checks the settings of a world before it is made, so that init() and `anello doctor` refuse them with the same
+// messages. Any thread.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/settings.hpp>
@@ -8,15 +8,14 @@
 
 namespace anello::world {
 
-// Receives each Error; may throw it, which ends the check.
+// Receives each Error. May throw it, which ends the check.
 using Refuse = std::function<void(const Error&)>;
 
-// Calls `refuse` for each setting that a world cannot use. `rank` is this rank: the tuning table is read by rank 0
-// only.
+// Calls `refuse` for each setting that a world cannot use. `rank`: this rank; only rank 0 reads the tuning table.
 void check_settings(const Settings& settings, int rank, const Refuse& refuse);
 
-// The tuning table's text; empty if `path` is. Throws Error{configuration}. Parsed here too, so that the rank that read
-// the file reports its errors.
+// Returns the text of the tuning table; empty if `path` is empty. Also parses it, so that the rank that read the file
+// reports its errors. Throws Error{configuration}.
 std::string read_table(const std::string& path);
 
 // For a list of checks: calls `check`, and `refuse` with the Error that it throws.

@@ -1,5 +1,5 @@
-// Whether ranks have cores of their own, on each host and on each machine: containers and network namespaces are hosts
-// that may share the cores of one machine. Pure.
+// Finds out whether ranks have their own cores, on each host and on each machine. Containers and network namespaces are
+// hosts that may share the cores of one machine. Pure.
 #pragma once
 #include <map>
 #include <set>
@@ -11,13 +11,13 @@ namespace anello::world {
 
 class CoreSharing {
  public:
-  // A rank on this host, where it may use these cores. `kernel` is equal for hosts that are one machine's; empty: not
-  // known.
+  // Adds a rank on `host`, which may use `cores`. `kernel`: equal for hosts on one machine; empty: could not be found
+  // out.
   void add(int host, const std::string& kernel, const Cores& cores);
 
-  bool on_host(int host) const;  // its ranks do not have a core each, or its machine's do not
-  bool on_some_host() const;     // there are more ranks than the host's own cores
-  // The host's machine has other hosts too, and fewer cores than ranks.
+  bool on_host(int host) const;  // not every rank has a core, on the host or on its machine
+  bool on_some_host() const;     // some host has more ranks than cores
+  // Whether the host's machine has other hosts too, and fewer cores than ranks.
   bool on_shared_machine(int host) const;
 
  private:

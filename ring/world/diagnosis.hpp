@@ -1,4 +1,4 @@
-// What one rank reports about itself: counters, the flight recorder's file, the page for Prometheus. Any thread.
+// Reports about one rank: counters, the flight recorder's file, the page for Prometheus. Any thread.
 #pragma once
 #include <anello/diagnosis.hpp>
 #include <anello/settings.hpp>
@@ -21,7 +21,7 @@ namespace anello::world {
 
 class Diagnosis {
  public:
-  // What is registered with the event loop. Destroy it after the loop's thread has ended, before the loop.
+  // Services that are registered with the event loop. Destroy this after the loop's thread has ended, before the loop.
   struct Services {
     Services();
     Services(Services&&) noexcept;
@@ -39,14 +39,14 @@ class Diagnosis {
 
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
-  // Call when the world has failed: reports it to the launcher, and writes the flight recorder's file to
-  // ANELLO_FLIGHT_DIR, unless a program, or a rank's exit, ended the world. Waits for the file for at most 1 s. Logs
+  // Call when the world has failed: reports this to the launcher, and writes the flight recorder's file to
+  // ANELLO_FLIGHT_DIR, unless the program, or a rank's exit, ended the world. Waits for the file for at most 1 s. Logs
   // its own errors.
   void failed(const failure::Verdict& why);
 
   // True if serve() would start a service.
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
-  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. A port that is taken is a warning.
+  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. If a port is in use, logs a warning.
   // Throws Error{configuration}.
   Services serve(net::EventLoop& background);
 

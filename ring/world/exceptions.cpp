@@ -1,6 +1,6 @@
-// Exceptions that end a rank: what the other ranks are sent. One that unwinds the stack destroys the World, and its
-// text cannot be read then; the goodbye says that there was one. One that is not caught ends the process, and a
-// terminate handler can read its text; it calls abort_all().
+// Exceptions that end a rank, and the messages about them to the other ranks. An exception that unwinds the stack
+// destroys the World, when its text cannot be read any more; the goodbye then only says that there was an exception. An
+// exception that is not caught ends the process; a terminate handler can read its text, and calls abort_all().
 #include <exception>
 #include <new>
 
@@ -12,7 +12,7 @@ void World::Impl::note_exception() {
   if (control_ && std::uncaught_exceptions() > exceptions_) control_->leaves_by_exception();
 }
 
-// No world leaves meanwhile. Nothing is locked that the thread of the exception may hold.
+// No world can leave meanwhile. Locks nothing that the thread of the exception may hold.
 void World::Impl::abort_all(std::string_view reason) {
   const std::lock_guard lock(alive().mutex);
   for (Impl* world : alive().worlds) {

@@ -1,10 +1,10 @@
 // A process that calls exit() while its worlds are alive: the other ranks must not take it for one that died. With
-// status 0 each world says goodbye, as its destructor would; with any other status the program has failed, and its
-// worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals are deaths.
+// status 0 each world sends a goodbye, as its destructor would; with any other status the program has failed, and its
+// worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals count as deaths.
 //
 // Static objects may own a World, or call finish() when they are destroyed. So the goodbye comes after their
 // destructors: its handler is registered before they are constructed. An abort comes before them, since nothing should
-// wait for other ranks any more. Memory may have run out, so both do without.
+// wait for other ranks any more. Both work without allocating memory, which may have run out.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -23,7 +23,7 @@ __attribute__((constructor(101))) void register_goodbye() {
 
 }  // namespace
 
-// Only on_exit() shows the status.
+// Only on_exit() passes the exit status.
 void World::Impl::notice_exit() {
 #ifdef __GLIBC__
   static const int registered = on_exit(
@@ -43,8 +43,8 @@ bool World::Impl::aborted_by_exit() {
   return aborted;
 }
 
-// Another thread may be in an operation, whose callbacks can do harm now: it is left alone. The last group comes first:
-// so none is passed over, though each that leaves is forgotten.
+// Another thread may be in an operation, whose callbacks can do harm now, so it is not disturbed. Groups leave from the
+// last to the first, so that none is passed over although each one that leaves is removed from the list.
 void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;

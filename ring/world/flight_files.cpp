@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kKeptJobs = 10;
 
-// The job's name as part of a file name.
+// Returns the job's name in the form that it has in file names.
 std::string in_file_names(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_'; }, '_');
@@ -35,7 +35,8 @@ std::string prefix() {
   return text("anello-flight.", geteuid(), ".");
 }
 
-// The job in a file's name, if save_flight() gives such names. Users give other names to files that they want to keep.
+// Returns the job in a file's name; empty if the name has another form than save_flight() gives. Users give other names
+// to files that they want to keep.
 std::optional<std::string> job_in(std::string_view name, std::string_view prefix) {
   constexpr std::string_view kRank = ".rank", kEnd = ".json";
   if (!name.starts_with(prefix) || !name.ends_with(kEnd)) return std::nullopt;
@@ -50,9 +51,9 @@ std::optional<std::string> job_in(std::string_view name, std::string_view prefix
   return job;
 }
 
-using Time = std::pair<time_t, long>;  // seconds and nanoseconds: a file's owner may have set any
+using Time = std::pair<time_t, long>;  // seconds and nanoseconds; a file's owner may have set any value
 
-// Nothing if it is not a file of this user: in the system's folder for temporary files everyone can use any name.
+// Empty if it is not a file of this user: in the system's folder for temporary files, any user can use any name.
 std::optional<Time> written_at(const fs::path& path) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_uid != geteuid()) return std::nullopt;
@@ -64,7 +65,7 @@ struct JobFiles {
   std::vector<fs::path> paths;
 };
 
-// Other processes may be writing and removing such files.
+// Other processes may be writing and removing such files meanwhile.
 std::vector<JobFiles> files_of_other_jobs(const fs::path& folder, const std::string& own) {
   const std::string start = prefix();
   std::map<std::string, JobFiles> jobs;
@@ -83,7 +84,7 @@ std::vector<JobFiles> files_of_other_jobs(const fs::path& folder, const std::str
   return out;
 }
 
-// Job `own` has just written its files: it is one of those that are kept, whatever the clocks of others say.
+// Job `own` has just written its files: it is one of those that are kept, even if its clock differs from others.
 void remove_old_files(const fs::path& folder, const std::string& own) {
   std::vector<JobFiles> jobs = files_of_other_jobs(folder, own);
   std::ranges::sort(jobs, std::greater(), &JobFiles::newest);
@@ -103,7 +104,7 @@ void save_flight(const std::string& flight, const std::string& folder, const Ide
     if (identity.local_rank != 0) return;
     log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*"),
                                 "; read them with: anello flight ", where.string()));
-    remove_old_files(where, job);  // a huge folder may take longer than the process waits for its files
+    remove_old_files(where, job);  // last: in a huge folder this may take longer than the process waits for files
   } catch (const std::exception& e) {
     log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
   }

@@ -1,4 +1,4 @@
-// The files of the flight recorder in a folder: one for each rank of the jobs of this user that wrote some last.
+// The files of the flight recorder in a folder: one for each rank of this user's most recent jobs.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace anello::world {
 
-// Writes this rank's file, to the system's folder for temporary files if `folder` is empty; it replaces the one of an
-// earlier job of this name. The host's first rank also says where the files are, and then removes the files of this
-// user's other jobs except the newest ones; files with names that this function does not give are kept. What fails is a
-// warning.
+// Writes this rank's file, which replaces that of an earlier job of the same name. If `folder` is empty, uses the
+// system's folder for temporary files. The host's first rank also logs where the files are, and then removes the files
+// of this user's other jobs except the newest ones; files whose names do not have the form that this function gives are
+// kept. A failure is logged as a warning.
 void save_flight(const std::string& flight, const std::string& folder, const Identity& identity);
 
 }  // namespace anello::world

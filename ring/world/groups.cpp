@@ -1,4 +1,4 @@
-// How a world makes its groups. The first is the world itself.
+// Makes the groups of a world. The first group is the world itself.
 #include <algorithm>
 #include <set>
 
@@ -30,14 +30,15 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   std::shared_ptr<Group::Impl> made;
   try {
     made = make_group(identify(within, number, members), name_of(members), members);
-  } catch (const std::exception&) {  // no descriptor, or no memory: the next try has the same number
+  } catch (const std::exception&) {  // no descriptor or no memory: the next attempt gets the same number
     const std::lock_guard lock(mutex_);
     if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
-  // Made and destroyed without the lock: if there is no memory for it, the group leaves and is forgotten.
+  // Constructed and destroyed without the lock: if there is no memory for the handle, the group leaves and is
+  // forgotten.
   const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
-  const auto over = groups_that_are_over();  // destroyed without the lock too
+  const auto over = groups_that_are_over();  // also destroyed without the lock
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [&](const auto& each) { return std::ranges::find(over, each) != over.end(); });
@@ -45,7 +46,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   return handle;
 }
 
-// Groups lock themselves before they lock the world, so they are asked without its lock.
+// Groups lock themselves before they lock the world, so this calls them without the world's lock.
 std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
   std::unique_lock lock(mutex_);
   std::vector<std::shared_ptr<Group::Impl>> groups = groups_;
@@ -59,16 +60,16 @@ void World::Impl::forget(const Group::Impl& group) {
   std::erase_if(groups_, [&](const auto& each) { return each.get() == &group; });
 }
 
-// Null if there are no more groups than that.
+// Null if `place` is not less than the number of groups.
 std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
   const std::lock_guard lock(mutex_);
   return place < groups_.size() ? groups_[place] : nullptr;
 }
 
-// One for each direction, with a baton and a link of its own: a send that waits for its receiver has neither the baton
-// nor the bytes of the way back, so two ranks that send to each other cannot wait for each other. One link for both
-// ways would save 2 descriptors a pair over TCP, 3 through memory; but the thread with its baton would have to move two
-// operations at a time, also in a call that blocks.
+// Makes one group for each direction, with its own baton and its own link: a send that waits for its receiver holds
+// neither the baton nor the link of the other direction, so two ranks that send to each other cannot deadlock. One link
+// for both directions would save 2 descriptors a pair over TCP and 3 through memory; but the thread with its baton
+// would have to move two operations at a time, even in a call that blocks.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
   constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // so that it differs from groups of two members
   const std::uint64_t group =
@@ -77,8 +78,8 @@ std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int fr
 }
 
 // All members count the groups of these members that one group has made, so they get the same number without a message.
-// Two groups that have equal members may make theirs in one order here and in the other elsewhere: each is used by a
-// thread of its own.
+// The count is kept for each parent group, because two groups with equal members may make theirs in different orders on
+// different ranks, each on a thread of its own.
 std::uint64_t World::Impl::next_number(const Parentage& parentage) {
   const std::lock_guard lock(mutex_);
   return made_[parentage]++;

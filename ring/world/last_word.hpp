@@ -1,6 +1,6 @@
-// What a rank reports to the launcher that started it when its world has failed: which rank is at fault. Ranks that
-// fail because of another rank may exit before that rank does, so the launcher cannot find it by the order of exits
-// alone. A message on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
+// The message of a rank to the launcher that started it when its world has failed: which rank is at fault. Ranks that
+// fail because of another rank may exit before that rank does, so the launcher cannot find it from the order of exits
+// alone. Sent on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,13 @@ namespace anello::world {
 struct LastWord {
   static constexpr std::size_t kMaxMessageBytes = 2048;
 
-  std::int32_t rank = 0, culprit = -1;  // who reports, and who is at fault; -1: no single rank
+  std::int32_t rank = 0, culprit = -1;  // the sender; the rank at fault, or -1: no single rank
   std::string message;                  // the failure
-  std::uint32_t generation = 0;         // of the world that failed; 0: the rank has joined none
+  std::uint32_t generation = 0;         // of the world that failed; 0: the rank has joined no world
 };
 
 std::string encode(const LastWord& word);
-// Nothing if the bytes are not a last word.
+// Empty if the bytes are not a last word.
 std::optional<LastWord> decode_last_word(std::string_view bytes);
 
 // Does not block. No effect if `descriptor` is not a socket, or if its other end is closed.

@@ -19,8 +19,8 @@ constexpr double kQuotaUnits = 1000;  // of a core
 
 }  // namespace
 
-// From what is equal on all ranks to what is equal on a host, then what is not, then again what is equal on all: the
-// rendezvous sends only what differs between one rank and the next.
+// Order: values that are equal on all ranks; values that are equal on a host; other values; then again values that are
+// equal on all ranks. The rendezvous sends only what differs between one rank and the next, so this keeps it short.
 std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));

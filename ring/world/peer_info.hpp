@@ -1,4 +1,4 @@
-// What a rank sends to all others before they connect, as bytes. Pure.
+// The facts that a rank sends to all others before they connect, as bytes. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,15 +15,15 @@ struct PeerInfo {
   std::string version;      // of the library
   std::uint64_t plans = 0;  // algorithms::build_fingerprint()
   net::Endpoint endpoint;
-  std::string settings;  // those that must be equal on all ranks, as "VARIABLE=value" lines
+  std::string settings;  // the settings that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
   Cores cores;
-  std::string kernel;  // hosts with the same text are one machine's, as containers are; empty: not known
+  std::string kernel;  // equal for hosts on one machine, like containers; empty: could not be found out
   std::string memory;  // ranks with the same text can share memory; empty: none
   std::string table;   // the tuning table; from rank 0 only
 };
 
-// The first three members: what any version of the library can decode of any other's message.
+// The first three members, which any version of the library can decode from any other version's message.
 struct Build {
   std::string version;
   std::uint64_t plans = 0;
@@ -31,11 +31,12 @@ struct Build {
 };
 
 std::string encode(const PeerInfo& me);
-// These throw Error{protocol}.
+// The next two functions throw Error{protocol}.
 Build decode_build(std::string_view bytes);
 PeerInfo decode_peer_info(std::string_view bytes);
 
-// Throws Error{mismatch} that names both ranks, hosts and builds, if a rank's library is not that of rank 0. By rank.
+// Throws Error{mismatch} that names both ranks, hosts and builds, if a rank's library differs from rank 0's. `blobs`:
+// by rank.
 void compare_builds(const std::vector<std::string>& blobs);
 
 }  // namespace anello::world

@@ -1,5 +1,5 @@
-// A world's timeline from its start to its file: aligns the ranks' clocks, and sends what they recorded to rank 0, one
-// rank after another. Its calls are collective and block.
+// Makes a world's timeline, from its start to its file: aligns the ranks' clocks, and sends the records of each rank to
+// rank 0, one rank after another. Its calls are collective and block.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -15,11 +15,11 @@ class TimelineCollector {
   trace::Timeline& timeline() { return timeline_; }
   bool on() const { return timeline_.active(); }
 
-  // As in world.hpp. `world` is all ranks.
+  // Like World::start_timeline() and stop_timeline(). `world`: the group of all ranks.
   void start(Group& world, const std::string& path);
   void stop(Group& world, const std::string& host);
 
-  // Calls start() or stop() where a failure must not end the program: a file that cannot be written is a warning.
+  // Calls start() or stop() where a failure must not end the program: if the file cannot be written, logs a warning.
   template <class Change>
   static void try_to(Change change, const Group& world) {
     try {
@@ -30,7 +30,7 @@ class TimelineCollector {
     }
   }
 
-  // For a world that ended while its timeline was on: writes this rank's part to a file of its own. Throws Error{file}.
+  // For a world that ended while its timeline was on: writes this rank's part to its own file. Throws Error{file}.
   void save_own(int rank, const std::string& host);
 
  private:
@@ -44,7 +44,7 @@ class TimelineCollector {
   trace::TickClock clock_;
   std::string path_;
   Descriptor file_;      // on rank 0
-  std::string failure_;  // the first error with the file
+  std::string failure_;  // the first error in writing the file
   std::int64_t zero_ns_ = 0;
   trace::ClockOffset first_;
 };

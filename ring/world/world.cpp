@@ -1,4 +1,4 @@
-// A world from its beginning to its end; its collectives are in ring/group/collectives.cpp.
+// A world from its beginning to its end; the collectives are in ring/group/collectives.cpp.
 #include <anello/world.hpp>
 #include <new>
 #include <utility>
@@ -80,7 +80,8 @@ Phase::~Phase() {
   if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
-// In a callback of its own work it would wait for itself: the error ends the process, since it leaves a destructor.
+// In a callback of its own work, leave() would wait for itself. The error ends the process, because it leaves a
+// destructor.
 World::Impl::~Impl() {
   if (all_ranks_ && !left_) group::OperationQueue::check_no_callback();
   leave();
@@ -115,7 +116,7 @@ void World::Impl::finish() {
   leave();
 }
 
-// Groups before the world, so that the others learn how many operations of each group were completed.
+// Leaves the groups before the world, so that other ranks learn how many operations of each group were completed.
 void World::Impl::leave() {
   std::vector<std::shared_ptr<Group::Impl>> groups;
   {
@@ -132,11 +133,11 @@ void World::Impl::leave() {
   save_records();
 }
 
-// The timeline and the log.
+// Saves the timeline and the log.
 void World::Impl::save_records() noexcept {
   try {
     save_timeline();
-  } catch (const std::bad_alloc&) {  // nor is there memory for a message
+  } catch (const std::bad_alloc&) {  // there is no memory for a message either
   }
   flush_log(kLogLimit);
 }

@@ -1,5 +1,5 @@
-// What a World owns. Members are destroyed from the last to the first: first the data path, last the event loop and its
-// thread.
+// The state of a World. Members are destroyed from the last to the first: first the data path, last the event loop and
+// its thread.
 #pragma once
 #include <anello/world.hpp>
 #include <exception>
@@ -28,7 +28,7 @@ class World::Impl {
   ~Impl();
 
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted);
-  void note_exception();                           // if one destroys the World now
+  void note_exception();                           // call when the World is destroyed; checks for an exception
   static void abort_all(std::string_view reason);  // see WorldMaker
   static bool aborted_by_exit();
   std::uint16_t port() const;
@@ -58,7 +58,7 @@ class World::Impl {
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
   std::shared_ptr<Group::Impl> group_at(std::size_t place);
-  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // the group that made it, and its members
+  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // a group's maker and its members
   std::uint64_t next_number(const Parentage& parentage);
   friend class world::WorldMaker;
   // The worlds of this process that have started and have not left.
@@ -68,8 +68,8 @@ class World::Impl {
     std::set<Impl*> worlds;
   };
   static Alive& alive();
-  static void notice_exit();  // from the first world on
-  // When the process ends; the world cannot be used after it. Needs no memory.
+  static void notice_exit();  // called for the first world
+  // Called when the process ends; the world cannot be used afterwards. Allocates no memory.
   void say_goodbye() noexcept;
   void enlist();
   void delist();
@@ -88,9 +88,9 @@ class World::Impl {
   std::vector<std::string> hosts_;        // by rank
   std::vector<int> nodes_;                // by rank
   std::vector<std::string> memories_;     // by rank: ranks with the same text can share memory
-  std::vector<bool> on_shared_machines_;  // by rank: its host and others are one machine, with fewer cores than ranks
+  std::vector<bool> on_shared_machines_;  // by rank: its host shares a machine that has fewer cores than ranks
   link::WaitPolicy wait_policy_;
-  std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
+  std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing; also the next three
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
   std::optional<net::ControlPlane> control_;
@@ -98,9 +98,9 @@ class World::Impl {
 
   std::shared_ptr<group::ProgressThread> progress_thread_;
 
-  std::mutex mutex_;                                  // guards what follows
+  std::mutex mutex_;                                  // guards the members below
   std::map<Parentage, std::uint64_t> made_;           // how many groups of this parentage were made
-  std::vector<std::shared_ptr<Group::Impl>> groups_;  // also without handles, until their operations are done
+  std::vector<std::shared_ptr<Group::Impl>> groups_;  // also those without handles, until their operations are done
   std::shared_ptr<Group::Impl> all_ranks_;
   bool left_ = false;
 };
