@@ -1,5 +1,5 @@
-// One memory, and who touched which part of it last: what the builder derives order from. An interval map, so that the
-// work grows with what a step overlaps and not with all that came before.
+// Records which items last read and wrote each part of one memory, from which the builder derives order. An interval
+// map, so that the work for a step grows with what it overlaps, not with all that came before.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -15,12 +15,12 @@ class AccessHistory {
  public:
   struct Touch {
     std::uint32_t item;
-    std::int64_t shift;  // from the memory's coordinates to the operation's: only equal shifts can stream
+    std::int64_t shift;  // from the memory's coordinates to the operation's; only equal shifts can stream
   };
 
   explicit AccessHistory(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
 
-  // Calls after(touch) for everything that a read must wait for.
+  // Records a read, and calls after(touch) for everything that it must wait for.
   template <class After>
   void read(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -30,7 +30,7 @@ class AccessHistory {
     }
   }
 
-  // The same for a write. Waiting for the readers implies waiting for the writer they read from.
+  // Records a write, likewise. Waiting for the readers implies waiting for the writer from which they read.
   template <class After>
   void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -48,9 +48,9 @@ class AccessHistory {
     std::optional<Touch> writer;
     std::vector<Touch> readers;
   };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by their beginning, up to the next or the memory's end
+  using Pieces = std::map<std::uint64_t, Piece>;  // by begin; a piece ends at the next one or at the memory's end
 
-  // The piece that begins at `at`, which is made if need be.
+  // Returns the piece that begins at `at`; divides a piece there if necessary.
   Pieces::iterator split(std::uint64_t at) {
     ANELLO_CHECK(at <= elems_);
     if (at == elems_) return pieces_.end();

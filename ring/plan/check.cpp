@@ -14,20 +14,20 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// What the expectation says of sizes. Where its parts are equal, `count` is that of the smaller buffer.
+// The sizes that the expectation implies. If parts are equal, `count` is the size of the smaller buffer.
 class Sizes {
  public:
   Sizes(const Expectation& expectation, int world, std::uint64_t count)
       : expected_(expectation), world_(world), count_(count) {}
 
-  // The parts of which the whole consists; of alltoall, those that go to `rank`.
+  // The parts of the larger buffer; for alltoall, the parts that go to `rank`.
   Parts parts(int rank) const {
     if (expected_.kind != Kind::alltoall || expected_.counts.empty()) return {world_, count_, expected_.counts};
     std::vector<std::uint64_t> column;
     for (int from = 0; from < world_; from++) column.push_back(expected_.counts[std::size_t(from * world_ + rank)]);
     return {world_, 0, column};
   }
-  // Of alltoall: those that `rank` sends.
+  // For alltoall: the parts that `rank` sends.
   Parts outgoing(int rank) const {
     if (expected_.counts.empty()) return {world_, count_, {}};
     return {world_, 0, std::span(expected_.counts).subspan(std::size_t(rank * world_), std::size_t(world_))};
@@ -91,7 +91,7 @@ void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
   }
 }
 
-// A link gives replies only if both ranks expect the same.
+// Checks that all ranks agree on replies, because a link gives them only if both ranks expect the same.
 void check_replies(std::span<const Plan> ranks) {
   const auto count = [](const Plan& plan, Act act) {
     return std::ranges::count_if(plan.steps, [act](const Step& step) { return step.reply && step.act == act; });
@@ -107,8 +107,8 @@ void check_replies(std::span<const Plan> ranks) {
   }
 }
 
-// Rank `rank`'s result at this element, where the expectation leaves no choice; kNone where it only asks for each
-// contribution once.
+// Returns rank `rank`'s result at this element if the expectation determines it; kNone if each contribution must only
+// be there once.
 int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, int world, std::uint64_t element,
                  Values& values) {
   const Parts parts = sizes.parts(rank);

@@ -1,10 +1,10 @@
-// Proves plans right without running them: interprets the plans of all ranks together on symbols instead of numbers.
+// Proves plans correct without running them: interprets the plans of all ranks together on symbols instead of numbers.
 // For tests, and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
-// Each element of a step is an event of its own and links hold very little. What may happen depends on progress alone
-// and progress only grows, so one schedule that reaches its end proves that all do. Order between a rank's streams
-// counts only where a dependency promises it, at the point at which it promises it (vector clocks): a plan protects
-// its own memory, whatever its peers do.
+// Each element of a step is an event of its own, and links hold very little. The events that can happen depend only on
+// progress, and progress only grows, so one schedule that reaches its end proves that all do. Order between a rank's
+// streams counts only from the point at which a dependency guarantees it (vector clocks): a plan protects its own
+// memory, whatever its peers do.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,17 +21,17 @@ struct Expectation {
   Kind kind = Kind::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
   int root = 0;             // broadcast, reduce, gather, scatter, transfer
-  // Elements of each rank's part, if the parts are not equal; for alltoall, of what goes from rank 0 to each rank,
+  // Elements of each rank's part, if the parts are not equal. For alltoall: elements that go from rank 0 to each rank,
   // then from rank 1, and so on.
   std::vector<std::uint64_t> counts = {};
 };
 
-// Nothing if the plans (entry r is rank r's) keep the expectation, out of place and (unless out_of_place_only)
-// in place, over links that hold in_flight_elems; otherwise what was found wrong first. Right means:
-// - each plan is well formed, and what it touches lies within its buffers;
+// Checks the plans (entry r is rank r's) out of place and, unless out_of_place_only, in place, over links that hold
+// in_flight_elems. Empty if they are correct, otherwise the first problem. Correct means:
+// - each plan is well formed, and its accesses are within its buffers;
 // - every element sent is the one that the receiver expects, and none is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
-// - every contribution is in every result exactly once, equally bracketed on all ranks, and every element of a
+// - every contribution is in every result exactly once, with equal brackets on all ranks, and every element of a
 //   reduction is made a result (an average is divided) exactly once, by one step, when it has all contributions.
 std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation,
                                  std::uint64_t in_flight_elems = 1);

@@ -1,4 +1,4 @@
-// What a plan must be to be carried out at all: every index points somewhere, every access stays in its buffer.
+// Checks that a plan can be carried out at all: every index is valid, and every access is within its buffer.
 #include "ring/base/text.hpp"
 #include "ring/plan/interpreter.hpp"
 
@@ -13,7 +13,7 @@ bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t limit) {
   return first <= limit && count <= limit - first;
 }
 
-// Does the operand lie within its space, and in a caller's buffer where the range's elements are (if it must)?
+// Whether the operand is within its space and, if it is in a caller's buffer, at the range's elements (where required).
 bool lies_right(const Plan& plan, Operand operand, Range range) {
   const std::array limits = {plan.input_elems, plan.output_elems, plan.scratch_elems};
   return std::size_t(operand.space) < limits.size() &&

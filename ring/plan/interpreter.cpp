@@ -37,10 +37,10 @@ void Values::count(int value, std::uint64_t element, std::vector<int>& times) co
   if (value == kNone) return;
   const Value& v = values_[std::size_t(value)];
   if (v.left == kNone) {
-    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // another element's is never right
+    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // an element with another index is never right
     return;
   }
-  if (v.right == kNone) return times.assign(times.size(), 2);  // neither is a result that is reduced again
+  if (v.right == kNone) return times.assign(times.size(), 2);  // a result that is reduced again is not right either
   count(v.left, element, times);
   count(v.right, element, times);
 }
@@ -79,7 +79,7 @@ void Interpreter::run() {
   all_over();
 }
 
-// One element of the stream's current step, if it can be done now.
+// Processes one element of the stream's current step, if that is possible now.
 bool Interpreter::advance(Rank& rank, Head& head) {
   if (head.step == head.end) return false;
   const Plan& plan = *rank.plan;
@@ -106,7 +106,7 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   return true;
 }
 
-// Takes over what the other stream knew at the point that the dependency waits for.
+// Merges into the stream's clock the other stream's clock at the point for which the dependency waits.
 void Interpreter::learn(const Rank& rank, Head& head, Dep dep) const {
   const Range other = rank.plan->steps[dep.step].range;
   const std::uint64_t element = rank.plan->steps[head.step].range.begin + head.elems;

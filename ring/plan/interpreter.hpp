@@ -1,5 +1,5 @@
-// The inside of check(): plans run on symbols. Values is what the symbols mean, check_form looks at one plan alone,
-// Interpreter runs those of all ranks. All of them throw Wrong.
+// The implementation of check(), which runs plans on symbols. Values gives the symbols their meaning, check_form()
+// checks one plan alone, Interpreter runs the plans of all ranks. All of them throw Wrong.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,22 +19,22 @@ class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Symbols, each a number: an element of a rank's input, the combination of two symbols, or a result. Equal numbers mean
-// equal bits, since both come from the same operands in the same order.
+// The symbols, each a number: an element of a rank's input, the combination of two symbols, or a result. Equal numbers
+// mean equal bits, because both come from the same operands in the same order.
 class Values {
  public:
-  static constexpr int kNone = -1;  // what memory holds before it is written
+  static constexpr int kNone = -1;  // the contents of memory before it is written
 
   int input(int rank, std::uint64_t element);
   int combine(int left, int right);
-  int result(int value);              // what a reduction makes of it at its end, such as a quotient
-  std::string text(int value) const;  // "result of ((x0[5] + x1[5]) + x2[5])"
-  // Is it the result of this element of every rank's input, each once?
+  int result(int value);              // makes a result of a reduction's value, such as a quotient
+  std::string text(int value) const;  // for example "result of ((x0[5] + x1[5]) + x2[5])"
+  // Whether the value is the result of this element of every rank's input, each once.
   bool each_once(int value, int world, std::uint64_t element) const;
 
  private:
   struct Value {
-    int left = kNone, right = kNone;  // without right: a result; without both: an input
+    int left = kNone, right = kNone;  // result: no right; input: neither
     int rank = 0;
     std::uint64_t element = 0;
   };
@@ -48,28 +48,28 @@ void check_form(const Plan& plan);
 
 class Interpreter {
  public:
-  // `ranks` must be well formed, and outlive this.
+  // `ranks` must be well formed, and must outlive this.
   Interpreter(std::span<const Plan> ranks, bool in_place, std::uint64_t in_flight_elems, Values& values);
   void run();
-  // What a rank's output holds for this element of the operation.
+  // Returns the value in a rank's output at this element of the operation.
   int output(int rank, std::uint64_t element) const;
 
  private:
-  using Clock = std::vector<std::uint32_t>;  // for each stream of the rank: how many of its events are known to be over
+  using Clock = std::vector<std::uint32_t>;  // by stream of the rank: how many of its events have certainly ended
   struct Event {
-    std::uint32_t stream = 0, number = 0;  // numbered from 1 within its stream; 0: before the beginning
+    std::uint32_t stream = 0, number = 0;  // number: from 1 within its stream; 0: before the beginning
   };
   struct Cell {
     int value = Values::kNone;
     Event writer;
-    std::vector<Event> readers;  // since it was written, the last of each stream
+    std::vector<Event> readers;  // since it was written; the last one of each stream
   };
   struct Message {
     std::uint64_t element = 0;
     int value = 0;
   };
   using Link = std::deque<Message>;
-  struct Head {  // how far a stream has come
+  struct Head {  // the progress of a stream
     std::uint32_t stream = 0, step = 0, end = 0;
     std::uint64_t elems = 0;  // of that step
     Clock clock;
@@ -77,8 +77,8 @@ class Interpreter {
   struct Rank {
     const Plan* plan = nullptr;
     std::vector<Head> heads;
-    std::vector<std::vector<Clock>> history;  // step, element: the clock once it was done
-    std::array<std::vector<Cell>, 3> memory;  // by Space; in place the output stands for both buffers
+    std::vector<std::vector<Clock>> history;  // by step and element: the clock when it was done
+    std::array<std::vector<Cell>, 3> memory;  // by Space; in place, `output` is used for both buffers
   };
 
   void set_up(Rank& rank, const Plan& plan);

@@ -1,5 +1,5 @@
-// What a dependency means, for all that carry plans out: run/execution.cpp with bytes, interpreter.cpp with symbols,
-// bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
+// The meaning of a dependency, for all that carry plans out: run/execution.cpp with bytes, interpreter.cpp with
+// symbols, bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace anello::plan {
 
-// How far a stream has come: all steps before `step` have ended, and `elems` elements of `step`.
+// The progress of a stream: all steps before `step` have ended, and `elems` elements of `step`.
 struct Position {
   std::uint32_t step = 0;
   std::uint64_t elems = 0;
 };
 
-// The first element that `step` must not process yet because of `dep`: a step may process element e once each step that
-// it depends on has processed e. The end of the step's range once the other step has ended; it may lie before the
-// range's beginning. position_of(stream) is where a stream of the same rank is.
+// Returns the first element that `step` must not process yet because of `dep`: a step may process element e once each
+// step on which it depends has processed e. Once the other step has ended, this is the end of the step's range. It may
+// be before the range's beginning. position_of(stream) returns the position of a stream of the same rank.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
   const Step& other = plan.steps[dep.step];
@@ -26,12 +26,12 @@ std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf posi
   return other.range.begin + (reached.step == dep.step ? reached.elems : 0);
 }
 
-// The same for all of its dependencies.
+// Returns the lowest limit of all dependencies of `step`.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, PositionOf position_of) {
   std::uint64_t end = step.range.end();
   const Dep* dep = plan.deps.data() + step.first_dep;
-  if (step.deps == 1) return std::min(end, limit(plan, step, *dep, position_of));  // most of them, without a loop
+  if (step.deps == 1) return std::min(end, limit(plan, step, *dep, position_of));  // the usual case, without a loop
   for (std::uint32_t k = 0; k < step.deps; k++) end = std::min(end, limit(plan, step, dep[k], position_of));
   return end;
 }

@@ -1,4 +1,4 @@
-// How a buffer is divided among the ranks, whose parts lie one behind the other.
+// The division of a buffer among the ranks, whose parts are contiguous in rank order.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace anello::plan {
 
 class Parts {
  public:
-  // `counts` says how many elements each rank has; if it is empty, every one has `each`.
+  // `counts`: elements of each rank's part; if it is empty, every part has `each` elements.
   Parts(int world, std::uint64_t each, std::span<const std::uint64_t> counts) : ends_(std::size_t(world), each) {
     if (!counts.empty()) ends_.assign(counts.begin(), counts.end());
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());

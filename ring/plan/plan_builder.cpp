@@ -11,14 +11,14 @@
 namespace anello::plan {
 namespace {
 
-constexpr std::uint64_t kScratchAlignElems = 16;  // operands of four bytes begin on cache lines of their own
+constexpr std::uint64_t kScratchAlignElems = 16;  // makes operands of four bytes begin at a cache line
 
 Stream::Kind kind_of(Act act) {
   if (act == Act::send) return Stream::Kind::send;
   return act == Act::fold ? Stream::Kind::local : Stream::Kind::receive;
 }
 
-// A stricter dependency on a step replaces a looser one.
+// Keeps only the strictest of several dependencies on one step.
 void tidy(std::vector<Dep>& deps) {
   std::sort(deps.begin(), deps.end(),
             [](Dep a, Dep b) { return a.step != b.step ? a.step < b.step : a.whole > b.whole; });
@@ -82,7 +82,7 @@ Operand PlanBuilder::at(Space space, Range range) const {
 }
 Operand PlanBuilder::scratch(std::uint64_t elems) {
   std::uint64_t& used = scratch_used_[slab_ % 2];
-  const Operand fresh{Space::scratch, used};  // in this slab's half, until place_scratch()
+  const Operand fresh{Space::scratch, used};  // relative to this slab's half, until place_scratch()
   used += (elems + kScratchAlignElems - 1) / kScratchAlignElems * kScratchAlignElems;
   scratch_max_ = std::max(scratch_max_, used);
   return fresh;
@@ -115,7 +115,7 @@ void PlanBuilder::place_scratch() {
   }
 }
 
-// By kind, and within a kind as they first appear.
+// Numbers streams by kind, and within a kind in the order in which they first appear.
 void PlanBuilder::number_streams() {
   using Key = std::pair<Stream::Kind, std::int32_t>;
   std::map<Key, std::uint32_t> number;
@@ -145,8 +145,8 @@ void PlanBuilder::group_by_stream() {
 }
 
 void PlanBuilder::derive_deps() {
-  // Input and output as one memory, in the operation's coordinates: in place is the strict case. Where there is none,
-  // one behind the other.
+  // Treats input and output as one memory in the operation's coordinates, because in place is the stricter case. If a
+  // plan is only for out of place, the output follows the input.
   const std::uint64_t input_base = plan_.input_base,
                       output_base = plan_.out_of_place_only ? plan_.input_elems : plan_.output_base;
   const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
@@ -177,8 +177,8 @@ void PlanBuilder::derive_deps() {
   }
 }
 
-// What is reduced into the output and stays there is a result; what is only a sum of some contributions is overwritten
-// later, by one that has all. A copy brings what another rank has made.
+// The last reduction into a part of the output makes the result; an earlier one makes only a sum of some contributions,
+// and is overwritten. A copy receives the result of another rank.
 void PlanBuilder::mark_results() {
   const auto reduces = [](const Step& step) { return step.act == Act::reduce || step.sources > 1; };
   AccessHistory output(plan_.output_elems);
@@ -193,8 +193,9 @@ void PlanBuilder::mark_results() {
   });
 }
 
-// The k-th contribution that this rank sends comes back as the k-th copy; the k-th reduction is sent back as the k-th
-// result. Both ranks find the same, because what one of them sends the other one receives; check() makes sure of it.
+// The k-th contribution that this rank sends comes back as the k-th copy; the result of the k-th reduction is sent back
+// as the k-th result. Both ranks find the same pairs, because each sends what the other receives; check() verifies
+// this.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
   std::vector<std::uint32_t> contributions, results, reductions, copies;  // items
@@ -220,8 +221,7 @@ void PlanBuilder::mark_replies() {
   for (const auto& items : {results, reductions, copies})
     for (const std::uint32_t i : items) items_[i].step.reply = true;
   // When a rank reduces for the k-th time, the other one has sent k contributions, and has copied as often as this
-  // rank. A rank without a k-th part does not reduce then, but contributes to the other's. The larger one of both
-  // ranks' counts.
+  // rank. A rank that has no k-th reduction contributes to the other rank's. The larger of both ranks' counts is used.
   std::uint64_t waiting = 0;
   const auto count = [&](const auto& items, std::size_t k) {
     return k < items.size() ? items_[items[k]].step.range.count : 0;
@@ -235,7 +235,7 @@ void PlanBuilder::mark_replies() {
 }
 
 void PlanBuilder::assemble() {
-  // Appends to `to` the part of `from` that begins at `first`, and says where it begins now.
+  // Appends to `to` the part of `from` that begins at `first`, and sets `first` to where it begins now.
   const auto carry = [](auto& to, const auto& from, std::uint32_t& first, std::uint32_t count) {
     const auto begin = from.begin() + first;
     first = std::uint32_t(to.size());
