@@ -39,7 +39,7 @@ constexpr std::string_view prefix(Levels levels) {
   return "?";
 }
 
-// An algorithm of two levels, and its name, which no other memory holds.
+// An algorithm of two levels and its name, for which there is no other memory.
 struct Named {
   Algorithm algorithm = Algorithm::automatic;
   std::array<char, 40> letters{};

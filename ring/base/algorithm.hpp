@@ -1,5 +1,5 @@
-// The algorithms of allreduce by name, from the table in ring/algorithms/algorithms.def: what travels in signatures and
-// stands in settings. What each algorithm does is in ring/algorithms. Pure.
+// The names of allreduce's algorithms, from the table in ring/algorithms/algorithms.def, as they are used in signatures
+// and settings. The algorithms themselves are in ring/algorithms. Pure.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -22,10 +22,10 @@ inline constexpr std::string_view kAlgorithmChoices = "auto"
 #include "ring/algorithms/algorithms.def"
     ;
 
-// In the table's order, without automatic; those of one level.
+// All one-level algorithms in the table's order, without `automatic`.
 std::span<const Algorithm> all_algorithms();
 
-// How hosts with several ranks are served: as all others, or by an algorithm of two levels.
+// The use of hosts with several ranks: `one` ignores hosts; the others are algorithms of two levels.
 enum class Levels : std::uint8_t {
   one = 0,
 #define ANELLO_LEVELS(name, value, ...) name = value,
@@ -33,7 +33,7 @@ enum class Levels : std::uint8_t {
 };
 std::span<const Levels> all_levels();  // in the table's order, without one
 
-// An algorithm of two levels is a value of its own, made of its levels and of the algorithm between hosts.
+// An algorithm of two levels has a value of its own, made from its levels and the algorithm between hosts.
 constexpr Algorithm in_levels(Levels levels, Algorithm between_hosts) {
   return Algorithm(unsigned(levels) << 4 | unsigned(between_hosts));
 }
@@ -44,13 +44,13 @@ constexpr Algorithm between_hosts(Algorithm algorithm) {
   return Algorithm(unsigned(algorithm) & 15);
 }
 
-// "ring", "shares+ring"; automatic is "auto"; "?" if no algorithm has this value.
+// Returns "ring" or "shares+ring", for example; "auto" for automatic; "?" if no algorithm has this value.
 std::string_view name(Algorithm algorithm);
 bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
 
-// Is every element ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks? If elements travel
-// as a `narrow` type: of the rounded contributions, and rounded once. Not for automatic, which promises nothing.
+// Whether every element is ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks. If elements
+// are sent in a `narrow` type, this is the sum of the rounded contributions, rounded once. False for automatic.
 bool reproducible(Algorithm algorithm, bool narrow = false);
 
 }  // namespace anello

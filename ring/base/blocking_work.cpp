@@ -14,7 +14,7 @@ namespace anello {
 
 // Never destroyed: the thread may still be blocked when the process ends.
 struct BlockingWork::State {
-  // Until no task is left.
+  // Runs tasks until none is left.
   void run() {
     std::unique_lock lock(mutex);
     while (!tasks.empty()) {
@@ -52,7 +52,7 @@ void BlockingWork::add(Task task) {
   if (std::exchange(all.running, true)) return;
   try {
     quiet_thread("work that may block", [&all] { all.run(); }).detach();
-  } catch (const Error&) {  // no thread may be started: better late than never
+  } catch (const Error&) {  // no thread can be started, so this thread runs the tasks
     lock.unlock();
     all.run();
   }

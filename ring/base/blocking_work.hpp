@@ -1,7 +1,7 @@
-// Work that may block for as long as it likes, such as a write to a pipe that is not read or to a file system that
-// hangs. A thread of its own does it in order; the thread is there only while there is work. No thread waits for the
-// work without a limit, so each task owns what it uses. Never destroy it. Any thread. In a child process after fork()
-// there are no tasks, and a task that is added is done at once by its caller.
+// Runs tasks that may block for any time, such as a write to a pipe that is not read or to a file system that hangs.
+// They run in order on a separate thread, which exists only while there are tasks. Callers wait for tasks only with a
+// limit, so each task must own what it uses. Never destroy this object. Any thread. In a child process after fork()
+// there are no tasks, and a task that is added is run at once by its caller.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace anello {
 
 class BlockingWork {
  public:
-  using Task = std::function<void()>;  // does not throw
+  using Task = std::function<void()>;  // must not throw
 
   BlockingWork();
   BlockingWork(const BlockingWork&) = delete;
@@ -19,12 +19,12 @@ class BlockingWork {
 
   void add(Task task);
   std::size_t size() const;  // tasks that are not done
-  // Waits until every task that was added before is done; for at most `limit`.
+  // Blocks until every task that was added before is done, for at most `limit`.
   void wait(std::chrono::milliseconds limit) const;
 
  private:
   struct State;
-  bool is_of_parent() const;  // its thread and, perhaps, a lock of its mutex are not here
+  bool is_of_parent() const;  // its thread, and perhaps a lock of its mutex, do not exist here
 
   State* state_;
 };

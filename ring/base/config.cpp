@@ -36,7 +36,8 @@ std::string shown(milliseconds value) {
   return std::to_string(value.count());
 }
 
-// How many letters must be replaced, inserted or removed to get from one to the other (Levenshtein's distance).
+// Returns Levenshtein's distance: how many letters must be replaced, inserted or removed to turn one text into the
+// other.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -112,7 +113,7 @@ std::string_view nearest_setting(std::string_view variable) {
       nearest = row.variable;
     }
   if (!nearest.empty()) return nearest;
-  for (const SettingRow& row : setting_rows())  // ANELLO_LOG for ANELLO_LOG_LEVEL
+  for (const SettingRow& row : setting_rows())  // finds ANELLO_LOG for ANELLO_LOG_LEVEL
     if (variable.starts_with(row.variable) && row.variable.size() > nearest.size()) nearest = row.variable;
   return nearest;
 }

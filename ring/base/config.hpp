@@ -1,4 +1,5 @@
-// Settings as text: reading the environment (the only place that does), the table for help, comparison between ranks.
+// Settings as text: reads the environment (no other file does), makes the table for help, and compares settings of
+// ranks.
 #pragma once
 #include <anello/settings.hpp>
 #include <optional>
@@ -9,31 +10,33 @@
 
 namespace anello {
 
-// The variable's value; nothing if unset or empty. The only getenv in the tree.
+// Returns the variable's value; empty if it is not set or has no characters. The only getenv in the tree.
 std::optional<std::string> environment(const char* variable);
 
-// The settings that must agree between ranks, as "VARIABLE=value" lines, to be compared at start.
+// Returns the settings that must be equal on all ranks, as "VARIABLE=value" lines, for comparison at start.
 std::string wire_settings(const Settings& settings);
 
-// The settings that differ from their defaults, as "VARIABLE=value, ..."; without those that a launcher sets.
+// Returns the settings that differ from their defaults, as "VARIABLE=value, ...", without those that a launcher sets.
 std::string changed_settings(const Settings& settings);
 
-// The names of all ANELLO_ variables of the environment that are not empty, and their values.
+// Returns the names and values of all ANELLO_ variables of the environment that are not empty.
 std::vector<std::pair<std::string, std::string>> environment_settings();
 
 bool is_setting(std::string_view variable);
 
-// For each ANELLO_ variable of the environment that is not a setting but nearly one, a sentence that names the setting.
+// For each ANELLO_ variable of the environment that is not a setting but similar to one, a sentence that names the
+// setting.
 std::vector<std::string> misspelt_settings();
 
-// The setting whose name differs in at most two letters, or else that whose name the variable begins with; empty if
-// there is none.
+// Returns the setting whose name differs in at most two letters, or else the one with whose name the variable begins;
+// empty if there is none.
 std::string_view nearest_setting(std::string_view variable);
 
-// A whole number in [min, max], or Error{configuration} that names `what`, the text and the range.
+// Parses a whole number in [min, max]. Throws Error{configuration} that names `what`, the text and the range.
 long parse_number(std::string_view what, std::string_view digits, long min, long max);
 
-// The settings as a table: variable, default, unit or choices, sentence. Markdown for the README, or plain for --help.
+// Returns the settings as a table: variable, default, unit or choices, sentence; in Markdown for the README, or plain
+// for --help.
 std::string settings_table(bool markdown);
 
 }  // namespace anello

@@ -16,7 +16,7 @@ constexpr double kNoLimit = 1e9;
 std::string affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0)  // more cores than a set holds
+  if (sched_getaffinity(0, sizeof set, &set) != 0)  // there are more cores than a set holds
     for (long core = 0; core < sysconf(_SC_NPROCESSORS_ONLN); core++) CPU_SET(std::size_t(core), &set);
   std::string allowed;
   for (std::size_t core = 0; core < CPU_SETSIZE; core++) {
@@ -27,7 +27,7 @@ std::string affinity() {
   return allowed;
 }
 
-// Control groups version 2: "max 100000" or "150000 100000" (quota and period, microseconds).
+// Reads the quota of control groups version 2: "max 100000" or "150000 100000" (quota and period, microseconds).
 double quota() {
   std::ifstream groups("/proc/self/cgroup");
   std::string line, path;

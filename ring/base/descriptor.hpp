@@ -1,4 +1,4 @@
-// The owner of a file descriptor, and errno as an Error. Any thread.
+// Owns a file descriptor. Also makes an Error from errno. Any thread.
 #pragma once
 #include <anello/error.hpp>
 #include <string_view>
@@ -18,18 +18,18 @@ class Descriptor {
   ~Descriptor() { close(); }
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }  // it has another owner now
+  int release() { return std::exchange(fd_, -1); }  // the caller owns it now
   void close();
 
  private:
   int fd_ = -1;
 };
 
-// What to do if a call has failed because no file may be opened, as the end of a message: which limit to raise, that of
-// the process (EMFILE) or of the system (ENFILE). Empty for every other error.
+// Returns the end of a message for a call that failed because no file may be opened: which limit to raise, the
+// process's (EMFILE) or the system's (ENFILE). Empty for every other error.
 std::string_view remedy_for_lack_of_files(int error);
 
-// `errno` as an Error; `what` was attempted.
+// Makes an Error from `errno`; `attempt` describes the failed call.
 Error system_error(std::string_view attempt, ErrorCode code = ErrorCode::unsupported);
 
 }  // namespace anello

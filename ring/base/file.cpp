@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
   throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
 }
 
-// A device or a pipe would be gone, also for other programs.
+// Refuses devices and pipes: replacing one would remove it for other programs too.
 void require_replaceable(const std::string& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
@@ -29,13 +29,13 @@ void require_replaceable(const std::string& path) {
                 text("'", path, "' cannot be written: it is not a regular file, and would be replaced"));
 }
 
-// What a link in /proc/self/fd names has been opened: what is written there later would be lost with the old content.
+// Whether the link is in /proc/self/fd, so that the file is open: a file that replaces it would not get later writes.
 bool is_open_file(const fs::path& link) {
   std::error_code error;
   return fs::canonical(fs::absolute(link).parent_path(), error).string().starts_with("/proc/");
 }
 
-// The path of the file that `path` names, or is to name, behind symbolic links.
+// Returns the path of the file to which `path` leads, through symbolic links; the file need not exist.
 std::string behind_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path at = path;
@@ -51,7 +51,7 @@ std::string behind_links(const std::string& path) {
   fail(path);
 }
 
-// A new name is on the disk when its folder is.
+// A new name is on the disk only once its folder is.
 void sync_folder_of(const std::string& path) {
   const std::size_t end = path.rfind('/');
   const std::string folder = end == std::string::npos ? "." : path.substr(0, end + 1);
@@ -79,7 +79,7 @@ void replace_file(const std::string& path, std::string_view bytes, ReadableBy re
   if (!file) fail(path);
   try {
     write_all(file, path, bytes);
-    // EINVAL: this file system has nothing to sync.
+    // EINVAL: this file system cannot be synchronized.
     if (until == Until::on_disk && fsync(file.get()) != 0 && errno != EINVAL) fail(path);
     if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), real.c_str()) != 0) fail(path);
     if (until == Until::on_disk) sync_folder_of(real);

@@ -14,9 +14,10 @@ enum class ReadableBy { all, owner };
 enum class Until { renamed, on_disk };  // on_disk: the new content survives a crash of the machine
 
 // Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it and
-// renames that. A symbolic link stays, and the file that it names is replaced. What is not a file, as /dev/null, is
-// refused, and so is an open one, as /dev/stdout. Throws Error{file} that names `path`. The old content is there then,
-// or the new one if only the folder could not be brought to the disk, and no other file.
+// renames that. A symbolic link is kept, and the file that it names is replaced. Anything but a regular file, such as
+// /dev/null, is refused, and so is an open one, such as /dev/stdout. Throws Error{file} that names `path`. In that case
+// no other file remains, and the old content is still there, or the new one if only the folder could not be
+// synchronized to the disk.
 void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers = ReadableBy::all,
                   Until until = Until::renamed);
 

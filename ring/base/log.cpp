@@ -21,12 +21,12 @@ constexpr std::array<std::string_view, 4> kSeverityNames = {"error", "warning", 
 std::atomic<Severity> min_severity = Severity::warning;
 std::mutex speaker_mutex;
 std::string& speaker() {
-  static auto* text = new std::string;  // outlives every static destructor that may log
+  static auto* text = new std::string;  // exists longer than every static destructor that may log
   return *text;
 }
 
 constexpr std::size_t kMaxLines = 1000;
-// How long a line that no other waits before is awaited; the message of a fatal error; all lines at exit.
+// Time to wait for a line if no other is before it; for the message of a fatal error; for all lines at exit.
 constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
 std::atomic<std::uint64_t> lost_lines = 0;
 
@@ -39,7 +39,7 @@ BlockingWork& writer() {
   return work;
 }
 
-// Blocks until the line is written, or an error says that it never will be.
+// Blocks until the line is written, or an error shows that it never will be.
 void write_line(std::string_view line) {
   while (!line.empty()) {
     const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
@@ -91,7 +91,7 @@ void log(Severity severity, std::string_view message) {
     writer().wait(kPatience);
 }
 
-// Needs no memory, as at exit there may be none.
+// Allocates no memory, because at exit there may be none.
 void flush_log(std::chrono::milliseconds limit) {
   if (const BlockingWork* const work = writer_in_use) work->wait(limit);
 }

@@ -6,7 +6,7 @@
 namespace anello {
 namespace {
 
-// Malloc maps a block of this size by itself, so that it is free for every thread and size once it is given back.
+// Malloc maps a block of this size separately, so once freed it can be used by every thread and for every size.
 constexpr std::size_t kBytes = 1 << 20;
 constinit std::atomic<void*> reserve{nullptr};
 

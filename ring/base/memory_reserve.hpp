@@ -1,11 +1,11 @@
-// Memory of the process that is set aside for reporting that there is no more. Any thread.
+// A reserve of memory for reporting that memory has run out. Any thread.
 #pragma once
 
 namespace anello {
 
-// Sets it aside, unless it is there. Without memory there is no reserve.
+// Allocates the reserve, unless it exists. Does nothing if there is not enough memory.
 void keep_memory_reserve() noexcept;
-// Gives it back to all who allocate.
+// Frees the reserve for all later allocations.
 void release_memory_reserve() noexcept;
 
 }  // namespace anello

@@ -1,4 +1,4 @@
-// Remembers the process that made an object, so that a child made by fork() leaves alone what belongs to its parent.
+// Records the process that made an object, so that a child made by fork() does not touch what belongs to its parent.
 // Makes no system call. Any thread.
 #pragma once
 #include <atomic>

@@ -1,11 +1,11 @@
-// Ranks in words, for messages. Pure.
+// Formats ranks in words, for messages. Pure.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace anello {
 
-// Of ascending ranks: "ranks 0-3, 7". At most 16 ranges are listed, then ranks are only counted.
+// Formats ascending ranks: "ranks 0-3, 7". Lists at most 16 ranges, and gives only the number of further ranks.
 std::string rank_list(const std::vector<int>& ranks);
 
 // "rank 2 has ", "ranks 0, 1 have ".

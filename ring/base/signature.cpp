@@ -17,7 +17,7 @@ bool reduces(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
 
-// What goes into a fingerprint, which does not say what it was made of.
+// Names the values that are only in the fingerprint, from which they cannot be printed.
 std::string_view values_without_field(Kind kind) {
   switch (kind) {
     case Kind::allreduce:
@@ -36,7 +36,7 @@ std::string_view values_without_field(Kind kind) {
   }
 }
 
-// The lists that a fingerprint is of.
+// Names the lists that are in the fingerprint.
 std::string_view lists(Kind kind) {
   const bool has_list = kind == Kind::allreduce || kind == Kind::broadcast;
   return has_list ? "tensors of a list (same total)" : "lists of counts (same total)";
@@ -62,7 +62,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   return kAlgorithms;
 }
 
-// That of a field which describe() leaves out.
+// Returns the value of a field that describe() leaves out.
 std::string value_of(std::string_view field, const Signature& s) {
   if (field == kAlgorithms) return text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems);
   if (field == kPostscales) return " with postscale " + exact(s.hidden.postscale);
@@ -79,7 +79,7 @@ std::string_view name(Kind kind) {
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
 
-// In words of eight bytes that do not depend on the machine's byte order.
+// Uses words of eight bytes that do not depend on the machine's byte order.
 std::uint64_t fingerprint(std::string_view bytes) {
   std::uint64_t all = fingerprint(0, bytes.size());
   for (std::size_t at = 0; at < bytes.size();) {
@@ -91,7 +91,7 @@ std::uint64_t fingerprint(std::string_view bytes) {
   return all;
 }
 
-// In whole words, not through a Writer, and not as a result that is copied: this is on the path of every operation.
+// Encodes whole words, without a Writer or a returned copy, because this is on the path of every operation.
 void encode(const Signature& s, EncodedSignature& bytes) {
   char* at = bytes.data();
   const auto put = [&at](std::uint64_t word) {
@@ -101,7 +101,7 @@ void encode(const Signature& s, EncodedSignature& bytes) {
   put_pair(kMagic, s.generation);
   for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value);
   put_pair(s.slab_elems, s.results);
-  const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // so that small data stays in one cache line
+  const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // together: small data then fits in one cache line
   put_pair(std::uint32_t(s.root), unsigned(s.kind) | unsigned(s.op) << 8 | types << 16 | unsigned(s.algorithm) << 24);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
 }

@@ -1,5 +1,5 @@
-// What the ranks of one operation must agree on. Travels before an operation's data on every connection, and over the
-// control plane when an operation makes no progress. Pure.
+// The properties of an operation on which its ranks must agree. Sent before an operation's data on every connection,
+// and over the control plane when an operation makes no progress. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <array>
@@ -30,8 +30,8 @@ std::string_view name(Kind kind);  // "allgather"
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
-// What a fingerprint is of, as far as it can be told in a message. Not compared: the fingerprint is. Travels with a
-// Call, not with data.
+// The values in a fingerprint that a message can show. Not compared, because the fingerprint is. Sent with a Call, not
+// with data.
 struct Hidden {
   bool known = false;
   double postscale = 1;
@@ -40,26 +40,26 @@ struct Hidden {
 };
 
 struct Signature {
-  std::uint64_t group = 0;  // not encoded: the connection says which; 0 is the world
+  std::uint64_t group = 0;  // not encoded, because the connection determines it; 0 is the world
   std::uint32_t generation = 0;
   std::uint64_t sequence = 0;  // operations of this group before this one
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
-  std::uint32_t results = 0;      // checksum of the newest result that is the same on all ranks; 0: not compared
-  std::uint64_t fingerprint = 0;  // of values without a field here: lists of counts, a factor; 0: none
+  std::uint32_t results = 0;      // checksum of the newest result that must be equal on all ranks; 0: not compared
+  std::uint64_t fingerprint = 0;  // of values that have no field: lists of counts, a factor; 0: none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
-  DType wire = kAsTheyAre;  // the type that the elements are sent as
+  DType wire = kAsTheyAre;  // the type in which elements are sent
   Algorithm algorithm = Algorithm::automatic;
   Hidden hidden;  // not encoded
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-// A fingerprint with one more value added; never 0. SplitMix64's finaliser, so that short lists of small numbers do not
-// collide.
+// Adds one more value to a fingerprint; never returns 0. Uses SplitMix64's finaliser, so that short lists of small
+// numbers do not collide.
 constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   std::uint64_t mixed = before ^ (value + 0x9e3779b97f4a7c15 + (before << 6) + (before >> 2));
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
@@ -68,7 +68,7 @@ constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   return mixed == 0 ? 1 : mixed;
 }
 
-// Of bytes: for example a name that all ranks must have given.
+// Returns the fingerprint of bytes, for example of a name that all ranks must have given.
 std::uint64_t fingerprint(std::string_view bytes);
 
 inline constexpr std::size_t kSignatureBytes = 48;
@@ -77,7 +77,8 @@ void encode(const Signature& signature, EncodedSignature& bytes);
 // Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 
-// An operation with the name that a rank's program gave it. Two are equal if the signatures are: names need not be.
+// An operation with the name that a rank's program gave it. Two calls are equal if their signatures are, even if the
+// names differ.
 struct Call : Signature {
   Call() = default;
   Call(const Signature& signature, std::string its_name = {}) : Signature(signature), name(std::move(its_name)) {}
@@ -90,7 +91,8 @@ std::string describe(const Call& call);            // "allreduce #3 (sum of 100 
 // "rank 2 calls ", "ranks 0, 1 call ".
 std::string who_calls(const std::vector<int>& ranks);
 
-// Why these ranks are not in the same operation as the others, naming both and both values; empty if they are.
+// Describes how the call of these ranks differs from the others' call, with both ranks and both values; empty if it
+// does not.
 std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b);
 
 }  // namespace anello

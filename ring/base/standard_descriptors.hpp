@@ -1,5 +1,5 @@
-// Standard input, output and error, which a program may have been started without. Then the next file that is opened
-// gets such a number, and what the program prints goes into it: into a connection, for example. Any thread.
+// Standard input, output and error may be closed when a program is started. The next file that is opened then gets such
+// a number, and the program's output goes into it, for example into a connection. Any thread.
 #pragma once
 
 namespace anello {
@@ -7,7 +7,7 @@ namespace anello {
 // Opens /dev/null for each standard descriptor that is closed. Throws Error{unsupported} if that is impossible.
 void open_missing_standard_descriptors();
 
-// Writes what std::cout holds back. Throws Error{file} if anything that was written to std::cout is lost.
+// Writes the output that std::cout still holds. Throws Error{file} if any output of std::cout was lost.
 void require_output_written();
 
 }  // namespace anello

@@ -59,13 +59,13 @@ bool can_reduce(DType dtype, Op op) {
   return !(is_float(dtype) && bitwise) && !(dtype == DType::boolean && op == Op::average);
 }
 
-// In integers, since not every compiler has a half-precision type. Below 2^-14 adding 0.5 leaves exactly the bits that
-// a denormal keeps, rounded to nearest even by the addition itself.
+// Uses integers, because not every compiler has a half-precision type. Below 2^-14, adding 0.5 leaves exactly the bits
+// that a denormal has; the addition itself rounds to nearest even.
 f16::f16(float value) {
   const auto wide = std::bit_cast<std::uint32_t>(value);
   const auto sign = std::uint16_t(wide >> 16 & 0x8000);
   const std::uint32_t magnitude = wide & 0x7fffffff;
-  std::uint32_t half = 0x7c00;  // infinity, and what rounds to it
+  std::uint32_t half = 0x7c00;  // infinity, also for values that round to it
   if (magnitude > 0x7f800000)
     half = 0x7e00 | (magnitude >> 13 & 0x3ff);
   else if (magnitude < 0x38800000)
@@ -81,7 +81,7 @@ f16::operator float() const {
   return std::bit_cast<float>(sign | widened << 23 | mantissa << 13);
 }
 
-// The upper half of a float, rounded to nearest even; a NaN stays a (quiet) NaN.
+// Takes the upper half of a float, rounded to nearest even; a NaN stays a (quiet) NaN.
 bf16::bf16(float value) {
   const auto wide = std::bit_cast<std::uint32_t>(value);
   if (value != value)

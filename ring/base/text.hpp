@@ -13,17 +13,17 @@ template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
-  if (!out) throw std::bad_alloc();  // a stream without memory only stops, and the text may be a name
+  if (!out) throw std::bad_alloc();  // without memory a stream only stops, and the text may be a name
   return std::move(out).str();
 }
 
-// The shortest digits that mean this number and no other.
+// Returns the fewest digits that identify this number.
 inline std::string exact(double value) {
   std::array<char, 32> digits;
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-// Text from outside, safe to show: at most `max_bytes`, control characters (which may control a terminal) replaced.
+// Makes text from outside safe to show: at most `max_bytes`, without control characters, which may control a terminal.
 inline std::string printable(std::string_view from, std::size_t max_bytes = 1000) {
   std::string out(from.substr(0, max_bytes));
   for (char& c : out)

@@ -1,4 +1,4 @@
-// The library's threads block all signals, so that the program's handlers run on, and interrupt, its own threads only.
+// The library's threads block all signals, so that the program's handlers run on, and interrupt, only its own threads.
 #pragma once
 #include <signal.h>
 
@@ -12,7 +12,7 @@
 
 namespace anello {
 
-// While it lives, signals do not reach the calling thread, and threads that it starts inherit that.
+// While an object of this class exists, signals do not reach the calling thread, nor threads that it starts.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -28,8 +28,8 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// `work`: what an error says that the thread is for. Throws Error{network} if none can be started; the caller's signals
-// are then as before.
+// `work`: the thread's purpose, for errors. Throws Error{network} if no thread can be started; the caller's signals are
+// then as before.
 template <class Body>
 std::thread quiet_thread(std::string_view work, Body body) try {
   const BlockedSignals blocked;

@@ -13,7 +13,8 @@
 namespace anello {
 namespace {
 
-// Nothing may allocate memory between lock() and unlock(): sanitizers lock their allocator before fork() locks this.
+// Nothing may allocate memory between lock() and unlock(), because sanitizers lock their allocator before fork() locks
+// this.
 class Registry {
  public:
   void lock() { mutex_.lock(); }
@@ -25,7 +26,7 @@ class Registry {
     end_ = std::max(end_, fd + 1);
   }
 
-  // In the child, which has one thread; the lock is its own.
+  // Runs in the forked child. It has only one thread, which holds the lock.
   void replace_all() {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // fails if no descriptor is free
     for (int fd = 0; fd < end_; fd++) {
@@ -40,14 +41,14 @@ class Registry {
   }
 
  private:
-  // 0 if it is not a socket: it was closed, and the number is free or that of another file.
+  // 0 if it is not a socket: it was closed, and the number is unused or belongs to another file.
   static ino_t inode_of(int fd) {
     struct stat status {};
     return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
   }
 
   std::mutex mutex_;
-  std::array<ino_t, 65536> inodes_{};  // by descriptor; 0: none was opened here
+  std::array<ino_t, 65536> inodes_{};  // by descriptor; 0: no socket was opened here
   int end_ = 0;
 };
 

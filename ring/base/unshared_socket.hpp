@@ -1,7 +1,7 @@
-// Sockets that a child made by fork() does not keep: its copies become /dev/null. With a copy that lives in a child, a
-// connection outlives its rank, and its peers do not notice the rank's death. The numbers stay taken in the child, so
-// that an object which is destroyed there closes nothing of the program's; if /dev/null cannot be opened, they are
-// closed. Descriptors up to 65535. Any thread.
+// Sockets that a child made by fork() does not keep: its copies become /dev/null. If a child kept a copy, the
+// connection would outlive its rank, and the peers would not notice the rank's death. The numbers stay in use in the
+// child, so that an object that is destroyed there closes no descriptor of the program. If /dev/null cannot be opened,
+// they are closed. Descriptors up to 65535. Any thread.
 #pragma once
 #include <sys/socket.h>
 
@@ -9,8 +9,8 @@
 
 namespace anello {
 
-// socket(2) and accept4(2) with SOCK_CLOEXEC. If they fail, the result is empty and errno says why. The
-// listener must not block, because fork() waits for these calls.
+// Like socket(2) and accept4(2) with SOCK_CLOEXEC. If they fail, the result is empty and errno is set. The listener
+// must not block, because fork() waits for these calls.
 Descriptor unshared_socket(int family, int type, int protocol = 0);
 Descriptor accept_unshared(int listener, int flags = 0, sockaddr* peer = nullptr, socklen_t* peer_bytes = nullptr);
 

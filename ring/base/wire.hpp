@@ -1,5 +1,5 @@
-// Messages as bytes: little-endian, lengths checked before anything is read or allocated. A Writer owns its bytes, a
-// Reader borrows them. Bytes that do not fit throw Error{protocol} with the name of the message.
+// Messages as bytes: little-endian; lengths are checked before anything is read or allocated. A Writer owns its bytes,
+// a Reader borrows them. Invalid bytes throw Error{protocol} with the name of the message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -28,7 +28,7 @@ class Writer {
 
 class Reader {
  public:
-  // `what` is the message's name, for errors.
+  // `what`: the message's name, for errors.
   Reader(std::string_view what, std::string_view bytes) : what_(what), left_(bytes) {}
   std::uint8_t u8() { return std::uint8_t(number(1)); }
   std::uint16_t u16() { return std::uint16_t(number(2)); }
@@ -36,9 +36,9 @@ class Reader {
   std::uint64_t u64() { return number(8); }
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
   std::string_view raw(std::size_t bytes);
-  std::string str(std::size_t max_bytes);  // refuses a claimed length above that
+  std::string str(std::size_t max_bytes);  // refuses a claimed length above `max_bytes`
   std::size_t left() const { return left_.size(); }
-  void finish() const;  // refuses bytes left over
+  void finish() const;  // throws if bytes are left over
 
  private:
   std::uint64_t number(int bytes);

@@ -1,7 +1,7 @@
-// Which bucket of gradients is sent next. Counts how often each gradient was announced in a step, checks the order of
-// the calls, and gives out the buckets in one order, the same on all ranks, in whichever order their gradients become
-// ready. Gradients in host memory and in GPU memory both follow it, and so have the same rules and messages. One
-// thread; owned by the gradients of that thread. Pure: it neither sends nor touches the gradients.
+// Decides which bucket of gradients is sent next. Counts how often each gradient was announced in a step, checks the
+// order of the calls, and returns the buckets in the same order on all ranks, in whichever order their gradients become
+// ready. Used for gradients in host memory and in GPU memory, so both have the same rules and messages. One thread;
+// owned by the gradients of that thread. Pure: it neither sends nor changes the gradients.
 #pragma once
 #include <anello/gradients.hpp>
 #include <string>
@@ -21,32 +21,32 @@ class BucketSchedule {
     std::size_t incomplete = 0;   // number of pieces whose gradient is not complete in this step
   };
 
-  // Each error's message begins with `caller`, for example "gradients". The gradients' memory is borrowed. A gradient
+  // `caller`: begins the message of each error, for example "gradients". The gradients' memory is borrowed. A gradient
   // is complete when it has been announced `passes` times. Buckets have at most `max_bytes` and follow the list from
   // its end to its beginning, as a backward pass does.
   BucketSchedule(std::string_view caller, std::span<const Gradient> gradients, int passes, std::uint64_t max_bytes);
 
-  // Between steps: makes other buckets, in which gradients follow `order` (the number of each gradient once).
+  // Only between steps: makes new buckets, in which gradients follow `order` (the index of each gradient once).
   void arrange(std::span<const std::uint32_t> order, std::uint64_t max_bytes);
 
-  // These throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient has been
-  // announced. announce() counts that `gradient`, by its place in the list, is ready. finish() ends the step and
+  // These functions throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient
+  // has been announced. announce() counts that `gradient`, an index in the list, is ready. finish() ends the step and
   // completes all gradients; it returns those that were never announced.
   void begin();
   void announce(std::size_t gradient);
   std::vector<std::size_t> finish();
-  // After finish(): which gradients were not announced in each pass, and the remedy. Empty: all of them were.
+  // After finish(): names the gradients that were not announced in each pass, and the remedy. Empty: all were.
   std::string omissions() const;
 
-  // Calls send(number) for each bucket whose turn it is and whose gradients are all complete; each once in a step. A
-  // bucket whose send() throws keeps its turn.
+  // Calls send(number) for each bucket whose turn it is and whose gradients are all complete, once in a step. A bucket
+  // whose send() throws keeps its turn.
   template <class Send>
   void send_complete(Send send) {
     for (; next_ < buckets_.size() && buckets_[next_].incomplete == 0; next_++) send(next_);
   }
 
   const std::vector<ScheduledBucket>& buckets() const { return buckets_; }
-  // For each bucket, the numbers of its gradients.
+  // For each bucket, the indices of its gradients.
   std::vector<std::vector<std::size_t>> members() const;
   const std::vector<Tensor>& gradients() const { return gradients_; }
   std::size_t pieces_of(std::size_t gradient) const { return buckets_of_[gradient].size(); }
@@ -61,7 +61,7 @@ class BucketSchedule {
   std::vector<std::string> names_;
   std::vector<Tensor> gradients_;
   std::vector<ScheduledBucket> buckets_;
-  std::vector<std::vector<std::size_t>> buckets_of_;  // by gradient; it has one piece in each
+  std::vector<std::vector<std::size_t>> buckets_of_;  // by gradient: the buckets in which it has a piece
 
   bool begun_ = false;
   std::vector<int> announced_;  // by gradient
@@ -69,16 +69,16 @@ class BucketSchedule {
   std::size_t next_ = 0;
 };
 
-// The range of the sizes that are chosen for buckets if neither options nor settings give one. A bucket in GPU memory
-// is larger: an operation takes longer to start on a GPU, and moves faster.
+// The range from which bucket sizes are chosen if neither options nor settings give one. A bucket in GPU memory is
+// larger, because an operation takes longer to start on a GPU, and moves data faster.
 struct BucketRange {
   std::uint64_t min_bytes, max_bytes;
 };
 inline constexpr BucketRange kHostBuckets{kWorthwhileBucketBytes, 4 << 20};
 inline constexpr BucketRange kGpuBuckets{1 << 20, 32 << 20};
 
-// An eighth of all gradients, within the range: several buckets, so that the first travels early and the last is small,
-// but no more messages than that needs.
+// Returns an eighth of all gradients, within the range. This makes several buckets, so that the first one is sent early
+// and the last one is small, but no unnecessary messages.
 std::uint64_t suitable_bucket_bytes(std::span<const Gradient> gradients, const BucketRange& range);
 
 }  // namespace anello::gradients

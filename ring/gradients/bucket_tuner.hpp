@@ -1,5 +1,5 @@
-// Finds the fastest size of buckets by trying. Sizes take turns, step by step, so that disturbances affect all of them
-// alike. The size of a step depends only on the number of steps before it, and so is the same on all ranks. Owned by
+// Finds the fastest bucket size by trying. Sizes alternate from step to step, so that disturbances affect all of them
+// equally. The size of a step depends only on the number of steps before it, so it is the same on all ranks. Owned by
 // Gradients. Pure.
 #pragma once
 #include <chrono>
@@ -13,13 +13,13 @@ class BucketTuner {
   // Tries sizes from 256 KiB up to the first that holds all gradients.
   explicit BucketTuner(std::uint64_t all_bytes);
 
-  // The size for the next step, until enough() steps were noted.
+  // Returns the size for the next step; only until enough() steps were noted.
   std::uint64_t candidate() const { return sizes_[steps_ % sizes_.size()]; }
   bool enough() const;
-  // How long the step with candidate() took.
+  // Records how long the step with candidate() took.
   void note(std::chrono::nanoseconds step);
 
-  // The size with the smallest median. Only after enough().
+  // Returns the size with the smallest median. Only after enough().
   std::uint64_t fastest() const;
 
  private:

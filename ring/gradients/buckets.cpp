@@ -7,16 +7,16 @@
 namespace anello::gradients {
 namespace {
 
-// Of one element type: the elements that are in no bucket yet, and the bucket that is being filled.
+// The state of one element type: the number of elements that are in no bucket yet, and the bucket that is being filled.
 struct Open {
   std::uint64_t left = 0;
   Bucket bucket;
   std::uint64_t elems = 0, max_elems = 0;
-  std::size_t last = 0;  // position in the order of its last gradient
+  std::size_t last = 0;  // position of its last gradient in the order
 };
 
-// In elements. Nothing hides the bucket that travels after the last gradient is ready: towards the end, a bucket holds
-// half of the elements that are left, as long as that is worth a message.
+// Returns a bucket's size in elements. The bucket that is sent after the last gradient is ready is not hidden by any
+// work, so towards the end a bucket holds half of the remaining elements, as long as that is worth a message.
 std::uint64_t next_size(std::uint64_t left, std::uint64_t max_elems, std::uint64_t worthwhile) {
   return std::min(max_elems, std::max(left / 2, worthwhile));
 }

@@ -20,7 +20,7 @@ double widened(T value) {
   return double(float(value));
 }
 
-// In lanes: the compiler cannot vectorise a single chain of additions.
+// Adds in separate lanes, because the compiler cannot vectorise a single chain of additions.
 template <class T>
 double squares(const void* data, std::size_t count) {
   constexpr std::size_t kLanes = 8;
@@ -62,7 +62,7 @@ void multiply(const Tensor& gradient, double factor) {
   run::scale(gradient.dtype, bytes, bytes, factor);
 }
 
-// After an infinity or a NaN there is no error that could be added later: it would make every later gradient a NaN too.
+// For an infinity or a NaN the error becomes zero; otherwise it would make every later gradient a NaN too.
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
   constexpr float kMax = std::numeric_limits<float>::max();
   for (std::size_t at = 0; at < gradient.size(); at += kBlock) {

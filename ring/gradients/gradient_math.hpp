@@ -5,13 +5,13 @@
 
 namespace anello::gradients {
 
-// The sum of the squares, in f64, always added in the same order.
+// Returns the sum of the squares, in f64, always added in the same order.
 double squared_norm(const Tensor& gradient);
 
 void multiply(const Tensor& gradient, double factor);
 
-// gradient = (factor x gradient + lost), rounded to the type `wire`; lost = the error of that rounding, or zero if that
-// is not finite. Both have the same length. `lost` is zero before the first step.
+// gradient = (factor x gradient + lost), rounded to the type `wire`; lost = the error of that rounding, or zero if it
+// is not finite. Both spans have the same length. `lost` is zero before the first step.
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost);
 
 }  // namespace anello::gradients

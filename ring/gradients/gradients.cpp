@@ -22,14 +22,15 @@ using Combine = GradientOptions::Combine;
 
 constexpr std::string_view kCaller = "gradients";
 
-// All members, with links of their own: other operations of the group do not come between those of the buckets.
+// Makes a group of all members with its own links, so that no other operations of `group` come between those of the
+// buckets.
 Group own_group(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
   return group.group(all);
 }
 
-// How long the group's finished operations took.
+// Returns how long the group's finished operations took.
 trace::Ticks time_in_operations(const Group& group) {
   trace::Ticks busy = 0;
   for (const trace::Totals::OfKind& kind : GroupAccess::recorder(group).tally.totals().kinds) busy += kind.busy;
@@ -76,14 +77,14 @@ class Gradients::Impl {
   gradients::BucketSchedule schedule_;
   std::vector<Work> works_;               // by bucket
   std::vector<std::vector<float>> lost_;  // by gradient, with error_feedback
-  std::vector<std::uint32_t> order_;      // in which gradients became ready in rank 0's first step
+  std::vector<std::uint32_t> order_;      // order in which gradients became ready in rank 0's first step
   bool learnt_ = false;
-  std::optional<gradients::BucketTuner> tuner_;  // until it has tried all sizes
+  std::optional<gradients::BucketTuner> tuner_;  // null once it has tried all sizes
 
-  // Of the step.
+  // The state of the current step.
   steady_clock::time_point begun_at_;
   double factor_ = 1;
-  double total_ = 0;  // of the factors of all ranks, if they are weights
+  double total_ = 0;  // sum of all ranks' factors, if they are weights
   Work totalling_;
   std::vector<std::size_t> missing_;   // by gradient: pieces whose operation is not done
   std::vector<double> squared_norms_;  // by gradient
@@ -105,12 +106,12 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
   if (options_.tune_buckets && !alone()) tuner_.emplace(bytes_of(schedule_.gradients()));
 }
 
-// In mid-step operations still use the gradients, which the caller may free next, and `total_`.
+// In the middle of a step, operations still use `total_` and the gradients, which the caller may free next.
 Gradients::Impl::~Impl() {
   GroupAccess::end(group_, std::uncaught_exceptions() > exceptions_);
 }
 
-// What the ranks sent each other to agree on the buckets is not part of the next step.
+// Resets the measurement, because the messages by which the ranks agreed on the buckets are not part of the next step.
 void Gradients::Impl::arrange(std::uint64_t max_bytes) {
   schedule_.arrange(order_, max_bytes);
   works_ = std::vector<Work>(schedule_.buckets().size());
@@ -135,7 +136,7 @@ void Gradients::Impl::start_complete() {
   if (!alone()) schedule_.send_complete([this](std::size_t bucket) { start(bucket); });
 }
 
-// The sum of the weights has been on its way since begin(), before the first gradient was made.
+// The sum of the weights was started by begin(), before the first gradient was made.
 double Gradients::Impl::prescale() {
   if (options_.combine != Combine::weighted) return factor_;
   totalling_.wait();
@@ -147,7 +148,7 @@ void Gradients::Impl::start(std::size_t number) {
   bool averages = options_.combine == Combine::average;
   double factor = prescale();
   if (options_.error_feedback) {
-    if (std::exchange(averages, false)) factor /= group_.size();  // what is rounded here is what travels
+    if (std::exchange(averages, false)) factor /= group_.size();  // the scaled values are rounded
     for (std::size_t k = 0; k < bucket.pieces.size(); k++) {
       const gradients::GradientPiece& piece = bucket.pieces[k];
       const std::span values(static_cast<float*>(bucket.tensors[k].data), piece.count);
@@ -173,7 +174,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
-  totalling_.wait();  // without a bucket nothing has waited for it
+  totalling_.wait();  // if there is no bucket, nothing has waited for it
   const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);
@@ -190,12 +191,12 @@ void Gradients::Impl::check_omissions() {
   gradients::refuse_omissions(group_, omissions, [this] {
     try {
       wait_all(works_);
-    } catch (const Error&) {  // of the world that ended
+    } catch (const Error&) {  // an error of the world that has ended
     }
   });
 }
 
-// While the norms of the gradients that have arrived are computed, the group's thread moves the others.
+// While this rank computes the norms of the gradients that have arrived, the group's thread moves the others.
 void Gradients::Impl::wait_for(std::size_t bucket, StepStats& step) {
   const auto before = steady_clock::now();
   works_[bucket].wait();
@@ -212,7 +213,7 @@ void Gradients::Impl::finish_alone() {
   }
 }
 
-// The norm is added up by gradient, so that it does not depend on the buckets.
+// Adds up the norm by gradient, so that it does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   if (--missing_[gradient] == 0 && options_.max_norm)
     squared_norms_[gradient] = gradients::squared_norm(schedule_.gradients()[gradient]);
@@ -225,7 +226,7 @@ void Gradients::Impl::limit_norm(StepStats& step) {
   for (const Tensor& gradient : schedule_.gradients()) gradients::multiply(gradient, *options_.max_norm / norm);
 }
 
-// All ranks take rank 0's order, so that buckets are the same on all ranks.
+// Takes rank 0's order, so that buckets are the same on all ranks.
 void Gradients::Impl::learn_order() {
   learnt_ = true;
   if (alone()) return;
@@ -234,7 +235,7 @@ void Gradients::Impl::learn_order() {
   arrange(tuner_ ? tuner_->candidate() : max_bytes_);
 }
 
-// Rank 0's times decide, so that buckets are the same on all ranks.
+// Uses rank 0's times, so that buckets are the same on all ranks.
 void Gradients::Impl::tune() {
   tuner_->note(steady_clock::now() - begun_at_);
   std::uint64_t bytes = tuner_->enough() ? tuner_->fastest() : tuner_->candidate();

@@ -1,4 +1,4 @@
-// Wakes a rank that sleeps: its bell is an eventfd, which the other threads of its process and the peers with which it
+// Wakes a rank that sleeps. A bell is an eventfd, which the other threads of its process and the peers with which it
 // shares memory can ring.
 #pragma once
 #include <unistd.h>
@@ -10,13 +10,13 @@ namespace anello::link {
 // Any thread, and any process that has the descriptor.
 inline void ring_bell(int descriptor) noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(descriptor, &one, sizeof one);  // full means that it rings already
+  [[maybe_unused]] const auto written = write(descriptor, &one, sizeof one);  // fails only if it is ringing already
 }
 
-// ring() from any thread; the rest by the thread that waits.
+// ring() may be called on any thread, the other functions only on the thread that waits.
 class Bell {
  public:
-  Bell();  // throws Error{network} if there is no descriptor left
+  Bell();  // throws Error{network} if no descriptor is left
   ~Bell() { close(descriptor_); }
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;

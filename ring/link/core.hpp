@@ -1,4 +1,5 @@
-// How a thread that waits uses its core: how much it may lose by yielding it, and when it spins. Independent of links.
+// The use of a core by a thread that waits: how much time it may lose by yielding, and when it spins. Independent of
+// links.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -14,18 +15,18 @@ struct Core {
   static void give_up_core();  // sched_yield()
 };
 
-// A yield lets another rank run, and the next one of a job of more ranks than cores has its turn after 3 to 30 us. A
-// thread that computes takes a whole slice, 1 to 4 ms, and with many of them a yield takes 20 to 40 ms, in which
-// messages lie there unnoticed. A thread that sleeps is woken far sooner. So long yields may cost 0.5 % of the time,
-// and bursts of 10 ms; while this is used up, the thread sleeps instead. On an idle machine a few yields a second take
-// so long.
+// Limits the time lost by long yields. A yield lets another rank run; in a job of more ranks than cores the turn comes
+// back after 3 to 30 us. But a thread that computes takes a whole time slice, 1 to 4 ms, and if there are many of them
+// a yield takes 20 to 40 ms, in which messages are not noticed; a thread that sleeps is woken far sooner. So long
+// yields may cost 0.5 % of the time, with bursts of 10 ms; when this is used up, the thread sleeps instead. On an idle
+// machine a few yields a second also take that long.
 class YieldBudget {
  public:
   explicit YieldBudget(std::chrono::milliseconds long_yield, Core core = {})
       : core_(core), long_yield_(long_yield), counted_(core.now()) {}
 
   bool allows_a_yield() { return left_.count() > 0 || refill(core_.now()); }
-  // Yields. Returns how long that took.
+  // Yields, and returns how long that took.
   std::chrono::nanoseconds yield();
   bool is_long(std::chrono::nanoseconds yield) const { return yield > long_yield_; }
 
@@ -38,15 +39,15 @@ class YieldBudget {
   Core core_;
   std::chrono::milliseconds long_yield_;
   std::chrono::nanoseconds left_ = kBurst;
-  Core::Time counted_;  // what is left, at this time
+  Core::Time counted_;  // the time for which left_ is valid
 };
 
-// Spinning is in vain while the rank that is waited for has to wait for this core. After the second vain spin in a row
-// the next wait does not spin, after the third the next three, and so on up to 15; then one spins and finds out anew.
-// With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us so, and 62 if each wait spins.
+// Spinning is in vain if the awaited rank itself waits for this core. After the second vain spin in a row the next wait
+// does not spin, after the third the next three waits, and so on up to 15; then one wait spins to test again. With two
+// ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us in this way, and 62 us if each wait spins.
 class SpinRecord {
  public:
-  // Whether the wait that begins should not spin.
+  // Whether the wait that begins now should not spin.
   bool skips() { return skips_ > 0 && skips_-- > 0; }
   void in_vain() {
     skips_ = next_skips_;

@@ -1,5 +1,5 @@
-// Which group of ranks this is, and the bell that wakes the thread which moves its data. Shared by everything that
-// works for the group; it does not change.
+// The identity of a group of ranks, and the bell that wakes the thread which moves its data. Shared by all objects that
+// work for the group; it does not change.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace anello::link {
 struct GroupInfo {
   std::uint64_t id = 0;      // 0 is the world
   std::string name;          // for messages: "group (0, 2)"
-  std::vector<int> members;  // their ranks in the world, by rank in the group
+  std::vector<int> members;  // world ranks, by rank in the group
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
 };
 

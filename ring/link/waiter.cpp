@@ -14,7 +14,7 @@ namespace anello::link {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
-constexpr std::chrono::microseconds kShortSpin{20};  // the time of a message between ranks that both run
+constexpr std::chrono::microseconds kShortSpin{20};  // the time of a message between ranks that are both running
 constexpr int kRoundsPerLook = 16;
 constexpr std::chrono::microseconds kIdleYield{3};  // a longer yield has let another process run
 
@@ -37,13 +37,15 @@ WaitPolicy WaitPolicy::of(int spin_us, int yields, bool shares_cores) {
   return policy;
 }
 
-// Another thread may want the core that should be this rank's own, and the rank that is waited for may even be queued
-// behind it. A yield that takes long has let such a thread run, and spinning would only keep it waiting; a yield that
-// returns at once has found none. After one that took a whole slice, the thread sleeps: the kernel soon runs a thread
-// that wakes up, but one that yields waits for its turn.
-// Without yields it spins for a short time, since a thread that sleeps for each message may be run late each time: with
-// 8 threads that compute on each rank's core, a step of 4 named operations took 28 ms without spinning and 0.03 with 20
-// us; with 200 us it took 1.3 ms where two ranks had come to the same core, with 20 us 0.2.
+// Another thread may want the core that should be this rank's own, and the awaited rank may even be queued behind it. A
+// yield that takes long has let such a thread run, and spinning would only keep it waiting; a yield that returns at
+// once has found none. After a yield that took a whole time slice, the thread sleeps, because the kernel soon runs a
+// thread that wakes up, while one that yields waits for its turn.
+//
+// When no yields are left, the thread spins for a short time, because a thread that sleeps for each message may be run
+// late each time. With 8 threads that compute on each rank's core, a step of 4 named operations took 28 ms without
+// spinning and 0.03 ms with 20 us of it. When two ranks were on the same core, it took 1.3 ms with 200 us of spinning,
+// and 0.2 ms with 20 us.
 bool Waiter::pause() {
   if (!spun_ && spin_on()) return false;
   if (yields_ >= policy_.yields || !budget_.allows_a_yield()) return true;
@@ -54,7 +56,7 @@ bool Waiter::pause() {
   return false;
 }
 
-// Reading the clock costs as much as a round, so only one round in kRoundsPerLook does it.
+// Reads the clock in only one round of kRoundsPerLook, because that costs as much as a round.
 bool Waiter::spin_on() {
   if (core_is_wanted_ && budget_.allows_a_yield()) return false;
   if (policy_.spin.count() > 0 && (spins_ > 0 || !spin_record_.skips())) {

@@ -1,5 +1,5 @@
-// How a thread waits for its links: it spins, then yields, then sleeps in poll(). Every poll includes the bell, which
-// other threads ring when there is something to see: a verdict, a new link, a caller who wants the baton.
+// Lets a thread wait for its links: it spins, then yields, then sleeps in poll(). Every poll includes the bell, which
+// other threads ring for an event: a verdict, a new link, a caller who wants the baton.
 #pragma once
 #include <poll.h>
 
@@ -13,18 +13,18 @@ namespace anello::link {
 
 struct WaitPolicy {
   std::chrono::microseconds spin{0};
-  int yields = 100;  // empty rounds, fewer while yields take long: see YieldBudget
+  int yields = 100;  // empty rounds; fewer while yields take long, see YieldBudget
   std::chrono::milliseconds long_yield{1};
 
-  // Spinning pays only if every rank of the host has a core of its own. Otherwise the rank that is waited for needs
-  // this core, so it is given up at once. Spinning ends after a few times the cost of a sleep and a wake-up, since
-  // another process may want the core. A negative setting leaves the choice to this rule.
+  // Spinning pays only if every rank of the host has its own core. Otherwise the awaited rank needs this core, so the
+  // thread gives it up at once. Spinning ends after a few times the cost of a sleep and a wake-up, because another
+  // process may want the core. A negative setting leaves the choice to this rule.
   static WaitPolicy of(int spin_us, int yields, bool shares_cores);
 };
 
 class Waiter {
  public:
-  // Tests have a core of their own.
+  // `core`: replaced in tests.
   Waiter(WaitPolicy policy, Bell& bell, Core core = {})
       : policy_(policy), bell_(bell), core_(core), budget_(policy.long_yield, core) {
     polled_.reserve(kUsuallyPolled);
@@ -35,7 +35,7 @@ class Waiter {
     spins_ = yields_ = 0;
     spun_ = false;
   }
-  // One empty round. True if the caller should sleep() next instead of trying again.
+  // Call after a round in which nothing moved. True if the caller should sleep() next instead of trying again.
   bool pause();
 
   void forget() {
@@ -44,8 +44,8 @@ class Waiter {
   }
   void want(int descriptor, short events) { polled_.push_back({descriptor, events, 0}); }
   void want(Bell& bell) { bells_.push_back(&bell); }
-  // Blocks until a wanted descriptor is ready, this waiter's bell or a wanted one rings, or `limit` has passed: then
-  // false. Forgets what was wanted.
+  // Blocks until a wanted descriptor is ready, or this waiter's bell or a wanted one rings; false if `limit` passes
+  // before that. Forgets what was wanted.
   bool sleep(std::chrono::milliseconds limit);
 
  private:
@@ -56,13 +56,13 @@ class Waiter {
   Bell& bell_;
   Core core_;
   YieldBudget budget_;
-  SpinRecord spin_record_;  // of short ones
+  SpinRecord spin_record_;  // records the short spins
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
-  bool core_is_wanted_ = false;  // by another thread, as the last wait that yielded found
-  Core::Time began_;             // spinning
+  bool core_is_wanted_ = false;  // another thread wants it: the last wait that yielded found this
+  Core::Time began_;             // when spinning began
   std::vector<pollfd> polled_;
-  std::vector<Bell*> bells_;  // of others
+  std::vector<Bell*> bells_;  // bells of others
 };
 
 }  // namespace anello::link

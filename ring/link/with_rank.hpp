@@ -1,10 +1,10 @@
-// A link knows no ranks, so its users give its errors the peer's.
+// Adds the peer's rank to the errors of a link, which has no rank of its own.
 #pragma once
 #include <anello/error.hpp>
 
 namespace anello::link {
 
-// Errors that `work` throws get this rank. A link throws another exception where this process is to blame.
+// Runs `work`; its Errors get this rank. For faults of this process, a link throws other exceptions.
 template <class Work>
 auto with_rank(int rank, Work work) {
   try {

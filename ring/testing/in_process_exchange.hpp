@@ -1,5 +1,4 @@
-// The exchange of blobs between threads: the rendezvous of a world in one process. Any thread; one thread for each
-// rank.
+// Exchanges blobs between threads: the rendezvous of a world in one process. Any thread; one thread for each rank.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -14,12 +13,13 @@ class InProcessExchange {
  public:
   InProcessExchange(int ranks, std::chrono::milliseconds limit) : limit_(limit), blobs_(std::size_t(ranks)) {}
 
-  // As bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was called.
+  // Like bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was
+  // called.
   std::vector<std::string> exchange(int rank, std::string blob);
 
-  void check(std::chrono::milliseconds limit);  // throws the same if close() is called within that time
+  void check(std::chrono::milliseconds limit);  // throws likewise if close() is called within that time
 
-  // A rank has failed: all waiting calls throw, and later ones too.
+  // Call when a rank has failed: all waiting calls throw, and later ones too.
   void close();
 
  private:

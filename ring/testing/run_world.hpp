@@ -1,4 +1,4 @@
-// run_world() for tests that change what its ranks exchange.
+// run_world() for tests that change the blobs that its ranks exchange.
 #pragma once
 #include <anello/testing.hpp>
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// Returns the blobs that `rank` gets, given those that the ranks sent. Called on that rank's thread.
+// Returns the blobs that `rank` gets, made from those that the ranks sent. Called on that rank's thread.
 using Seen = std::function<std::vector<std::string>(int rank, std::vector<std::string> blobs)>;
 void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings, const Seen& seen);
 

@@ -5,27 +5,26 @@
 
 namespace anello::trace {
 
-// A question and its answer, by the steady clocks of the asking rank (sent, back) and the answering rank (theirs).
+// A question and its answer, with times of the steady clocks of the asking rank (sent, back) and the answering rank
+// (theirs).
 struct ClockSample {
   std::int64_t sent_ns = 0, theirs_ns = 0, back_ns = 0;
 };
 
 struct ClockOffset {
-  std::int64_t at_ns = 0;      // when it was measured, on the clock of the rank that answered
+  std::int64_t at_ns = 0;      // time of the measurement, on the clock of the rank that answered
   std::int64_t behind_ns = 0;  // the asking clock minus the answering clock
   std::int64_t within_ns = 0;  // the largest possible error of behind_ns
 };
 
-// From the fastest answer: the other clock was read between question and answer, most likely halfway.
-// Source: Mills, "Internet Time Synchronization: the Network Time Protocol", 1991; Cristian, "Probabilistic Clock
-// Synchronization", 1989.
+// Uses the fastest answer: the other clock was read between question and answer, most likely halfway.
 ClockOffset estimate(std::span<const ClockSample> samples);
 
-// From two measurements: the clocks may drift apart.
+// Combines two measurements, because the clocks may drift apart.
 struct Alignment {
   ClockOffset first, last;
 
-  // From a time on the answering clock to one on the asking clock.
+  // Converts a time on the answering clock to one on the asking clock.
   std::int64_t translate(std::int64_t steady_ns) const;
 };
 

@@ -30,7 +30,7 @@ class Writer {
   }
 
  private:
-  // Group (phases have 0), kind of row, number in it: this identifies a row and orders the rows.
+  // Group (0 for phases), kind of row, number in that kind: this identifies a row and orders the rows.
   using Row = std::tuple<std::uint64_t, int, int>;
   static constexpr std::size_t kPieceBytes = 64 << 10;
   enum RowKind { kProgram, kOperations, kLocal, kSend, kReceive };
@@ -61,7 +61,8 @@ class Writer {
     return found->second;
   }
 
-  // Groups as they first appear, in each the operations, local work, then sends and receives by peer.
+  // Orders rows: groups as they first appear; in each group the operations, local work, then sends and receives by
+  // peer.
   int place_of(const Row& row) {
     const auto& [group, kind, number] = row;
     const auto nth = places_.try_emplace(group, places_.size()).first->second;
@@ -80,7 +81,8 @@ class Writer {
     for (std::size_t k = 0; k < operation.spans; k++) step(record, group, recording_.spans[operation.first_span + k]);
   }
 
-  // Many operations may be queued at once, so these are not complete events: those of one row must not overlap.
+  // Not complete events, because many operations may be queued at once, and complete events of one row must not
+  // overlap.
   void queued(int row, const std::string& what, const Record& record) {
     const std::string common = "\"cat\":\"queued\",\"name\":" + json_text("queued: " + what) +
                                ",\"id\":" + std::to_string(++queued_) + ",\"tid\":" + std::to_string(row);
@@ -137,7 +139,7 @@ class Writer {
   bool first_;
   const std::function<void(std::string_view)>& write_;
   std::map<Row, int> rows_;
-  std::map<std::uint64_t, std::size_t> places_;  // of groups
+  std::map<std::uint64_t, std::size_t> places_;  // by group
   std::map<std::thread::id, std::size_t> phases_;
   std::uint64_t queued_ = 0;
   std::string piece_;

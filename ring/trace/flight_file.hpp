@@ -13,7 +13,7 @@ struct FlightHead {
   std::uint32_t generation = 1;
   std::uint64_t incarnation = 0;
   int rank = 0, size = 1;
-  std::int64_t unix_us = 0;  // the time at `now`
+  std::int64_t unix_us = 0;  // wall clock time at `now`
   TickClock::Moment now;
 };
 

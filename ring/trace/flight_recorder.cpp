@@ -10,7 +10,7 @@ void FlightRecorder::Free::operator()(Record* records) const {
   std::free(records);
 }
 
-// Zeroed, which means no record; calloc() touches no page of it.
+// Zeroed memory means no record; calloc() does not touch its pages.
 FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
   auto* const records = static_cast<Record*>(std::calloc(count, sizeof(Record)));
   if (!records) throw std::bad_alloc();

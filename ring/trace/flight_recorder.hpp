@@ -1,6 +1,7 @@
-// The flight recorder of one group: its last operations, and counters. The thread that moves the group's data writes
-// what began and ended, a caller what it queued. The control plane reads it, and the code that explains a mismatch or
-// writes the file. Any thread. Takes memory as it is used, 800 KiB at most. Does not know which group it belongs to.
+// The flight recorder of one group: its last operations, and counters. The thread that moves the group's data records
+// which operations began and ended; callers record which they queued. The control plane reads it, and so does the code
+// that explains a mismatch or writes the file. Any thread. Takes memory as it is used, at most 800 KiB. Independent of
+// which group it belongs to.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -18,27 +19,27 @@ class FlightRecorder {
  public:
   FlightRecorder() : begun_(allocate(kBegun)), queued_(allocate(kQueued)) {}
 
-  // The operation waits for earlier ones to end.
+  // Records that the operation waits for earlier ones to end.
   void queue(const Signature& signature, std::string_view name, Ticks at);
 
-  // `begun`: when it began; the record may be made later. False if it can never be completed, because a member has
-  // left.
+  // `begun`: the time at which the operation began; the record may be made later. False if the operation can never be
+  // completed, because a member has left.
   bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
-  // The operation that began last is done.
+  // Records that the operation that began last is done.
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes);
-  Record newest() const;  // after end(), by the thread that called it
+  Record newest() const;  // after end(), on the thread that called it
 
-  // The operation of that number, if it has begun and is among the last kBegun.
+  // Returns the operation with this number, if it has begun and is among the last kBegun.
   std::optional<Call> begun(std::uint64_t sequence) const;
 
-  // From now on operations of that number and above can never be completed. Returns the one that is underway, if it is
-  // one of them.
+  // From now on, operations with this number or a higher one can never be completed. Returns the operation that is
+  // running, if it is one of them.
   std::optional<Signature> ends_at(std::uint64_t sequence);
 
-  // Whether an operation of that number can be completed, as far as is known.
+  // False if an operation with this number can never be completed: see ends_at().
   bool can_begin(std::uint64_t sequence) const;
 
-  // The last operations that began, and the last ones that are queued, by sequence.
+  // Returns the last operations that began, and the last ones that are queued, by sequence.
   std::vector<Record> records() const;
 
   Tally tally;
@@ -51,10 +52,10 @@ class FlightRecorder {
   using Records = std::unique_ptr<Record[], Free>;
   static Records allocate(std::size_t count);
 
-  std::atomic<Ticks> ended_ = 0;  // the newest; goes into its record when the next one begins
-  mutable std::mutex mutex_;      // guards what follows
+  std::atomic<Ticks> ended_ = 0;  // of the newest; is stored in its record when the next one begins
+  mutable std::mutex mutex_;      // guards the members below
   Records begun_, queued_;        // rings, by sequence
-  std::uint64_t newest_ = 0;      // begun
+  std::uint64_t newest_ = 0;      // the newest that has begun
   std::uint64_t ends_at_ = UINT64_MAX;
 };
 

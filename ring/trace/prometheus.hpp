@@ -11,7 +11,7 @@ namespace anello::trace {
 struct Scraped {
   std::string_view job, host;
   int rank = 0;
-  bool failed = false;  // the world
+  bool failed = false;  // the world has failed
 };
 
 std::string prometheus_text(const Totals& totals, const RejectedConnections::Counts& rejected_connections,

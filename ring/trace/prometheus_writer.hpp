@@ -15,10 +15,10 @@ class PrometheusWriter {
  public:
   using Label = std::pair<std::string_view, std::string_view>;
 
-  // All samples have these labels.
+  // `labels`: are added to all samples.
   explicit PrometheusWriter(const std::vector<Label>& labels);
 
-  // A metric, without the prefix "anello_"; call value() next.
+  // Describes a metric; `name` is without the prefix "anello_". Call value() next.
   void describe(std::string_view name, std::string_view type, std::string_view help);
   template <class Value>
   void value(Value value, const std::vector<Label>& more = {}) {

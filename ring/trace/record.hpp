@@ -1,4 +1,4 @@
-// What is kept of one operation. Plain data.
+// The record of one operation. Plain data.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@ struct Record {
   static constexpr std::size_t kNameBytes = 40;
 
   Signature signature;
-  std::array<char, kNameBytes> name;  // its beginning; what follows is zero
+  std::array<char, kNameBytes> name;  // its beginning; the rest is zero
   Ticks queued, begun, ended;         // 0: not yet
 
-  // Where the record stays: one that is made and then copied costs twice as much.
+  // Sets the record in place, because making one and copying it costs twice as much.
   void set(const Signature& its_signature, std::string_view its_name, Ticks when_queued, Ticks when_begun) {
     signature = its_signature;
     name = {};
@@ -32,11 +32,11 @@ struct Record {
   }
 };
 
-// One group's operations, as they were at one moment.
+// One group's operations at one moment.
 struct History {
   std::uint64_t group = 0;
   std::string name;          // "group (0, 2)"
-  std::vector<int> members;  // by rank in the group, ranks in the world
+  std::vector<int> members;  // world ranks, by rank in the group
   std::vector<Record> records;
 };
 

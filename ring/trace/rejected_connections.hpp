@@ -8,16 +8,16 @@
 namespace anello::trace {
 
 enum class RejectReason : std::uint8_t {
-  noise,        // what it sent is not this protocol, or not the expected message
-  oversized,    // it announced a message longer than any
-  version,      // another version of the protocol
+  noise,        // its data is not this protocol, or not the expected message
+  oversized,    // it announced a message longer than allowed
+  version,      // its protocol has another version
   silent,       // its handshake was not complete in time
   gone,         // it closed before its handshake was complete
   crowded_out,  // it was the oldest of too many unauthenticated connections
-  job,          // of another job
+  job,          // it belongs to another job
   secret,       // its proof of the secret was wrong, or a replayed one
-  generation,   // of an earlier world of the job
-  place,        // meant for another rank's listener, or for a server
+  generation,   // it belongs to an earlier world of the job
+  place,        // it is meant for another rank's listener, or for a server
 };
 inline constexpr std::size_t kRejectReasons = std::size_t(RejectReason::place) + 1;
 std::string_view name(RejectReason reason);

@@ -20,7 +20,7 @@ struct Totals {
     Ticks busy = 0;           // from beginning to end
   };
   std::array<OfKind, kKinds> kinds;                  // by Kind
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, in the type they are sent as
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, in the type in which they are sent
   std::uint64_t sleeps = 0, stalls = 0;
   Ticks slept = 0;
 
@@ -68,7 +68,7 @@ class Tally {
   }
 
  private:
-  // There is one writer at a time, so add() needs no atomic read-modify-write.
+  // There is only one writer at a time, so add() needs no atomic read-modify-write.
   class Count {
    public:
     void add(std::uint64_t more) { value_.store(get() + more, std::memory_order_relaxed); }

@@ -17,7 +17,8 @@ bool counts_evenly() {
 #endif
 }
 
-// The best of a few tries, with the two readings closest together: the thread may be suspended between them.
+// Returns the best of a few tries, in which the two readings are closest together: the thread may be suspended between
+// them.
 TickClock::Moment TickClock::now() {
   constexpr int kTries = 5;
   Moment best;

@@ -1,5 +1,5 @@
-// Time for records that are made all the time: the processor's counter, which takes 10 ns to read; the system's clock
-// takes 25. Any thread.
+// Time for frequent records: the processor's counter, which takes 10 ns to read, while the system's clock takes 25 ns.
+// Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace anello::trace {
 
 using Ticks = std::uint64_t;  // 0: not set
 
-// Whether the processor's counter keeps its rate when the core sleeps or changes its own; looked up once.
+// Whether the processor's counter keeps its rate when the core sleeps or changes its own rate; looked up once.
 bool counts_evenly();
 
 inline Ticks ticks() {
@@ -22,7 +22,8 @@ inline Ticks ticks() {
   return Ticks(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// Ticks as time: both clocks are read when this is made and again for each Scale; times between are interpolated.
+// Converts ticks to time: both clocks are read when this is made, and again for each Scale; times between are
+// interpolated.
 class TickClock {
  public:
   struct Moment {

@@ -1,5 +1,5 @@
-// Records what a rank does while its timeline is on: operations, their steps, and the program's own phases. Any thread.
-// Takes no memory while it is off.
+// Records the activity of a rank while its timeline is on: operations, their steps, and the program's own phases. Any
+// thread. Takes no memory while it is off.
 #pragma once
 #include <atomic>
 #include <map>
@@ -17,13 +17,13 @@ namespace anello::trace {
 struct Span {
   enum class What : std::uint8_t { send, receive, reduce, fold, scale, sleep };
   Ticks begin = 0, end = 0;
-  std::uint64_t bytes = 0;  // as they are sent; of local work, in memory
-  std::int32_t peer = -1;   // rank in the world; -1: none
-  std::uint32_t round = 0;  // the number of the step in the plan's program
+  std::uint64_t bytes = 0;  // as sent; local work: in memory
+  std::int32_t peer = -1;   // world rank; -1: none
+  std::uint32_t round = 0;  // number of the step in the plan's program
   What what = What::send;
 };
 
-// What a timeline held when it was stopped.
+// The contents of a timeline when it was stopped.
 struct Recording {
   struct Operation {
     Record record;
@@ -47,13 +47,13 @@ struct Recording {
 
 class Timeline {
  public:
-  static constexpr std::size_t kMaxSpans = 1 << 20;  // 40 MiB; later ones are left out
+  static constexpr std::size_t kMaxSpans = 1 << 20;  // 40 MiB; later spans are left out
 
   bool active() const { return active_.load(std::memory_order_relaxed); }
   void start();
   Recording stop();
 
-  // No effect if it is not active any more.
+  // These have no effect if the timeline is no longer active.
   void add(const Record& operation, const std::string& group, const std::vector<int>& members,
            const std::vector<Span>& spans);
   void add(std::string_view phase, Ticks begin, Ticks end);
@@ -62,7 +62,7 @@ class Timeline {
   bool has_room(std::size_t spans);
 
   std::atomic<bool> active_ = false;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   Recording recording_;
 };
 
