@@ -1,6 +1,6 @@
 // The interface of a backend that moves GPU tensors: the collectives of Group, with tensors in device memory and a
 // stream. A collective waits for the work queued on the stream before it; work queued later sees the result. The caller
-// has checked the arguments, and that all tensors are on the group's device. One thread at a time.
+// must have checked the arguments, and that all tensors are on the group's device. One thread at a time.
 #pragma once
 #include <anello/gpu.hpp>
 #include <span>

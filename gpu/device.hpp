@@ -1,5 +1,5 @@
-// A GPU as the engine sees it, and the owners of streams, events and memory on it. Owners are move-only. Their
-// destructors ignore errors, because the process or the device may be shutting down. Any thread.
+// A GPU of the engine, and the owners of streams, events and memory on it. Owners are move-only. Their destructors
+// ignore errors, because the process or the device may be shutting down. Any thread.
 #pragma once
 #include <anello/gpu.hpp>
 #include <chrono>
@@ -13,18 +13,18 @@ namespace anello::gpu {
 
 enum class DeviceId : int {};
 
-// A view: the table must outlive it.
+// A reference: the table must outlive it.
 struct Device {
   const AnelloGpuTable* table = nullptr;
   DeviceId id{0};
 };
 
-// If the status is not 0, throws Error{device} with the call, the device, the stream unless it is null, and the status
-// in words.
+// If the status is not 0, throws Error{device} with the call, the device, the stream unless it is null, and a
+// description of the status.
 void check(const Device& device, int status, std::string_view call, GpuStream stream = nullptr);
 
-// Makes the device the calling thread's current one. The destructor returns to the previous device, unless that has no
-// context yet, which would be made.
+// Makes the device the calling thread's current one. The destructor restores the previous device, unless that has no
+// context yet, because restoring it would make one.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);
@@ -40,7 +40,7 @@ class DeviceGuard {
 template <class Handle, int (*AnelloGpuTable::*kDestroy)(Handle)>
 class Owner {
  public:
-  Owner() = default;  // of nothing
+  Owner() = default;  // owns nothing
   Owner(const Device& device, Handle handle) : device_(device), handle_(handle) {}
   Owner(Owner&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
   Owner& operator=(Owner&& other) noexcept {
@@ -52,7 +52,7 @@ class Owner {
     if (handle_) (device_.table->*kDestroy)(handle_);
   }
   Handle get() const { return handle_; }
-  void leak() { handle_ = nullptr; }  // if destroying it would block forever
+  void leak() { handle_ = nullptr; }  // for handles whose destruction could block for ever
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
@@ -64,41 +64,42 @@ using Stream = Owner<GpuStream, &AnelloGpuTable::stream_destroy>;
 using Event = Owner<void*, &AnelloGpuTable::event_destroy>;
 using Graph = Owner<void*, &AnelloGpuTable::graph_destroy>;
 using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
-using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device copies by itself
+using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory from which the device itself copies
 
-// What is queued on an urgent stream begins before what waits on the others.
+// Work that is queued on an urgent stream begins before work that waits on other streams.
 enum class Priority { normal, urgent };
 
-// Throw Error{device}. Memory of no bytes is an owner of nothing.
+// These functions throw Error{device}. For zero bytes, the result owns nothing.
 Stream make_stream(const Device& device, Priority priority = Priority::normal);
 Event make_event(const Device& device);
 DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
-// These queue work on a stream, do not block, and throw Error{device}. record(): the event is done when everything
-// queued on the stream so far is done. follow(): work queued on the stream later waits for the event. copy() takes any
-// two memories. No bytes: nothing is queued.
+// These functions queue work on a stream, do not block, and throw Error{device}. record(): the event is done when all
+// work queued on the stream so far is done. follow(): work queued on the stream later waits for the event. copy() takes
+// any two memories; for zero bytes it queues nothing.
 void record(const Device& device, const Event& event, GpuStream stream);
 void follow(const Device& device, GpuStream stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);
 void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream);
-// Work queued on `later` from now on waits for the work queued on `earlier` so far. Records the event.
+// Makes work that is queued on `later` from now on wait for the work queued on `earlier` so far. Records the event.
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
-// From now on this process refuses memory of GPUs in calls that read host memory (Group's). The device is the one that
-// its thread may set up.
+// From now on this process refuses GPU memory in calls that read host memory (Group's). `device`: the one that the
+// check may initialize in its thread.
 void keep_out_of_host_calls(const Device& device);
 
-// Whether work on the stream is being captured into a CUDA graph, and does not run. Throws Error{device}.
+// Whether work on the stream is being captured into a CUDA graph instead of being run. Throws Error{device}.
 bool is_capturing(const Device& device, GpuStream stream);
-// Throws Error{unsupported} then; the world goes on.
+// Throws Error{unsupported} if the stream is being captured; the world goes on.
 void refuse_capture(const Device& device, GpuStream stream, std::string_view what);
 
-// While it lives, what this thread queues on the stream, which must not be null, goes into a graph instead of being
-// run. The graph keeps addresses and values. Meanwhile the thread must neither make nor free memory, nor wait.
+// While an object of this class exists, work that this thread queues on the stream, which must not be null, is captured
+// into a graph instead of being run. The graph keeps addresses and values. Meanwhile the thread must neither allocate
+// nor free memory, nor wait.
 class Capture {
  public:
-  Capture(const Device& device, GpuStream stream);  // throws Error{device}, as end() does
+  Capture(const Device& device, GpuStream stream);  // throws Error{device}, like end()
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -106,19 +107,19 @@ class Capture {
 
  private:
   Device device_;
-  GpuStream stream_;  // null: ended
+  GpuStream stream_;  // null once the capture has ended
 };
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
-// Call it between two looks at an event; `look` counts the looks so far, from 0. The first pauses only yield, since a
-// nap would add to the time of a short copy. Later ones sleep, and so do the first while yields take long.
+// Call between two checks of an event; `look` counts the checks so far, from 0. The first pauses only yield, because
+// sleeping would add to the time of a short copy. Later pauses sleep, and so do the first ones while yields take long.
 void pause_between_looks(int look);
 
-// How long destructors wait for a device, since they cannot report that it does not answer.
+// How long destructors wait for a device, because they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 
-// Blocks until the event is done; `what` names it in errors. Throws Error{timed_out} after `limit`, unless that is
-// zero, and Error{device}.
+// Blocks until the event is done; `what` names the event in errors. Throws Error{timed_out} after `limit`, unless that
+// is zero, and Error{device}.
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what);
 
 }  // namespace anello::gpu

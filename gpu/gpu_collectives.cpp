@@ -1,5 +1,5 @@
-// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory in which
-// the tensors lie.
+// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory of its
+// tensors.
 #include <anello/error.hpp>
 #include <anello/gpu.hpp>
 #include <array>
@@ -20,7 +20,7 @@ std::vector<ConstTensor> read_only(std::span<const Tensor> list) {
   return {list.begin(), list.end()};
 }
 
-// When another call has failed, whose error counts: the caller may free its tensors behind it.
+// Waits after another call has failed, whose error is thrown: the caller may free its tensors afterwards.
 void wait_for_end(const Work& work) noexcept {
   try {
     work.wait();

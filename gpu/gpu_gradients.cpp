@@ -28,15 +28,16 @@ class GpuGradients::Impl {
   std::vector<std::vector<std::size_t>> buckets() const { return schedule_.members(); }
 
  private:
-  // What buckets need that go through host memory: the call that carries one blocks, so another thread makes it.
+  // The state of buckets that go through host memory. The call that carries a bucket blocks, so another thread makes
+  // it.
   struct Staging {
     Staging(std::unique_ptr<gpu::Staged> its_path, const AnelloGpuTable& table) : path(std::move(its_path)) {
       (void)executor.submit([&table] { return table.ignore_captures(), Clock::duration(); });
     }
-    ~Staging() { path->give_up(); }  // otherwise the executor waits for a call that waits for the other ranks
+    ~Staging() { path->give_up(); }  // otherwise the executor waits for a call that waits for other ranks
 
     std::unique_ptr<gpu::Staged> path;
-    std::vector<gpu::Event> made;  // by bucket: its gradients are complete
+    std::vector<gpu::Event> made;  // by bucket: done when its gradients are complete
     gpu::SerialExecutor<Clock::duration> executor;
     std::vector<std::future<Clock::duration>> under_way;
   };
@@ -60,15 +61,15 @@ class GpuGradients::Impl {
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
   GpuStream stream_;    // of the backward pass
-  gpu::Stream travel_;  // of the buckets; urgent: casts and NCCL need not wait for the backward pass's kernels
+  gpu::Stream travel_;  // of the buckets; urgent, so that casts and NCCL do not wait for the backward pass
   gpu::Event order_;
   Op op_;
   std::optional<DType> wire_;
   bool zero_unannounced_;
-  double factor_ = 1;  // of the step
+  double factor_ = 1;  // of the current step
   bool in_step_ = false;
   StepStats step_;
-  std::optional<Staging> staging_;  // if NCCL does not carry the buckets. The last member: its thread uses the others
+  std::optional<Staging> staging_;  // set if NCCL does not carry buckets. The last member: its thread uses the others
 };
 
 namespace {
@@ -115,12 +116,13 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 
-// In mid-step buckets are still travelling: what the caller queues next on the stream may free the gradients.
+// In the middle of a step, buckets are still being sent. Work that the caller queues on the stream from now on, which
+// may free the gradients, must wait for them.
 GpuGradients::Impl::~Impl() {
   if (!in_step_) return;
   try {
     follow(travel_.get(), stream_);
-  } catch (const Error&) {  // of the device; the world has been aborted
+  } catch (const Error&) {  // a device error; the world has been aborted
   }
 }
 
@@ -167,7 +169,7 @@ void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& op
   staging_->under_way.push_back(staging_->executor.submit(carry));
 }
 
-// Waits for all buckets before it throws the first failure: they use the caller's gradients.
+// Waits for all buckets before it throws the first failure, because they use the caller's gradients.
 void GpuGradients::Impl::wait_for_staged() {
   const auto began = Clock::now();
   auto under_way = std::exchange(staging_->under_way, {});

@@ -1,4 +1,4 @@
-// How a GpuGroup is made and chooses its backend; its collectives are in gpu_collectives.cpp.
+// The construction of a GpuGroup and the choice of its backend; its collectives are in gpu_collectives.cpp.
 #include "gpu/gpu_group.hpp"
 
 #include <algorithm>
@@ -21,15 +21,15 @@ namespace {
 
 using gpu::DeviceId;
 
-// What a rank reports to the others about its GPU.
+// The facts about its GPU that a rank sends to the others.
 struct RankGpu {
   std::string uuid, bus_id;
   int nccl_version = 0;  // 0: this rank has no NCCL
   bool kernels = false;
-  std::string no_nccl;  // why it has none
+  std::string no_nccl;  // the reason why it has no NCCL
 };
 
-// A field a line; the last may have several.
+// One field a line; the last field may have several lines.
 std::string encode(const RankGpu& gpu) {
   return text(gpu.uuid, '\n', gpu.bus_id, '\n', gpu.nccl_version, '\n', gpu.kernels, '\n', gpu.no_nccl);
 }
@@ -67,12 +67,12 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   return nccl;
 }
 
-// NCCL tells GPUs apart by their bus id: it refuses two instances of one GPU (MIG), which have an uuid each.
+// NCCL identifies GPUs by their bus id, so it refuses two instances of one GPU (MIG), although each has its own uuid.
 bool shares(const RankGpu& a, const RankGpu& b, bool same_host) {
   return a.uuid == b.uuid || (same_host && a.bus_id == b.bus_id);
 }
 
-// Why NCCL cannot connect these ranks, which are named by their numbers in the world; empty if it can.
+// Returns why NCCL cannot connect these ranks, with world ranks; empty if it can.
 std::string why_not_nccl(const World& world, std::span<const int> ranks, const std::vector<RankGpu>& all) {
   for (std::size_t i = 0; i < all.size(); i++) {
     const RankGpu& gpu = all[i];
@@ -95,7 +95,7 @@ GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, co
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
-  // Memory may run out on this rank alone, and the others wait for it.
+  // Memory may run out on this rank alone, while the others wait for it.
   gpu::or_abort(group_, [&] { choose_backend(world, find_tables); });
 }
 
@@ -131,7 +131,7 @@ bool GpuGroup::Impl::take_single_rank() {
   return true;
 }
 
-// If NCCL does not start on all ranks: with ANELLO_GPU_BACKEND=nccl that ends the world, otherwise returns why.
+// If NCCL does not start on all ranks, returns the reason; with ANELLO_GPU_BACKEND=nccl ends the world instead.
 std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
   using gpu::NcclCommunicator;
   const bool strict = options_.backend == "nccl";
@@ -173,7 +173,7 @@ gpu::Collectives& GpuGroup::Impl::directly(GpuStream stream) {
   return nccl_ ? static_cast<gpu::Collectives&>(*nccl_) : staged(stream);
 }
 
-// For the default stream of a thread, NCCL's own threads would launch on a stream of theirs.
+// With the default stream of a thread, NCCL's own threads would launch on their own default streams.
 void GpuGroup::Impl::check_stream(std::string_view call, GpuStream stream) {
   constexpr std::uintptr_t kPerThread = 2;  // cudaStreamPerThread
   if (reinterpret_cast<std::uintptr_t>(stream) == kPerThread)
@@ -191,7 +191,8 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   const void* asked = nullptr;
-  // One without elements may lie anywhere, for example behind the end of a buffer. It counts only if all are like it.
+  // A tensor without elements may be anywhere, for example after the end of a buffer. It counts only if no tensor has
+  // elements.
   const bool is_empty = std::ranges::all_of(tensors, [](const ConstTensor& tensor) { return tensor.count == 0; });
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked || (tensor.count == 0 && !is_empty)) continue;

@@ -1,4 +1,4 @@
-// What a GpuGroup is made of: its ranks, this rank's GPU, and one or both backends that move tensors on it.
+// The state of a GpuGroup: its ranks, this rank's GPU, and one or both backends that move tensors on it.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
@@ -19,24 +19,24 @@ namespace anello {
 class GpuGroup::Impl {
  public:
   struct Options {
-    std::string backend = "auto";  // as ANELLO_GPU_BACKEND
-    std::string against_nccl;      // "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"; empty: nothing
+    std::string backend = "auto";  // like ANELLO_GPU_BACKEND
+    std::string against_nccl;      // such as "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"; empty: nothing
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
-    bool compare = false;  // as ANELLO_GPU_CHECK
+    bool compare = false;  // like ANELLO_GPU_CHECK
     std::optional<int> device = {};
   };
   struct Tables {
     const AnelloGpuTable* devices;
-    const AnelloKernelTable* kernels = nullptr;  // null without the plugin for kernels
+    const AnelloKernelTable* kernels = nullptr;  // null if the plugin for kernels is not loaded
   };
-  // Finds the plugins; throws Error{unsupported}, which names the missing one.
+  // Finds the plugins. Throws Error{unsupported}, which names the missing one.
   using FindTables = std::function<Tables()>;
 
-  // All ranks of the group, a part of the world, call. Throws as GpuGroup's constructor.
+  // All ranks of the group, which is a part of the world, call this. Throws like GpuGroup's constructor.
   Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
-  // A staged backend with the same ranks, which another thread may use. All ranks call.
+  // Makes a staged backend with the same ranks, for another thread. All ranks call this.
   std::unique_ptr<gpu::Staged> another_staged();
 
   Group& group() { return group_; }
@@ -44,20 +44,20 @@ class GpuGroup::Impl {
   std::string_view backend() const { return alone_ ? "single" : nccl_ ? "nccl" : "staged"; }
   const std::string& reason() const { return reason_; }
   void synchronize(GpuStream stream);
-  // What frees the memory, or ends the registration.
+  // Frees memory, or ends a registration.
   using End = std::function<void()>;
   std::pair<void*, End> allocate(std::size_t bytes);
   End register_memory(void* memory, std::size_t bytes);
 
-  // Calls on_gpu(backend) if the tensors are on this rank's GPU, or synchronizes and calls on_host(group) if they are
-  // in host memory. `directly`: what can_directly() says of the call. Tensors with a null pointer do not count. Throws
-  // Error{invalid_argument} if they are in different places, or the stream is one that cannot be used.
+  // Calls on_gpu(backend) if the tensors are on this rank's GPU; if they are in host memory, synchronizes the stream
+  // and calls on_host(group). `directly`: the result of can_directly() for the call. Tensors with a null pointer are
+  // ignored. Throws Error{invalid_argument} if they are in different places, or if the stream cannot be used.
   using Tensors = std::span<const ConstTensor>;
   template <class OnGpu, class OnHost>
   void carry_out(std::string_view verb, Tensors tensors, bool directly, GpuStream stream, OnGpu on_gpu,
                  OnHost on_host) {
     check_stream(verb, stream);
-    const gpu::DeviceGuard guard(device_);  // a question about memory would set up the thread's current device
+    const gpu::DeviceGuard guard(device_);  // a query about memory would initialize the thread's current device
     if (in_host_memory(verb, tensors)) {
       synchronize(stream);
       on_host(group_);
@@ -86,19 +86,19 @@ class GpuGroup::Impl {
   Group group_;
   Options options_;
   gpu::Device device_;
-  const AnelloKernelTable* kernels_ = nullptr;  // null if a rank has none
+  const AnelloKernelTable* kernels_ = nullptr;  // null if some rank has none
   std::string reason_;
-  std::unique_ptr<gpu::SingleRank> alone_;  // in a group of one
+  std::unique_ptr<gpu::SingleRank> alone_;  // set in a group of one rank
   std::unique_ptr<gpu::Nccl> nccl_;
   std::unique_ptr<gpu::Staged> staged_;  // made at the first call that needs it
 };
 
-// What the engine's rooms and tests may use of a GpuGroup, and its users may not.
+// The members of a GpuGroup that the engine's rooms and tests may use, but its users may not.
 class GpuGroupAccess {
  public:
   using Impl = GpuGroup::Impl;
   static GpuGroup make(std::unique_ptr<Impl> impl) { return GpuGroup(std::move(impl)); }
-  // As the public constructor; `against_nccl` as Impl::Options'.
+  // Like the public constructor; `against_nccl`: see Impl::Options.
   static GpuGroup make(World& world, const Group& ranks, const GpuOptions& options, const std::string& against_nccl);
   static Impl& impl(GpuGroup& group) { return *group.impl_; }
 };

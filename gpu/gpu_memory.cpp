@@ -1,4 +1,4 @@
-// Memory that NCCL has been told of.
+// Memory that is registered with NCCL.
 #include <anello/error.hpp>
 #include <anello/gpu.hpp>
 #include <tuple>
@@ -25,7 +25,7 @@ void end_or_log(const End& end) {
 
 }  // namespace
 
-// Made before the memory is, and filled then: nothing that may throw comes between.
+// Constructed before the memory is allocated, and filled afterwards, so that nothing that may throw comes in between.
 struct GpuMemory::Impl {
   Impl() = default;
   Impl(const Impl&) = delete;

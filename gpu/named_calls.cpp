@@ -57,16 +57,16 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
 
   const std::shared_ptr<State> state_;
   Request request_;
-  std::string key_;  // from start() on
+  std::string key_;  // set by start()
   Event made_, queued_;
   bool has_run_ = false;  // guarded by the state's mutex
-  std::mutex mutex_;      // guards the next members
+  std::mutex mutex_;      // guards the next three members
   bool ended_ = false;
   std::optional<Error> error_;
   group::Until gives_up_at_;
 };
 
-// Records where the program's stream is now.
+// Records the current end of the program's stream.
 void NamedCalls::Operation::wait_for_stream() {
   const agenda::OnGpu& where = *request_.on_gpu;
   const std::string_view verb = agenda::name(request_.verb);
@@ -131,8 +131,8 @@ bool NamedCalls::Operation::wait(group::Until until) {
   return true;
 }
 
-// By the executor's thread. What was queued before an error is waited for too. That a GpuGroup cannot be made is known
-// to all ranks; another error only to this one.
+// Runs on the executor's thread. If queueing fails, the work that was queued before is still waited for. If the
+// GpuGroup cannot be made, all ranks have that error; any other error is only on this rank, so it aborts the world.
 void NamedCalls::Operation::run() {
   try {
     queue_calls();
@@ -169,7 +169,7 @@ void NamedCalls::Operation::queue_calls() {
   for (const std::vector<std::size_t>& which : agenda::by_dtype(request_.inputs)) queue(gpus, which);
 }
 
-// For a rank that has joined.
+// For a rank that has joined: makes tensors of neutral elements.
 void NamedCalls::Operation::make_neutral_tensors() {
   constexpr std::size_t kAlignment = 256;
   std::vector<std::byte> host;
@@ -186,10 +186,11 @@ void NamedCalls::Operation::make_neutral_tensors() {
     request_.inputs[k].data = memory + places[k];
   }
   copy(GpuGroupAccess::impl(*state_->gpus).device(), memory, host.data(), host.size(), state_->stream.get());
-  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // `host` ends here
+  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // before the end of `host`
 }
 
-// All ranks take the same form of the call: outputs of a list are copies of the inputs, which are reduced in place.
+// All ranks must use the same form of the call: for a list, the inputs are copied to the outputs, which are reduced in
+// place.
 void NamedCalls::Operation::queue(GpuGroup& gpus, const std::vector<std::size_t>& which) {
   const GpuStream stream = state_->stream.get();
   const std::vector<Tensor> inputs = tensors_of(request_.inputs, which);
@@ -204,7 +205,7 @@ void NamedCalls::Operation::queue(GpuGroup& gpus, const std::vector<std::size_t>
   gpus.allreduce(outputs, stream, request_.op, options);
 }
 
-// An end that was seen stays: a later failure of the world does not change it.
+// The end of an operation is final: a later failure of the world does not change it.
 bool NamedCalls::Operation::has_ended() {
   {
     const std::lock_guard lock(mutex_);
@@ -215,14 +216,14 @@ bool NamedCalls::Operation::has_ended() {
   return ended_ = true;
 }
 
-// The event of an operation whose communicator is aborted comes too, so the world's failure counts more than it.
+// The world's failure has priority over the event, which is also done when the operation's communicator is aborted.
 bool NamedCalls::Operation::look() {
   if (const auto failure = state_->world_failure()) fail(*failure);
   if (!queued_) {
     fail(Error(ErrorCode::aborted, "the agenda, or this rank's world, has ended"));
     return true;
   }
-  const Device& device = *state_->device;  // which does not change once there is an event
+  const Device& device = *state_->device;  // does not change once there is an event
   const int status = device.table->event_query(queued_.get());
   if (status == ANELLO_GPU_NOT_READY) return gives_up();
   if (status != 0 && !error()) {
@@ -233,8 +234,8 @@ bool NamedCalls::Operation::look() {
   return true;
 }
 
-// After a failure the device may still use the tensors, which the program may free: that is waited for, but not for
-// ever.
+// After a failure the device may still use the tensors, which the program may free. So the operation waits, but only
+// for a limited time.
 bool NamedCalls::Operation::gives_up() {
   const std::lock_guard lock(mutex_);
   if (!error_) return false;
@@ -273,8 +274,8 @@ void NamedCalls::close() {
   state_->close();
 }
 
-// Agendas decide independently, and NCCL's calls on a GPU must have one order on all ranks: so the agenda of all ranks
-// uses it, and those of some ranks do not.
+// Agendas decide independently of each other, but NCCL's calls on a GPU must have the same order on all ranks. So only
+// the agenda of all ranks uses NCCL.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks) {
   std::vector<int> all(std::size_t(same_ranks.size()));
   std::iota(all.begin(), all.end(), 0);

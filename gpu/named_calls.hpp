@@ -1,6 +1,6 @@
 // Named operations on tensors in GPU memory: allreduces and broadcasts, which a thread gives to a GpuGroup in the order
-// that the ranks have agreed on. Each waits for the work that was queued on the program's stream when it was submitted.
-// The GpuGroup is made when the first operation starts, so that programs may choose their GPU until then.
+// on which the ranks have agreed. Each waits for the work that was queued on the program's stream when it was
+// submitted. The GpuGroup is made when the first operation starts, so programs may choose their GPU until then.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
@@ -16,10 +16,10 @@ class NamedCalls final : public agenda::DeviceCarrier {
  public:
   struct Makers {
     std::function<const AnelloGpuTable&()> table;             // throws Error{unsupported}
-    std::function<GpuGroup(std::optional<int> device)> gpus;  // all ranks call; throws as GpuGroup's constructor
+    std::function<GpuGroup(std::optional<int> device)> gpus;  // all ranks call it; throws like GpuGroup's constructor
   };
 
-  // `ranks`: those that take part, in a group that nothing else uses.
+  // `ranks`: the ranks that take part, in a group that nothing else uses.
   NamedCalls(Group ranks, Makers makers);
   ~NamedCalls() override;
 
@@ -34,8 +34,8 @@ class NamedCalls final : public agenda::DeviceCarrier {
   std::shared_ptr<State> state_;
 };
 
-// For an agenda of those ranks, which all call, in the same order as other calls that make groups. Does not
-// communicate. The world must outlive it.
+// Makes the carrier for an agenda of those ranks. All of them call this, in the same order as other calls that make
+// groups. Does not communicate. The world must outlive the result.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks);
 
 }  // namespace anello::gpu

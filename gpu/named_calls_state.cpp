@@ -9,7 +9,7 @@
 
 namespace anello::gpu {
 
-// All operations use one GPU: ranks cannot agree on an order of several.
+// All operations use one GPU, because ranks cannot agree on an order of several GPUs.
 Device NamedCalls::State::checked(int number, std::string_view verb) {
   const Device its{&makers.table(), DeviceId(number)};
   const std::lock_guard lock(mutex);
@@ -51,7 +51,7 @@ GpuGroup& NamedCalls::State::ready_group() {
   return *gpus;
 }
 
-// In the calling thread, which is not the program's: that may capture a stream meanwhile.
+// Called on a thread that is not the program's; the program may be capturing a stream meanwhile.
 void NamedCalls::State::ignore_captures() {
   const std::lock_guard lock(mutex);
   if (device) device->table->ignore_captures();
@@ -65,7 +65,7 @@ std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {
   return neutral.empty() ? nullptr : static_cast<std::byte*>(neutral.back().get());
 }
 
-// Operations are done in the order in which they have started.
+// Calls callbacks in the order in which operations have started, because they are done in that order.
 void NamedCalls::State::watch() {
   for (std::unique_lock lock(mutex);;) {
     changed.wait(lock, [this] { return closed || !watched.empty(); });
@@ -74,7 +74,7 @@ void NamedCalls::State::watch() {
     watched.pop_front();
     lock.unlock();
     next();
-    next = nullptr;  // without the lock: it may have the operation's last handle
+    next = nullptr;  // destroyed without the lock: it may hold the operation's last handle
     lock.lock();
   }
 }
@@ -92,7 +92,7 @@ void NamedCalls::State::close() {
     closed = true;
   }
   changed.notify_all();
-  if (watcher.get_id() == std::this_thread::get_id())  // a callback had the last handle
+  if (watcher.get_id() == std::this_thread::get_id())  // a callback destroyed the last handle
     watcher.detach();
   else
     watcher.join();
@@ -100,9 +100,9 @@ void NamedCalls::State::close() {
   GroupAccess::end(ranks, false);
 }
 
-// What the GPU has not done in time is aborted with the communicator, and its event then comes as if it were done: how
-// operations have ended is settled before that. Memory that the device may still use is leaked: to free it could block
-// for ever.
+// Work that the GPU has not done in time is aborted with the communicator, and its event is then done as if the work
+// were. So `failure_at_end` is set before that. Memory that the device may still use is leaked, because freeing it
+// could block for ever.
 void NamedCalls::State::close_gpus() {
   const bool finished = finishes();
   {
@@ -119,13 +119,13 @@ void NamedCalls::State::close_gpus() {
   for (DeviceMemory& memory : neutral) memory.leak();
 }
 
-// Once the group has ended, it says so itself.
+// Returns the world's failure; once operations are settled, the failure at the end.
 std::optional<Error> NamedCalls::State::world_failure() {
   const std::lock_guard lock(mutex);
   return settled ? failure_at_end : ranks.failure();
 }
 
-// Waits for the device, but not for ever. True: it has done all operations.
+// Waits for the device for a limited time. True: it has done all operations.
 bool NamedCalls::State::finishes() {
   if (!stream) return true;
   try {

@@ -1,5 +1,5 @@
-// What the named operations on GPUs of one agenda share: the GPU and its stream, the thread that starts them, and the
-// thread that waits for those with a callback.
+// The state that the GPU operations of one agenda share: the GPU and its stream, the thread that starts the operations,
+// and the thread that waits for those with a callback.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -33,22 +33,22 @@ struct NamedCalls::State {
 
   Group ranks;
   const Makers makers;
-  std::mutex mutex;  // guards the next members up to the empty line, and which operations have run
+  std::mutex mutex;  // guards the members up to the empty line, and which operations have run
   std::condition_variable changed;
   std::optional<Device> device;
   std::unique_ptr<SerialExecutor<void>> executor = std::make_unique<SerialExecutor<void>>();  // null: closing
   std::deque<std::function<void()>> watched;  // each waits for an operation, and calls its callback
-  std::thread watcher;                        // carries them out
-  bool closed = false;                        // none will be started or watched any more
-  bool settled = false;  // how those have ended that were not done before: well, or by this failure
+  std::thread watcher;                        // runs the functions in `watched`
+  bool closed = false;                        // no operation will be started or watched any more
+  bool settled = false;  // all operations have ended; those that were not done then, with failure_at_end if it is set
   std::optional<Error> failure_at_end;
 
-  // Used by the executor's thread, and by close() when that has ended.
+  // Used by the executor's thread, and by close() when that thread has ended.
   std::optional<GpuGroup> gpus;
-  std::optional<Error> no_gpus;  // why it could not be made, on all ranks
+  std::optional<Error> no_gpus;  // why it could not be made; the same on all ranks
   Stream stream;
-  std::vector<DeviceMemory> neutral;  // to free some would wait for all of the device's work
-  std::size_t neutral_bytes = 0;      // of the last
+  std::vector<DeviceMemory> neutral;  // kept, because freeing memory waits for all of the device's work
+  std::size_t neutral_bytes = 0;      // of the last one
 };
 
 }  // namespace anello::gpu

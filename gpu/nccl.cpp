@@ -28,24 +28,25 @@ bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
 }
 
-// NCCL's average multiplies each contribution by 1/n, rounded to the type: in 16 bits that is wrong by up to 0.4 %,
-// except for a power of two.
+// NCCL's average multiplies each contribution by 1/n, rounded to the type. In 16 bits this is wrong by up to 0.4 %,
+// unless n is a power of two.
 bool is_biased_average(Op op, DType dtype, int size) {
   return op == Op::average && is_float(dtype) && size_bytes(dtype) == 2 && !std::has_single_bit(unsigned(size));
 }
 
-// An average whose factors NCCL multiplies in at least 32 bits.
+// Whether this is an average whose factors NCCL multiplies in at least 32 bits.
 bool multiplies_exactly(const Signature& signature) {
   return signature.op == Op::average && size_bytes(signature.dtype) >= 4;
 }
 
-// What an average is divided by before it travels; the rest of the division follows at the end. As on the processor: in
-// f16 the sum may overflow where the mean does not, and a power of two changes no bits, except of the smallest numbers.
+// Returns the divisor of an average that is applied before the data is sent; the rest of the division follows at the
+// end. As on the CPU: in f16 the sum may overflow although the mean does not, and a power of two loses no bits except
+// in subnormal numbers.
 double early_divisor(DType dtype, int size) {
   return dtype == DType::f16 ? double(std::bit_ceil(unsigned(size))) : 1;
 }
 
-// A list travels as one operation: adds what all ranks must have in common to the signature.
+// Adds to the signature what must be equal on all ranks. A list is sent as one operation.
 void sign(Signature& signature, std::span<const Tensor> list) {
   signature.dtype = list[0].dtype;
   for (const Tensor& tensor : list) {
@@ -89,7 +90,7 @@ std::unique_ptr<Nccl> Nccl::split(Group group) {
   return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), kernels_, compare_));
 }
 
-// prescale is not looked at: it may differ between ranks, which must all come to the same answer.
+// Ignores prescale, which may differ between ranks, because all ranks must get the same answer.
 bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
   if (options.wire) return kind == Kind::allreduce && pack_buffer_ && table_->has(int(*options.wire), int(op)) == 1;
   const bool scales = options.postscale == 1 || pack_buffer_ || is_sum(op);
@@ -102,14 +103,15 @@ void Nccl::run(Signature signature, const Options& options, GpuStream stream, Nc
   const NcclCall described{signature, options.name};
   if (compare_) compare(described, options.consistency_token, stream);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
-  calls_++;  // not if it is refused: the world goes on, and this rank makes the call again
+  calls_++;  // not if the call is refused: then the world goes on, and this rank makes the call again
 }
 
-// Not waited for: a difference fails the world, and the watcher then aborts the communicator.
+// Compares a call between ranks. Not waited for: a difference fails the world, and the watcher then aborts the
+// communicator.
 void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   Signature common = call.signature;
-  common.sequence = 0;  // send and recv count on two ranks only
+  common.sequence = 0;  // send and recv are numbered on two ranks only
   EncodedSignature bytes;
   encode(common, bytes);
   std::uint64_t all = token;
@@ -126,10 +128,10 @@ Nccl::Call Nccl::together(Nccl::Call calls) const {
   };
 }
 
-// prescale may differ between ranks, so the NCCL call that is queued must not depend on it. NCCL's own average is a sum
-// in which every rank multiplies its input by 1/n; the factors are multiplied there for nothing. Kernels multiply
-// before and after the other reductions: such a sum cannot be reduced by switches. Without kernels there is no other
-// way.
+// prescale may differ between ranks, so it must not change which NCCL call is queued. NCCL's own average is a sum in
+// which every rank multiplies its input by 1/n, and other factors can be multiplied there at no cost. For the other
+// reductions, kernels multiply before and after, because network switches cannot reduce a sum with factors. Without
+// kernels, NCCL's sum with factors is the only way.
 void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                      GpuStream stream, const ReduceOptions& options, const Reduce& call) {
   if (options.postscale != 1)
@@ -174,12 +176,12 @@ Nccl::Call Nccl::scaled(DType dtype, double factor, std::function<int(void* comm
   };
 }
 
-// The part that a rank has for itself is copied on the device.
+// A part that a rank sends to itself is copied on the device.
 Nccl::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
       or_abort(group_, [&] {
-        const DeviceGuard guard(device_);  // a null stream is the default one of the current device
+        const DeviceGuard guard(device_);  // a null stream is the default stream of the current device
         copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
       });
   return together([this, moves, dtype, stream](void* comm) {
@@ -227,7 +229,7 @@ void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tens
   });
 }
 
-// The plain call, which most are, takes no memory on its way.
+// The plain call, which is the most frequent, allocates no memory.
 void Nccl::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   const bool plain = pack_buffer_ && !options.wire && options.prescale == 1 && options.postscale == 1 &&
                      !is_biased_average(op, input.dtype, group_.size());
@@ -267,7 +269,7 @@ void Nccl::broadcast(std::span<const Tensor> list, int root, GpuStream stream, c
   run(signature, {options.name, options.consistency_token}, stream, together(call));
 }
 
-// Unequal parts: one broadcast for each part.
+// For unequal parts: one broadcast for each part.
 void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
   const int dtype = int(input.dtype);
   const Signature signature{.count = output.count,
@@ -323,7 +325,7 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream,
       {options.name, options.consistency_token}, stream, moving(moves, output.dtype, stream));
 }
 
-// Unequal parts: one reduction to each rank.
+// For unequal parts: one reduction to each rank.
 void Nccl::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   const int dtype = int(input.dtype);
   const plan::Parts parts(group_.size(), output.count, options.counts);
@@ -358,7 +360,7 @@ void Nccl::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Op
       stream, moving(moves, input.dtype, stream));
 }
 
-// Ranks that do not agree on a count would wait for ever: the group exchanges them first.
+// Ranks that disagree on a count would wait for ever, so the group exchanges the counts first.
 void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                     const Options& options) {
   std::vector<std::uint64_t> arriving(send_counts.size());
@@ -375,7 +377,7 @@ void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts
   for (int rank = 0; rank < group_.size(); rank++)
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
                      at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
-  // The same on all ranks: one that moves nothing takes part as well.
+  // All ranks use one signature, because a rank that moves nothing takes part too.
   run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, {options.name, options.consistency_token}, stream,
       moving(moves, input.dtype, stream));
 }

@@ -1,6 +1,6 @@
-// The backend for ranks that have a GPU each: every call queues NCCL's kernels on the stream. NCCL does not have all
-// reductions; see can(). One thread at a time. A failure on the device aborts the world, since the other ranks wait for
-// this one.
+// The backend for ranks that each have their own GPU: every call queues NCCL's kernels on the stream. NCCL does not
+// have all reductions; see can(). One thread at a time. A failure on the device aborts the world, because the other
+// ranks wait for this one.
 #pragma once
 #include <functional>
 #include <memory>
@@ -21,12 +21,13 @@ class Nccl : public Collectives {
     const AnelloNcclTable* nccl;
     const AnelloKernelTable* kernels = nullptr;  // for 16 bits on the wire, and for factors
   };
-  // All ranks of the group call; throws as NcclCommunicator's constructor. With `compare` the group's ranks compare the
-  // arguments of each call beside it: if they differ, the world fails with Error{mismatch}, where NCCL would hang.
+  // All ranks of the group call this. Throws like NcclCommunicator's constructor. `compare`: the group's ranks also
+  // compare the arguments of each call; if they differ, the world fails with Error{mismatch} instead of hanging in
+  // NCCL.
   Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare,
        NcclCommunicator::StartFailure start_failure = NcclCommunicator::StartFailure::ends_world);
 
-  // As NcclCommunicator::split().
+  // See NcclCommunicator::split().
   std::unique_ptr<Nccl> split(Group group);
 
   NcclCommunicator& communicator() { return *communicator_; }
@@ -52,7 +53,7 @@ class Nccl : public Collectives {
                 const Options& options) override;
 
  private:
-  // What this rank sends to a peer and receives from it. With a count of 0: nothing.
+  // The data that this rank sends to a peer and receives from it. Count 0: nothing.
   struct Move {
     int peer;
     const void* from;
@@ -67,7 +68,7 @@ class Nccl : public Collectives {
                         GpuStream stream, const ReduceOptions& options);
   void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                      const ReduceOptions& options);
-  using Call = std::function<int(void* comm)>;  // as NcclCommunicator's, with what it needs
+  using Call = std::function<int(void* comm)>;  // like NcclCommunicator's, but owns what it needs
 
   void run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call);
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);

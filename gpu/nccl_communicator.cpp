@@ -26,12 +26,12 @@ namespace {
 constexpr milliseconds kBetweenLooks{20};
 // An error of NCCL may be the consequence of another rank's death, which the control plane detects within this time.
 constexpr milliseconds kForTheCause{300};
-// A non-blocking communicator starts a thread for each call, which takes a part of this time.
+// A non-blocking communicator starts a thread for each call, which takes part of this time.
 constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
-// A launch keeps others back for this long, and no longer, since it may wait for peers to connect.
+// A launch keeps other launches waiting for at most this long, because it may wait for peers to connect.
 constexpr milliseconds kKeepsOrder{1000};
-constexpr int kAborted = -2;  // among NCCL's statuses
+constexpr int kAborted = -2;  // no status of NCCL
 
 // Ranks must start the kernels of several communicators on a device in the same order, or they wait for each other.
 // Launches exclude each other, so that they keep the program's order.
@@ -46,7 +46,7 @@ Group of_same_ranks(const Group& group) {
   return group.group(all);
 }
 
-// Without memory for the message there is none: nothing may leave a destructor.
+// If there is no memory for the message, logs nothing, because no exception may leave a destructor.
 template <class Message>
 void log_at_end(Severity severity, Message message) noexcept {
   try {
@@ -72,10 +72,10 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // An error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex is held.
+  // Returns an error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex must be held.
   std::optional<Error> find_failure();
   void end_world(const Error& why);
-  int call_it(Call call);  // its status, or kAborted
+  int call_it(Call call);  // returns its status, or kAborted
   void watch();
 
   Group group;
@@ -86,16 +86,16 @@ struct NcclCommunicator::State {
 
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
-  bool created = false;    // NCCL has been asked for `comm`, which it may write without the mutex until then
+  bool created = false;    // NCCL has been asked for `comm`; before that, it may be written without the mutex
   void* comm = nullptr;    // null after it was aborted or destroyed
-  bool calling = false;    // a call with it is in progress
+  bool calling = false;    // a call with `comm` is in progress
   bool awaited = false;    // the watcher waits for the end of that call
-  bool started = false;    // it has been made
+  bool started = false;    // the communicator has been made
   bool stopping = false;   // the owner has ended
-  bool finalized = false;  // it may be destroyed instead of aborted
-  bool ended = false;      // the watcher is done with it
+  bool finalized = false;  // `comm` may be destroyed instead of aborted
+  bool ended = false;      // the watcher has finished with `comm`
   QueuedCalls queued;
-  std::vector<std::shared_ptr<State>> children;  // that split() could not make: NCCL may write their `comm` late
+  std::vector<std::shared_ptr<State>> children;  // those that split() could not make: NCCL may write their `comm` late
 };
 
 std::optional<Error> NcclCommunicator::State::find_failure() {
@@ -113,7 +113,7 @@ int NcclCommunicator::State::call_it(Call call) {
   const int status = call(its);
   lock.lock();
   calling = false;
-  if (awaited) changed.notify_all();  // or each call would wake the watcher
+  if (awaited) changed.notify_all();  // only then, because otherwise each call would wake the watcher
   return status;
 }
 
@@ -132,7 +132,8 @@ void NcclCommunicator::State::watch() {
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this] { return stopping; });
     if (stopping || !comm) continue;
-    // The thread that starts finds its own failures, if they are thrown; the world's must reach it in any case.
+    // If its failures are thrown, the thread that starts finds them itself; the world's failure must reach it in any
+    // case.
     const bool looks = started || start_failure == StartFailure::ends_world;
     const std::optional<Error> why = looks ? find_failure() : std::nullopt;
     lock.unlock();
@@ -190,8 +191,8 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   return part;
 }
 
-// The watcher runs from the beginning, so that a start can be aborted too, and nothing is made that no thread would
-// end.
+// The watcher runs from the beginning, so that a start can be aborted too, and so that every communicator has a thread
+// that ends it.
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {
@@ -222,8 +223,8 @@ NcclCommunicator::~NcclCommunicator() {
     });
 }
 
-// Gives queued work a little time to finish, unless the world has failed. The watcher ends the communicator in any
-// case, since even destroying it may block. True: the watcher has ended.
+// Gives queued work a short time to finish, unless the world has failed. The watcher ends the communicator in any case,
+// because even destroying it may block. True: the watcher has ended.
 bool NcclCommunicator::shut_down() noexcept {
   State& state = *state_;
   if (!watcher_.joinable()) return true;
@@ -259,10 +260,10 @@ int NcclCommunicator::attempt(Call call, const Doing& what) {
   return status;
 }
 
-// NCCL refuses it, and other ranks do not wait.
+// If NCCL refuses, only this rank gets an error, because other ranks do not wait.
 std::function<void()> NcclCommunicator::register_memory(void* memory, std::size_t bytes) {
   const DeviceGuard guard(state_->device);
-  // The function is made first: if there were no memory for it, nothing would end the registration.
+  // The function is made first: if there were no memory for it later, nothing would end the registration.
   const auto handle = std::make_shared<void*>(nullptr);
   std::function<void()> end = [weak = std::weak_ptr(state_), handle] {
     const Shared state = weak.lock();
@@ -309,8 +310,8 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
   if (status != 0) fail(what, why(status, limit));
 }
 
-// On the current device. The limit of operations is QueuedCalls': it ends the world, and the watcher then aborts what
-// is waited for here.
+// Call with the device current. The limit of operations is enforced by QueuedCalls: it ends the world, and the watcher
+// then aborts the call that is waited for here.
 void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
   std::unique_lock launching(launches_of(state_->device.id));
   int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);
@@ -337,8 +338,8 @@ void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
   state.queued.launched(stream);
 }
 
-// Fails the world, if it has not failed yet, and throws its failure: the same on all ranks. A start whose failure is
-// thrown leaves the world as it is.
+// Fails the world, if it has not failed yet, and throws its failure, which is the same on all ranks. A start whose
+// failure is thrown does not fail the world.
 void NcclCommunicator::fail(const Doing& what, const std::string& why) {
   const State& state = *state_;
   const bool ends_world = state.started || state.start_failure == StartFailure::ends_world;

@@ -1,9 +1,7 @@
 // An NCCL communicator and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
-// and its kernels wait forever. So the watcher ends communicator, kernels and world, on every rank with the same error,
-// when the world fails, when NCCL reports an error, or when an operation exceeds its limit. An abort may block inside
-// NCCL: the watcher makes it, and is left behind if it does not return. It also reports what is stalled.
-//
-// One thread at a time; the group's world must outlive it.
+// and its kernels wait for ever. So the watcher ends communicator, kernels and world, on every rank with the same
+// error, when the world fails, when NCCL reports an error, or when an operation exceeds its limit. An abort may block
+// inside NCCL: the watcher makes it, and is abandoned if it does not return. The watcher also reports stalled calls.
 #pragma once
 #include <anello/group.hpp>
 #include <chrono>
@@ -18,7 +16,7 @@
 
 namespace anello::gpu {
 
-// Whether a status of NCCL's table says that the call was refused. One that is in progress was taken.
+// Whether a status of NCCL's table means that the call was refused. A call that is in progress was accepted.
 inline bool failed(int status) {
   return status != 0 && status != ANELLO_NCCL_IN_PROGRESS;
 }
@@ -27,32 +25,32 @@ class NcclCommunicator {
  public:
   struct Limits {
     std::chrono::milliseconds start{60000};  // for making the communicator
-    std::chrono::milliseconds operation{0};  // as QueuedCalls'; 0: no limit
+    std::chrono::milliseconds operation{0};  // see QueuedCalls; 0: no limit
     std::chrono::milliseconds end{5000};     // for finishing queued work at the end, and for an abort
   };
   // Queues work with the communicator; returns a status of the table.
   using Call = FunctionRef<int(void* comm)>;
   enum class StartFailure { ends_world, is_thrown };
 
-  // All ranks of the group call. Blocks until the communicator is made. If that fails, so does the world: throws its
-  // failure. With StartFailure::is_thrown the world goes on: throws Error{device} on this rank.
+  // All ranks of the group call this. Blocks until the communicator is made. If that fails, the world fails too, and
+  // its failure is thrown. With StartFailure::is_thrown the world goes on, and Error{device} is thrown on this rank.
   NcclCommunicator(Group group, const Device& device, const AnelloNcclTable& table, const Limits& limits,
                    StartFailure start_failure = StartFailure::ends_world);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Makes a communicator of the ranks of `group`, a part of this one. All ranks of this one call, each with its own
-  // part. Blocks and throws as the constructor.
+  // Makes a communicator of the ranks of `group`, a part of this one. All ranks of this communicator call this, each
+  // with its own part. Blocks and throws like the constructor.
   std::unique_ptr<NcclCommunicator> split(Group group);
 
   // Blocks until `queue` has queued the call on the stream. Throws the world's failure, which names the call. A call
   // that is captured into a graph is neither recorded nor watched; with a limit it throws Error{unsupported}.
   void run(const NcclCall& call, GpuStream stream, Call queue);
 
-  // Tells NCCL of memory on the device, which the table must be able to do. The returned function ends that; it does
-  // nothing if the communicator has ended, and is called by the thread that uses the communicator. Throws
-  // Error{device}, and the world goes on.
+  // Registers memory on the device with NCCL; the table must have this function. The returned function ends the
+  // registration; it does nothing if the communicator has ended, and must be called on the thread that uses the
+  // communicator. Throws Error{device}, and the world goes on.
   std::function<void()> register_memory(void* memory, std::size_t bytes);
 
   const AnelloNcclTable& table() const;
@@ -62,7 +60,7 @@ class NcclCommunicator {
   using Shared = std::shared_ptr<State>;
   explicit NcclCommunicator(Shared state) : state_(std::move(state)) {}
 
-  // What is done, for messages: words, or a call.
+  // The current action, for messages: words, or a call.
   struct Doing {
     std::string_view words;
     const NcclCall* call = nullptr;

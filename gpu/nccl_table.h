@@ -1,8 +1,8 @@
-/* What the engine needs of NCCL: a table of C functions, filled by the plugin libanello_gpu.so, which loads NCCL, or by
-   a test's fake. Every function except the first two returns 0, ANELLO_NCCL_IN_PROGRESS or a status, which describe()
-   puts in words. Element types and reductions have the values of anello::DType and anello::Op. A communicator is made
-   on the calling thread's current device and does not block. While it is in progress, only state() and abort() may be
-   called with it. Between group_start() and group_end() a thread's calls are combined into one. */
+/* The functions of NCCL that the engine needs: a table of C functions, filled by the plugin libanello_gpu.so, which
+   loads NCCL, or by a test's fake. Every function except the first two returns 0, ANELLO_NCCL_IN_PROGRESS or a status,
+   which describe() puts in words. Element types and reductions have the values of anello::DType and anello::Op. A
+   communicator is made on the calling thread's current device and does not block. While it is in progress, only state()
+   and abort() may be called with it. Between group_start() and group_end() a thread's calls are combined into one. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -47,14 +47,14 @@ typedef struct AnelloNcclTable {
   int (*send)(const void* in, size_t count, int dtype, int to, void* comm, struct CUstream_st* stream);
   int (*recv)(void* out, size_t count, int dtype, int from, void* comm, struct CUstream_st* stream);
 
-  /* Makes an `op` for the functions above: a sum in which each rank multiplies its elements by its own factor. For
-     floats only. It may be destroyed while calls that were queued with it are under way. */
+  /* Makes an `op` for the functions above: a sum in which each rank multiplies its elements by its own factor. Only for
+     floats. It may be destroyed while calls that were queued with it are running. */
   int (*scaled_sum_create)(int* op, double factor, int dtype, void* comm);
   int (*scaled_sum_destroy)(int op, void* comm);
 
-  /* Null before NCCL 2.19. Memory that NCCL's kernels and the network can reach directly, on the current device; and
-     telling a communicator of such memory, or of other memory of its device. A communicator's end ends what it was
-     told. */
+  /* Null before NCCL 2.19. The first two functions allocate and free memory that NCCL's kernels and the network can
+     reach directly, on the current device. The others register such memory, or other memory of its device, with a
+     communicator, until they are undone or the communicator ends. */
   int (*memory_create)(void** memory, size_t bytes);
   int (*memory_destroy)(void* memory);
   int (*register_memory)(void* comm, void* memory, size_t bytes, void** handle);

@@ -1,4 +1,4 @@
-// Between two ranks of an NCCL communicator.
+// Transfers between two ranks of an NCCL communicator.
 #include "gpu/nccl.hpp"
 #include "gpu/or_abort.hpp"
 
@@ -29,7 +29,7 @@ void Nccl::transfer(const NcclCall& described, GpuStream stream, const Options& 
   if (described.signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
 }
 
-// Not waited for, as in compare().
+// Compares a transfer with the peer. Not waited for, as in compare().
 void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   const std::string what = call.describe();
@@ -40,8 +40,8 @@ void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream)
     (void)group_.recv_async(Tensor(nullptr, 0, call.signature.dtype), call.peer, options);
 }
 
-// Both as one NCCL group: one behind the other, two ranks that both send first would wait for each other. Both are
-// announced even without elements: the peer cannot know whether this rank's other side has any.
+// Queues both as one NCCL group: in separate calls, two ranks that both send first would wait for each other. Both are
+// announced even without elements, because the peer does not have the element count of this rank's other direction.
 void Nccl::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options) {
   const NcclCall sends = sending(outgoing, to, options), receives = receiving(incoming, from, options);
   if (compare_) {

@@ -1,5 +1,5 @@
-// An error that only one rank can see, on its device or because memory has run out, aborts the world: the other ranks
-// wait for this one.
+// Aborts the world for an error that only one rank can see, on its device or because memory has run out: the other
+// ranks wait for this one.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/group.hpp>
@@ -9,12 +9,12 @@
 
 namespace anello::gpu {
 
-// The other ranks learn that this one ended the world, and of a limit also by the code.
+// Aborts the world, so that the other ranks get this rank's message. A time limit keeps its error code.
 inline void abort_because(const Group& group, const Error& why) {
   GroupAccess::abort(group, why.what(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
 }
 
-// Calls body(), and rethrows what it throws. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
+// Calls body(), and rethrows its exceptions. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
 // first.
 template <class Body>
 void or_abort(Group& group, Body body) {

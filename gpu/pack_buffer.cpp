@@ -16,7 +16,7 @@ std::size_t rounded_up(std::size_t count) {
   return (count + kAligned - 1) / kAligned * kAligned;
 }
 
-constexpr std::size_t kMostHeld = 4;  // as many times what a list needs
+constexpr std::size_t kMostHeld = 4;  // in multiples of what a list needs
 
 }  // namespace
 
@@ -28,7 +28,7 @@ PackBuffer::~PackBuffer() {
     const DeviceGuard guard(device_);
     wait(device_, free_, kLastWait, "the last use of the pack buffer");
   } catch (const Error&) {
-    memory_.leak();  // the device may still use them
+    memory_.leak();  // the device may still use this memory
     for (DeviceMemory& memory : outgrown_) memory.leak();
   }
 }
@@ -47,8 +47,9 @@ void PackBuffer::grow_to(std::size_t bytes) {
   held_bytes_ += bytes;
 }
 
-// To free memory waits for everything on the device, and so for other ranks: it is done only if there is no room, or if
-// too much would be kept. While each is twice as large as the one before, all are less than four times the list.
+// Freeing memory waits for all work on the device, and so for other ranks. It is done only if there is no room, or if
+// too much would be kept: if each memory is twice as large as the one before, all together are less than four times the
+// list.
 void PackBuffer::reserve(std::size_t bytes) {
   if (bytes <= memory_bytes_) return;
   for (const std::size_t larger : {std::max(bytes, 2 * memory_bytes_), bytes}) {
@@ -56,7 +57,7 @@ void PackBuffer::reserve(std::size_t bytes) {
     try {
       return grow_to(larger);
     } catch (const Error&) {
-      // with less, or without what is held now, there may be room
+      // with less, or without the memory that is held now, there may be room
     }
   }
   wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");

@@ -1,7 +1,7 @@
-// Device memory in which tensors of floats are packed one behind the other, as another type or multiplied by a factor,
-// and from which they are unpacked into their places. Grows with the largest list, and keeps what it has outgrown: at
-// most four times that list in all, and less if the device has no room. One thread; a stream that uses the memory waits
-// for the stream that used it before.
+// Device memory in which tensors of floats are packed contiguously, in another type or multiplied by a factor, and from
+// which they are unpacked. Grows with the largest list, and keeps memory that became too small: at most four times that
+// list in all, and less if the device has no room. One thread; a stream that uses the memory waits for the stream that
+// used it before.
 #pragma once
 #include <anello/tensor.hpp>
 #include <span>
@@ -19,19 +19,19 @@ class PackBuffer {
   PackBuffer(const PackBuffer&) = delete;
   PackBuffer& operator=(const PackBuffer&) = delete;
 
-  // Everything that was packed, with undefined elements between the parts, and where each part begins.
+  // The packed tensors as one, with undefined elements between the parts, and where each part begins.
   struct Packed {
     Tensor all;
     std::vector<const void*> parts;
   };
 
-  // These queue work on the stream and throw Error{device}. They do not wait for the device, except that pack() waits
-  // for its last use of the memory, and for what else is queued on the device, if there is no room for more. What
-  // pack() packed stays until unpack(), into tensors of the same counts, or release().
+  // These functions queue work on the stream and throw Error{device}. They do not wait for the device, except that
+  // pack(), if there is no room for more, waits for the last use of the memory and for other work on the device. Packed
+  // data stays until unpack(), into tensors of the same counts, or release().
   Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
   void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
   void release(GpuStream stream);
-  // Multiplies each tensor in place, or into another of the same size.
+  // Multiplies each tensor in place, or into another tensor of the same size.
   void scale(std::span<const Tensor> list, double factor, GpuStream stream);
   void scale(std::span<const ConstTensor> from, std::span<const Tensor> to, double factor, GpuStream stream);
 
@@ -43,9 +43,9 @@ class PackBuffer {
   Device device_;
   const AnelloKernelTable* kernels_;
   DeviceMemory memory_;
-  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held: with what is outgrown
+  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held: including outgrown memory
   std::vector<DeviceMemory> outgrown_;
-  Event free_;  // the last user of the memory is done
+  Event free_;  // done when the last user of the memory is
 };
 
 }  // namespace anello::gpu

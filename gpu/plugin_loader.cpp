@@ -34,14 +34,14 @@ fs::path first_existing(const PluginInfo& plugin, const std::vector<fs::path>& p
                                            ", which was not found (looked for ", list, "); ", plugin.remedy));
 }
 
-// Of what has this code: libanello.so, or the program.
+// Returns the folder of the file that contains this code: libanello.so or the program.
 fs::path folder_of_library() {
   Dl_info found{};
   const bool known = dladdr(reinterpret_cast<const void*>(&first_existing), &found) != 0 && found.dli_fname;
   return known ? fs::path(found.dli_fname).parent_path() : fs::path();
 }
 
-// CUDA's runtime, which is in the plugin, loads the driver's library later.
+// CUDA's runtime is in the plugin and loads the driver's library only later, so this checks both.
 void check_that_loading_ends(const fs::path& plugin, std::chrono::milliseconds limit) {
   constexpr const char* kDriver = "libcuda.so.1";
   std::vector<std::string> libraries{plugin.string()};

@@ -1,4 +1,4 @@
-// Loads the plugins that use CUDA, when a program first needs a GPU. Programs are linked without them, and run on
+// Loads the plugins that use CUDA when a program first needs a GPU. Programs are linked without them, and run on
 // machines that have none. Any thread.
 #pragma once
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace anello::gpu {
 
-// What a plugin must be: a shared library with a function that returns a table of C functions. The table's first member
-// is its version, a uint32_t.
+// Describes a plugin: a shared library with a function that returns a table of C functions. The table's first member is
+// its version, a uint32_t.
 struct PluginInfo {
   const char* file;    // its usual name
   const char* symbol;  // the function that returns the table
   std::uint32_t version;
-  const char* purpose;  // what needs it: "GPU memory"
+  const char* purpose;  // what needs it, such as "GPU memory"
   const char* remedy;
 };
 
@@ -27,7 +27,7 @@ struct LoadedPlugin {
   const void* table;
 };
 
-// Loads the first of these files that exists. It stays loaded until the process ends, since CUDA's runtime cannot be
+// Loads the first of these files that exists. It stays loaded until the process ends, because CUDA's runtime cannot be
 // unloaded. Throws Error{unsupported} if none exists (with the list), if it cannot be loaded, if loading it or the
 // driver's library does not end within `limit`, or if it has another version.
 inline constexpr std::chrono::milliseconds kLoadLimit{30000};
@@ -38,7 +38,7 @@ LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::p
 class DevicePlugin {
  public:
   explicit DevicePlugin(const std::vector<std::filesystem::path>& places,
-                        std::chrono::milliseconds limit = kLoadLimit);  // throws as load()
+                        std::chrono::milliseconds limit = kLoadLimit);  // throws like load()
 
   const AnelloGpuTable& table() const { return *static_cast<const AnelloGpuTable*>(loaded_.table); }
   const std::filesystem::path& path() const { return loaded_.path; }
@@ -48,18 +48,20 @@ class DevicePlugin {
   LoadedPlugin loaded_;
 };
 
-// This process's plugin: the given file, or, if `given` is empty, the one beside libanello.so or the program, or where
-// Anello is installed. The first call that succeeds loads it; later calls return the same. Throws as the constructor.
+// Returns this process's plugin: the given file or, if `given` is empty, the one beside libanello.so or the program, or
+// in the folder where Anello is installed. The first call that succeeds loads it; later calls return the same plugin.
+// Throws like the constructor.
 const DevicePlugin& installed(const std::string& given);
 
-// The plugin for arithmetic, from the folder of the plugin for devices. If it cannot be loaded, the first function
-// throws as load(), and the second logs why and returns null.
+// Return the plugin for arithmetic, from the folder of the plugin for devices. If it cannot be loaded, the first
+// function throws like load(), and the second logs the reason and returns null.
 const AnelloKernelTable& installed_kernels(const std::string& given);
 const AnelloKernelTable* installed_kernels_if_any(const std::string& given);
 
-std::string nccl_version_text(int version);  // for 22809: "2.28.9"
+std::string nccl_version_text(int version);  // "2.28.9" for 22809
 
-// The number of GPUs that this process can use. Throws Error{unsupported} with the driver's message if there is none.
+// Returns the number of GPUs that this process can use. Throws Error{unsupported} with the driver's message if there is
+// none.
 int device_count(const AnelloGpuTable& table);
 
 }  // namespace anello::gpu

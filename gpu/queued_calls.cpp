@@ -26,12 +26,12 @@ QueuedCalls::QueuedCalls(Group records, const Device& device, milliseconds limit
       report_after_(GroupAccess::settings(records_).stall_time),
       next_report_(report_after_) {}
 
-// Of a communicator that has failed, other ranks may not have all calls; its world has failed too.
+// If the communicator has failed, other ranks may not have all calls; the world has failed too in this case.
 QueuedCalls::~QueuedCalls() {
   GroupAccess::carried_out(records_, carried_out_);
 }
 
-// Events are asked about only when there is no room, so that most calls cost one event_record().
+// Events are queried only when there is no room, so that most calls cost one event_record().
 void QueuedCalls::make_room() {
   if (count_ < ring_.size()) return;
   if (count_ > 0) take_done();  // poll() reports an error
@@ -84,9 +84,9 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-// If a call is done, so are those before it on the same stream. So these are asked about by the last of them, or else
-// half of them, and so on: a question costs more than the rest of a call's record. Calls on other streams may be done
-// earlier, even if NCCL keeps their order: one that moves nothing on this rank launches nothing.
+// If a call is done, so are the calls before it on the same stream. So this queries the last of them; if it is not
+// done, the one in the middle, and so on, because a query costs more than the rest of a call's record. Calls on other
+// streams may be done earlier, even if NCCL keeps their order: a call that moves nothing on this rank launches nothing.
 int QueuedCalls::take_done() {
   for (std::size_t some = count_on_one_stream(); some > 0;) {
     const int status = device_.table->event_query(at(some - 1).done.get());
@@ -102,7 +102,7 @@ int QueuedCalls::take_done() {
   return 0;
 }
 
-// Of those that have been launched, from the first on.
+// Returns the number of launched calls at the front that use one stream.
 std::size_t QueuedCalls::count_on_one_stream() {
   std::size_t count = 0;
   while (count < count_ && at(count).launched && at(count).stream == first().stream) count++;
@@ -131,7 +131,7 @@ std::optional<Error> QueuedCalls::poll() {
   return limit_.count() > 0 && stuck >= limit_ ? exceed_limit(oldest) : std::nullopt;
 }
 
-// Of a collective, all ranks are asked whether they have called it; the control plane then ends the world.
+// For a collective, the control plane asks all ranks whether they have called it, and then ends the world.
 std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   if (call.peer >= 0 || !carriers_.control)
     return Error(ErrorCode::timed_out, text("GPU ", int(device_.id), ": ", call.call().describe(), " took more than ",
@@ -140,7 +140,7 @@ std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   return {};
 }
 
-// A call is not reported again after a time for which it was.
+// Reports after `next_report_`; the time between two reports of one call grows.
 void QueuedCalls::report_stall(const Queued& call, milliseconds stuck) {
   if (stuck < next_report_) return;
   if (call.peer >= 0)

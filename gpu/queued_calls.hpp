@@ -1,11 +1,11 @@
-// The calls of one NCCL communicator that are not done. An event behind each tells when it is. Collectives are recorded
-// as a Group's operations are: in flight recorder, timeline and counters, as operations of a group of their own. One
-// that is not done for ANELLO_STALL_TIME is reported with the ranks that have not come, and one that is not done within
-// the limit ends the world with an error that names them. A call counts as begun when the one before it is done on this
-// rank; other work on its stream counts as part of it.
+// The calls of one NCCL communicator that are not done. An event after each call shows when it is done. Collectives are
+// recorded like a Group's operations, in flight recorder, timeline and counters, as operations of a group of their own.
+// A collective that is not done for ANELLO_STALL_TIME is reported with the ranks that have not called it; one that is
+// not done within the limit ends the world with an error that names these ranks. A call counts as begun when the one
+// before it is done on this rank; other work on its stream counts as part of it.
 //
-// Not thread-safe: the communicator's mutex guards it. Begin and end are noticed by poll(), so times are as exact as
-// its calls are frequent.
+// Not thread-safe: the communicator's mutex guards it. Begin and end are noticed by poll(), so the precision of times
+// depends on how often that is called.
 #pragma once
 #include <array>
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace anello::gpu {
 
-// A call as messages name it. send() and recv() count on two ranks only: they have a peer, and no common number.
+// A call, as messages describe it. send() and recv() concern two ranks only: they have a peer, and no common number.
 struct NcclCall {
   Signature signature;
   std::string_view name;  // given by the program
@@ -33,28 +33,28 @@ class QueuedCalls {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: of a call; 0: none.
+  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: for a call; 0: none.
   QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
   ~QueuedCalls();
   QueuedCalls(const QueuedCalls&) = delete;
   QueuedCalls& operator=(const QueuedCalls&) = delete;
 
-  // A call begins: it is given to NCCL, which may wait for peers to connect. Then launched(), before the next; it
-  // throws Error{device}. The numbers of collectives grow; some may be missing, the same on all ranks.
+  // Call when a call is given to NCCL, which may wait for peers to connect; then launched(), before the next call.
+  // launched() throws Error{device}. The numbers of collectives grow; some may be missing, the same ones on all ranks.
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Takes out what is done, and reports stalls and calls over their limit. Describes what must end the world: an error
-  // of the device, which most likely belongs to the oldest call or to work before it; or a call over its limit if the
-  // other ranks cannot be asked about it. Nothing if there is neither.
+  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error that must end the
+  // world: an error of the device, which most likely belongs to the oldest call or to work before it; or a call over
+  // its limit if the other ranks cannot be asked about it. Empty if there is neither.
   std::optional<Error> poll();
-  // The device will not do them any more.
+  // call when the device will not do the calls any more
   void clear() { count_ = 0; }
 
  private:
-  // A place in the ring of calls, used again and again.
+  // An entry in the ring of calls; entries are reused.
   struct Queued {
-    Event done;  // recorded if it is launched
+    Event done;  // recorded if the call is launched
     bool launched;
     GpuStream stream;
     Signature signature;
@@ -70,7 +70,7 @@ class QueuedCalls {
   Queued& first() { return at(0); }
   Queued& last() { return at(count_ - 1); }
   void make_room();
-  int take_done();  // 0, or the device's error
+  int take_done();  // returns 0, or the device's error
   std::size_t count_on_one_stream();
   void take_first();
   void begin(const Queued& call);
@@ -84,10 +84,10 @@ class QueuedCalls {
   std::chrono::milliseconds limit_, report_after_;
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
-  std::uint64_t carried_out_ = 0;  // the number behind the newest collective's
+  std::uint64_t carried_out_ = 0;  // the number after the newest collective's
   Clock::time_point front_since_;  // when the first call became the first
   std::chrono::milliseconds next_report_;
-  bool reported_ = false, overdue_ = false;  // the control plane knows of the first call
+  bool reported_ = false, overdue_ = false;  // messages sent about the first call
 };
 
 }  // namespace anello::gpu

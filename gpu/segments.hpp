@@ -1,5 +1,5 @@
-// Cuts tensors into segments that each fit into a piece of host memory. A segment takes pieces of the tensors, which
-// lie one behind the other in it.
+// Cuts tensors into segments that each fit into a piece of host memory. A segment consists of contiguous pieces of the
+// tensors.
 #pragma once
 #include <algorithm>
 #include <anello/tensor.hpp>
@@ -12,7 +12,7 @@
 
 namespace anello::gpu {
 
-// Called for each piece: the memory of the tensor, and the piece's place in the segment, in bytes.
+// Called for each piece: its memory in the tensor, and its position in the segment, in bytes.
 template <class Memory>
 using EachPiece = FunctionRef<void(Memory memory, std::size_t offset, std::size_t bytes)>;
 
@@ -22,13 +22,13 @@ Memory moved(Memory memory, std::size_t bytes) {
   return static_cast<Byte*>(memory) + bytes;
 }
 
-// Tensors as if they lay one behind the other, cut every `segment_bytes`.
+// Treats the tensors as contiguous, and cuts them every `segment_bytes`.
 template <class Memory, class T>
 class ListCut {
  public:
   ListCut(std::span<const T> list, std::size_t segment_bytes) : list_(list), segment_bytes_(segment_bytes) {}
 
-  // Takes the next segment, so that the segments have to come in order.
+  // Takes the next segment, so segments must be taken in order.
   void operator()(std::size_t /*segment*/, EachPiece<Memory> each) {
     std::size_t offset = 0;
     while (offset < segment_bytes_ && tensor_ < list_.size()) {
@@ -48,8 +48,8 @@ class ListCut {
   std::size_t segment_bytes_, tensor_ = 0, done_ = 0;
 };
 
-// Parts that are cut in step: segment k has the elements from k * elems to (k + 1) * elems of each part, as far as the
-// part has them.
+// Parts that are cut together: segment k has the elements from k * elems to (k + 1) * elems of each part, if the part
+// has them.
 class PartsCut {
  public:
   PartsCut(plan::Parts parts, int ranks, std::size_t elems)
@@ -61,7 +61,7 @@ class PartsCut {
     for (int rank = 0; rank < ranks_; rank++) all.push_back(count(rank, segment));
     return all;
   }
-  // A part in the segment's memory.
+  // Returns the place of a part in the segment's memory.
   plan::Range within(int rank, std::size_t segment) const {
     std::uint64_t begin = 0;
     for (int before = 0; before < rank; before++) begin += count(before, segment);
@@ -78,7 +78,7 @@ class PartsCut {
       begin += count(rank, segment);
     }
   }
-  // The piece of a tensor that has only this part, which lies `begin` elements behind the segment's beginning.
+  // The piece of a tensor that has only this part; in the segment it begins at element `begin`.
   template <class Memory>
   void one(int rank, Memory memory, std::size_t begin, std::size_t elem_bytes, std::size_t segment,
            EachPiece<Memory> each) const {

@@ -1,5 +1,5 @@
-// A thread that makes blocking calls one after the other, in the order in which they were submitted. The thread that
-// submits them continues at once.
+// A thread that makes blocking calls one after another, in the order in which they were submitted. The thread that
+// submits them does not wait.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -28,7 +28,7 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  // Does not block. The future has what the call returns or throws; it is a broken promise if the call was dropped.
+  // Does not block. The future gets the result or exception of the call, or a broken promise if the call was dropped.
   template <class Call>
   std::future<Result> submit(Call call) {
     const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ class SerialExecutor {
   std::condition_variable changed_;
   std::deque<std::packaged_task<Result()>> calls_;
   bool stopping_ = false;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // the last member, because it uses the others
 };
 
 }  // namespace anello::gpu

@@ -62,7 +62,7 @@ void SingleRank::alltoall(ConstTensor input, Tensor output, GpuStream stream, co
   copy(input, output, stream);
 }
 
-// A rank whose two counts for itself differ.
+// Throws if the rank's two counts for itself differ.
 void SingleRank::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                           const Options&) {
   if (send_counts[0] != recv_counts[0])

@@ -1,6 +1,6 @@
-// The backend of a group of one rank: nothing travels, so every call is a copy on the device, or a kernel that copies
+// The backend of a group of one rank: nothing is sent, so every call is a copy on the device, or a kernel that copies
 // and multiplies. NCCL is not called: up to version 2.29.6, its reductions of one rank leave the last elements of some
-// sizes as they were (NCCL's issue 1950). One thread at a time. A failure on the device aborts the world.
+// sizes unchanged (NCCL's issue 1950). One thread at a time. A failure on the device aborts the world.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,7 +12,7 @@ namespace anello::gpu {
 
 class SingleRank : public Collectives {
  public:
-  // Without kernels (null) there are no factors; see can().
+  // `kernels` null: no factors are possible; see can().
   SingleRank(Group group, const Device& device, const AnelloKernelTable* kernels);
 
   bool can(const ReduceOptions& options) const { return kernels_ || options.prescale * options.postscale == 1; }
@@ -29,7 +29,7 @@ class SingleRank : public Collectives {
   void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) override;
   void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                 const Options& options) override;
-  // The caller has refused these: a rank cannot be its own peer.
+  // The caller must have refused these, because a rank cannot be its own peer.
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,

@@ -17,21 +17,21 @@ std::size_t count_of(std::span<const Tensor> list) {
   return count;
 }
 
-// All ranks must cut alike: without the counts, a rank whose tensors have more elements would take the others' next
-// operation for its own.
+// All ranks must cut into the same segments, so the counts are compared: otherwise a rank whose tensors have more
+// elements would take the others' next operation for its own.
 std::uint64_t token_of(std::uint64_t token, std::span<const Tensor> list) {
   for (const Tensor& tensor : list) token = fingerprint(token, tensor.count);
   return token;
 }
 
-// The same for parts: their whole, and what each rank has of it if they differ.
+// Likewise for parts: adds the whole size, and each rank's part if parts differ.
 std::uint64_t token_of(std::uint64_t token, std::uint64_t whole, std::span<const std::uint64_t> counts) {
   token = fingerprint(token, whole);
   for (const std::uint64_t count : counts) token = fingerprint(token, count);
   return token;
 }
 
-// Until it is done, its memory is in use. The error that has been thrown is the one that counts.
+// Waits because the memory is in use until the work is done. Its error is ignored; another one has been thrown already.
 void wait_quietly(const Work& work) noexcept {
   try {
     work.wait();
@@ -39,14 +39,14 @@ void wait_quietly(const Work& work) noexcept {
   }
 }
 
-// What a call has for the counts of one segment: none if all parts have the same size.
+// Returns the counts of one segment; empty if all parts have the same size.
 std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> now) {
   return counts.empty() ? counts : now;
 }
 
 }  // namespace
 
-// Each rank's part of a segment has at least one element, of 8 bytes, and alltoall has two of them.
+// A segment is at least so large that each rank's part has an element of 8 bytes, and for alltoall two.
 Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),
@@ -66,7 +66,7 @@ void Staged::give_up() {
   GroupAccess::end(group_, false);
 }
 
-// Memory that the device may still use is leaked: to free it could block forever.
+// Memory that the device may still use is leaked, because freeing it could block for ever.
 Staged::~Staged() {
   if (drain()) return;
   for (Slot& slot : slots_) slot.memory.leak();
@@ -74,7 +74,7 @@ Staged::~Staged() {
   output_.leak();
 }
 
-// Waits until the device does not use the pinned memory, so that it can be reused or freed. False: it still does.
+// Waits until the device no longer uses the pinned memory, so that it can be reused or freed. False: it still does.
 bool Staged::drain() noexcept {
   try {
     const DeviceGuard guard(device_);
@@ -88,7 +88,7 @@ bool Staged::drain() noexcept {
   }
 }
 
-// On failure, waits for outstanding copies before it rethrows: the caller may free its tensors.
+// On failure, waits for outstanding copies before it rethrows, because the caller may free its tensors.
 template <class Body>
 void Staged::carry_out(GpuStream stream, Body body) {
   check_stream(device_, stream);
@@ -127,7 +127,7 @@ void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
   record(device_, slot.uploaded, up_.get());
 }
 
-// While a segment travels, the next one is copied from the device, and the one before it back to it.
+// While a segment is sent, the next one is copied from the device, and the one before it is copied back.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   carry_out(stream, [&] {
     begin(stream);
@@ -138,7 +138,7 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
     for (std::size_t k = 0; k < tensors.segments; k++) {
       fetch(k + 1);
       Slot& slot = slots_[k % kSlots];
-      // The group writes to this memory: the upload of its previous contents must be done.
+      // The group writes to this memory, so the upload of its previous contents must be done.
       if (tensors.from)
         wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else
@@ -196,7 +196,7 @@ void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream,
            [&](Tensor segment) { group_.broadcast(segment, root, segment_options); });
 }
 
-// Input and output in memory of their own, which grows.
+// Uses separate memory for input and output, which grows.
 void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
                        const std::function<void(ConstTensor, Tensor)>& call) {
   const auto at_least = [&](PinnedMemory& memory, std::size_t& capacity, std::size_t bytes) {
@@ -219,7 +219,7 @@ void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
   });
 }
 
-// In place in the segment's memory, in which the parts of all ranks lie.
+// In place in the segment's memory, which has the parts of all ranks.
 void Staged::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
   const int me = group_.rank(), ranks = group_.size();
   const std::size_t size = size_bytes(input.dtype);
@@ -301,7 +301,7 @@ void Staged::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, 
       stream);
 }
 
-// Not in place: what arrives has the second half of the segment's memory.
+// Not in place: received data goes into the second half of the segment's memory.
 void Staged::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
   const int ranks = group_.size();
   const std::size_t size = size_bytes(input.dtype), half = segment_elems(input.dtype) / 2;
@@ -328,8 +328,8 @@ void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Coun
             [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
 }
 
-// What one rank gives another goes in halves of a segment, whether the call is send(), recv() or exchange(): what
-// arrives has the second half. Of no elements there is one message.
+// Transfers use halves of a segment, whether the call is send(), recv() or exchange(): received data goes into the
+// second half. For no elements there is one message.
 void Staged::transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStream stream, const Options& options) {
   const ConstTensor sending = outgoing.tensor;
   const Tensor receiving = incoming.tensor;

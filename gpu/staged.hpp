@@ -1,10 +1,10 @@
 // The backend for ranks that share a GPU, or have no NCCL: tensors go through pinned host memory and the group's
-// collectives, in segments; at the same time one segment is copied from the device, one travels between the ranks and
+// collectives, in segments. At the same time one segment is copied from the device, one is sent between the ranks and
 // one is copied back, so that a call takes about as long as the slowest of the three. A list of tensors is packed into
-// segments. Only alltoall with counts goes as a whole: its ranks do not know how many segments the others would have.
+// segments. Only alltoall with counts is not cut, because its ranks do not have the others' numbers of segments.
 //
 // Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
-// since the other ranks wait for this one.
+// because the other ranks wait for this one.
 #pragma once
 #include <array>
 #include <chrono>
@@ -19,7 +19,7 @@ namespace anello::gpu {
 class Staged : public Collectives {
  public:
   struct Limits {
-    std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest from 16 MiB on (gpu/README.md)
+    std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest size from 16 MiB on (gpu/README.md)
     std::chrono::milliseconds copy{0};    // for one copy and the work on the stream before it; 0: no limit
   };
 
@@ -45,22 +45,23 @@ class Staged : public Collectives {
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
                 const Options& options) override;
 
-  // Throws Error{unsupported} if the stream is captured: before anything is made for a call, which would spoil that.
+  // Throws Error{unsupported} if the stream is being captured. Called before anything is queued, which would spoil the
+  // capture.
   static void check_stream(const Device& device, GpuStream stream);
-  // Ends the group on this rank: a call under way throws soon, and later ones at once. Any thread.
+  // Ends the group on this rank: a running call throws soon, and later ones at once. Any thread.
   void give_up();
 
  private:
-  // Holds one of the segments in flight: its memory and its two copies.
+  // Holds a segment in flight: its memory and its two copies.
   struct Slot {
     PinnedMemory memory;
     Event downloaded, uploaded;
   };
-  // Tensors that go in segments, and the collective of one segment, which blocks: the calling thread moves its data
-  // faster than another thread would, which has to be woken for each segment. The copies need no thread.
+  // Tensors that are cut into segments, and the collective of one segment, which blocks: the calling thread moves its
+  // data faster than another thread would, which must be woken for each segment. The copies need no thread.
   struct Segmented {
     std::size_t segments;
-    std::function<void(std::size_t segment, EachPiece<const void*> each)> from;  // null if this rank gives nothing
+    std::function<void(std::size_t segment, EachPiece<const void*> each)> from;  // null if this rank sends nothing
     std::function<void(std::size_t segment, EachPiece<void*> each)> to;          // null if it receives nothing
     std::function<void(std::byte* memory, std::size_t segment)> collective;
   };
@@ -98,8 +99,8 @@ class Staged : public Collectives {
   Stream down_, up_;
   Event order_;
   std::array<Slot, kSlots> slots_;
-  PinnedMemory input_, output_;  // of a call that goes as a whole
-  Event output_free_;            // it has been copied to the device
+  PinnedMemory input_, output_;  // of a call that is not cut
+  Event output_free_;            // done when output_ has been copied to the device
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
 };
 

@@ -1,8 +1,8 @@
-/* What the engine needs of GPUs: a table of C functions, filled by the plugin libanello_gpu.so or by a test's fake. The
-   engine does deadlines, staging and errors. Every function except describe() and nccl() returns 0 or a status, which
-   describe() puts in words; none throws. Any thread. Streams, events and memory are made on the calling thread's
-   current device, and have at least one byte. A device's memory begins at a multiple of 64 KiB and shares no such block
-   with the host's. Functions with a stream queue their work and return. */
+/* The functions of GPUs that the engine needs: a table of C functions, filled by the plugin libanello_gpu.so or by a
+   test's fake. The engine itself has deadlines, staging and errors. Every function except describe() and nccl() returns
+   0 or a status, which describe() puts in words; none throws. Any thread. Streams, events and memory are made on the
+   calling thread's current device, and have at least one byte. A device's memory begins at a multiple of 64 KiB and
+   shares no block of this size with host memory. Functions with a stream queue their work and return. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ typedef struct AnelloGpuTable {
   int (*device_of)(const void* memory, int* device); /* -1: host memory */
   int (*get_device)(int* device);
   int (*set_device)(int device);
-  /* As set_device, except that it does nothing if the device has no context yet: set_device would make one. */
+  /* Like set_device, but does nothing if the device has no context yet, because set_device would make one. */
   int (*return_to_device)(int device);
 
   int (*memory_create)(void** memory, size_t bytes);
@@ -45,7 +45,7 @@ typedef struct AnelloGpuTable {
 
   int (*zero)(void* memory, size_t bytes, struct CUstream_st* stream);
 
-  /* Independent of the default stream; what waits on an urgent one begins first. */
+  /* Independent of the default stream. Work that waits on an urgent stream begins first. */
   int (*stream_create)(struct CUstream_st** stream, int urgent);
   int (*stream_destroy)(struct CUstream_st* stream);
   int (*stream_wait)(struct CUstream_st* stream, void* event);
@@ -57,9 +57,9 @@ typedef struct AnelloGpuTable {
   int (*event_record)(void* event, struct CUstream_st* stream);
   int (*event_query)(void* event); /* ANELLO_GPU_NOT_READY: the recorded work is not done */
 
-  /* What the calling thread queues on the stream from capture_begin to capture_end goes into a graph instead, with its
-     addresses and values. Meanwhile that thread makes and frees no memory, and queries no event: such a call is
-     refused, and so is then the capture's end. capture_end ends the capture in any case. */
+  /* Captures work that the calling thread queues on the stream from capture_begin to capture_end into a graph, with its
+     addresses and values. Meanwhile that thread must not allocate or free memory, nor query events: such a call is
+     refused, and then the capture's end is refused too. capture_end ends the capture in any case. */
   int (*capture_begin)(struct CUstream_st* stream);
   int (*capture_end)(struct CUstream_st* stream, void** graph);
   int (*graph_launch)(void* graph, struct CUstream_st* stream);

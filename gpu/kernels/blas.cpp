@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kFirstStatus = 10000;  // behind CUDA's own; then cuBLAS's
+constexpr int kFirstStatus = 10000;  // after CUDA's own statuses; then cuBLAS's
 constexpr int kNotLoaded = 20000;
 
 struct Functions {
@@ -48,11 +48,11 @@ const Functions& cublas() {
   return loaded;
 }
 
-// The workspace is ours: in a stream's capture cuBLAS would otherwise put an allocation into the graph, for each
-// product. It has the size of cuBLAS's own on sm_90, so that the same algorithms are chosen.
+// The workspace is our own, because during a stream's capture cuBLAS would otherwise add an allocation to the graph for
+// each product. It has the size of cuBLAS's own workspace on sm_90, so that the same algorithms are chosen.
 struct Context {
   cublasHandle_t handle = nullptr;
-  cudaStream_t stream = nullptr;  // of which the handle and its workspace are
+  cudaStream_t stream = nullptr;  // the stream that the handle and its workspace use
   bool set = false;
   void* workspace = nullptr;
 };
@@ -62,7 +62,7 @@ int status_of(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstStatus + static_cast<int>(status);
 }
 
-// cuBLAS forgets the workspace whenever it is given a stream.
+// cuBLAS drops the workspace whenever its stream is set.
 int use(Context& context, cudaStream_t stream) {
   if (context.set && context.stream == stream) return 0;
   if (const int status = status_of(cublas().set_stream(context.handle, stream))) return status;

@@ -11,10 +11,10 @@ __device__ double over_warp_sum(double value) {
 
 constexpr int kWarps = kThreads / kWarp;
 
-// Of all kThreads threads of a block.
+// Returns the sum over all kThreads threads of a block.
 __device__ double over_block_sum(double value) {
   __shared__ double part[kWarps];
-  __syncthreads();  // of an earlier call
+  __syncthreads();  // waits for the end of an earlier call
   value = over_warp_sum(value);
   if (threadIdx.x % kWarp == 0) part[threadIdx.x / kWarp] = value;
   __syncthreads();

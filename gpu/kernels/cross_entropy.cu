@@ -17,8 +17,8 @@ __device__ unsigned over_warp_least(unsigned value) {
   return value;
 }
 
-// One warp for each row. Subtracts the largest score, so that no exponential overflows; of equal ones the first counts.
-// A lane keeps the kKept scores of a row that are its own, so rows have kKept * 32 columns at most; with kKept = 0 it
+// One warp for each row. Subtracts the largest score, so that no exponential overflows; of equal scores the first
+// counts. Each lane keeps its own kKept scores of a row, so rows have at most kKept * 32 columns; with kKept = 0 it
 // loads them three times.
 template <int kKept>
 __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,

@@ -32,15 +32,15 @@ typedef struct AnelloKernelTable {
   uint32_t version;
   const char* (*describe)(int status);
 
-  /* Every element times the factor, as another type, rounded to nearest even; types of floats, as in anello::DType. */
+  /* Every element times the factor, in another type, rounded to nearest even; float types of anello::DType. */
   int (*cast)(const AnelloPart* parts, size_t part_count, int from_type, int to_type, double factor,
               struct CUstream_st* stream);
 
   int (*create)(void** context); /* for multiply(), of the current device; loads cuBLAS */
   int (*destroy)(void* context);
 
-  /* product (rows x columns) = a (rows x inner) times b (inner x columns); a transposed matrix
-     lies in memory with rows and columns exchanged. */
+  /* product (rows x columns) = a (rows x inner) times b (inner x columns). A transposed matrix is stored with rows and
+     columns exchanged. */
   int (*multiply)(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
                   size_t rows, size_t inner, size_t columns, struct CUstream_st* stream);
   /* Row i becomes scale * (pixel - shift) for the pixels of sample indices[i], whose label goes to row_labels[i]. */
@@ -56,8 +56,8 @@ typedef struct AnelloKernelTable {
 
   int (*add)(const float* from, float* to, size_t count, struct CUstream_st* stream);
   int (*scale)(float factor, float* values, size_t count, struct CUstream_st* stream);
-  /* Adds the sum of the squares to sum[0], always in the same order; it uses the ANELLO_SQUARE_PARTS numbers after it.
-   */
+  /* Adds the sum of the squares to sum[0], always in the same order. Uses the ANELLO_SQUARE_PARTS numbers after it as
+     scratch. */
   int (*square_sum)(const float* values, double* sum, size_t count, struct CUstream_st* stream);
   /* velocity = momentum * velocity + gradient; parameters -= rate * velocity */
   int (*momentum_step)(float* parameters, const float* gradient, float* velocity, float rate, float momentum,

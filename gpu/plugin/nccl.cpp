@@ -1,4 +1,4 @@
-// The table over NCCL, which is loaded at the first use: the plugin also works on machines without NCCL.
+// The table over NCCL, which is loaded at the first use, so that the plugin also works on machines without NCCL.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// NCCL's functions that are called, under their own names.
+// The functions of NCCL that are called, with their own names.
 // clang-format off: it would indent each line more than the one before.
 #define ANELLO_NCCL_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclGetErrorString)          \
@@ -99,7 +99,7 @@ bool type_of(int dtype, ncclDataType_t& type) {
   }
 }
 
-// For moving elements only their size matters.
+// Only the size of elements matters for moving them.
 ncclDataType_t moved_type_of(int dtype) {
   ncclDataType_t type = ncclFloat16;
   type_of(dtype, type);  // types that NCCL lacks have 16 bits
@@ -163,7 +163,7 @@ int state(void* comm) {
   return status_of(asked == ncclSuccess ? found : asked);
 }
 
-// The reduction and the type, or a status.
+// A reduction and a type of NCCL, if it has both.
 struct Reduction {
   ncclDataType_t type{};
   ncclRedOp_t op{};

@@ -1,6 +1,6 @@
-// The part of the plugin for NCCL, as its part for devices sees it.
+// The interface of the plugin's NCCL part for its device part.
 #pragma once
 #include "gpu/nccl_table.h"
 
-// Null, with the reason, if NCCL cannot be used.
+// Returns null, with the reason, if NCCL cannot be used.
 const AnelloNcclTable* anello_nccl_table(const char** why_not);

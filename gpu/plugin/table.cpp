@@ -1,4 +1,4 @@
-// The table over CUDA's runtime. Each function makes the CUDA call of its name, and little else.
+// The table over CUDA's runtime. Each function makes the CUDA call of the same name, and little else.
 #include "gpu/table.h"
 
 #include <cuda.h>
@@ -17,7 +17,7 @@ const char* describe(int status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
-// Clears the error: later calls of the runtime would return it again.
+// Clears the error, which later calls of the runtime would return again.
 int taken(cudaError_t status) {
   if (status != cudaSuccess) (void)cudaGetLastError();
   return static_cast<int>(status);
@@ -32,7 +32,7 @@ int versions(int* driver, int* runtime) {
   return taken(status == cudaSuccess ? cudaRuntimeGetVersion(runtime) : status);
 }
 
-// Without a driver, the runtime leaves the count as it was.
+// Without a driver, the runtime does not set the count.
 int device_count(int* count) {
   *count = 0;
   return taken(cudaGetDeviceCount(count));
@@ -53,8 +53,8 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// Whether the device has a context. Only the driver knows; the runtime has loaded it, and has asked for it by other
-// calls from version to version.
+// Whether the device has a context. Only the driver can answer that. The runtime has loaded it, and uses different
+// calls for this in different versions.
 bool is_set_up(int device) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
