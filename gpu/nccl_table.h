@@ -30,7 +30,7 @@ typedef struct AnelloNcclTable {
   int (*create)(void** comm, int size, const AnelloNcclId* id, int rank);
   int (*split)(void* comm, int colour, int key, void** child);
   int (*state)(void* comm);
-  int (*finalize)(void* comm); /* queued work is done when it is no longer in progress */
+  int (*finalize)(void* comm); /* queued work is done when state() is no longer in progress */
   int (*destroy)(void* comm);  /* after finalize() */
   int (*abort)(void* comm);    /* instead of both; any thread; may block */
 

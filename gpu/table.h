@@ -19,7 +19,7 @@ extern "C" {
 typedef struct AnelloGpuInfo {
   char name[64];
   char bus_id[32];
-  char uuid[40]; /* no other device anywhere has it */
+  char uuid[40]; /* unique among all devices */
   uint64_t memory_bytes;
   int major, minor; /* compute capability */
 } AnelloGpuInfo;
@@ -49,7 +49,7 @@ typedef struct AnelloGpuTable {
   int (*stream_create)(struct CUstream_st** stream, int urgent);
   int (*stream_destroy)(struct CUstream_st* stream);
   int (*stream_wait)(struct CUstream_st* stream, void* event);
-  int (*is_capturing)(struct CUstream_st* stream, int* capturing); /* 1: its work goes into a graph, and does not run */
+  int (*is_capturing)(struct CUstream_st* stream, int* capturing); /* 1: its work is captured into a graph */
   int (*ignore_captures)(void); /* the calling thread's calls do not disturb captures of other threads */
 
   int (*event_create)(void** event);
@@ -63,7 +63,7 @@ typedef struct AnelloGpuTable {
   int (*capture_begin)(struct CUstream_st* stream);
   int (*capture_end)(struct CUstream_st* stream, void** graph);
   int (*graph_launch)(void* graph, struct CUstream_st* stream);
-  int (*graph_destroy)(void* graph); /* it may still run */
+  int (*graph_destroy)(void* graph); /* the graph may still be running */
 
   const AnelloNcclTable* (*nccl)(const char** why_not); /* null, with the reason, if NCCL cannot be used */
 } AnelloGpuTable;

@@ -1,10 +1,10 @@
-// cuBLAS, which is loaded when the first context is made: casts need neither it nor the 600 MB that it maps.
+// cuBLAS, which is loaded when the first context is made, because casts need neither it nor the 600 MB that it maps.
 #pragma once
 #include <cstddef>
 
 struct CUstream_st;
 
-// As in the table. blas_describe(): of a status that is not CUDA's.
+// See kernel_table.h. blas_describe(): describes a status that is not CUDA's.
 int blas_create(void** context);
 int blas_destroy(void* context);
 int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,

@@ -39,7 +39,7 @@ struct Agreed {
 struct Decision {
   std::string key;                       // join: empty
   bool mine = false;                     // this rank has submitted it; otherwise it has joined, or has refused it
-  std::shared_ptr<const Agreed> agreed;  // null if it is refused, and of join
+  std::shared_ptr<const Agreed> agreed;  // null for a refusal and for a join
   std::optional<Refusal> refusal;
   std::int32_t last = -1;  // join: the rank that joined last
 };

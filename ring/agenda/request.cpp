@@ -43,8 +43,8 @@ void check_reduction(const Request& request, DType dtype) {
                        dtype);
 }
 
-// Checks that the request can be carried out on a GPU. The operations are limited to those for which GPUs can make the
-// neutral elements of a joined rank, and integers can have no factors: both are computed by the CPU.
+// Checks that a GPU can carry out the request: only allreduce, broadcast and join; integers only without factors,
+// because the kernels multiply only floats.
 void check_on_gpu(const Request& request) {
   const std::string_view call = name(request.verb);
   if (request.verb != Verb::allreduce && request.verb != Verb::broadcast && request.verb != Verb::join)

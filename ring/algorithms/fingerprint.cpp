@@ -42,7 +42,7 @@ std::uint64_t of_other_kinds(std::uint64_t before) {
       for (const Algorithm algorithm : all_algorithms())
         before = add(before, {.slab_elems = slab, .kind = Kind(kind), .algorithm = algorithm},
                      {.world = world, .count = 7, .root = 1});
-    // A host of five ranks has a grid of its own.
+    // Five ranks on one host, so that the grid within a host is included.
     const Hosts large(std::vector{0, 0, 0, 0, 0, 1, 1});
     for (const Algorithm between : {Algorithm::ring, Algorithm::two_shot})
       if (has_parts(Kind(kind)))

@@ -1,5 +1,5 @@
-// Two levels, for hosts with several ranks: one within hosts, and any algorithm between them. Each host sends what a
-// single rank in its place would send. Three hosts, of the ranks 0 1 2, 3 4 and 5:
+// Two levels, for hosts with several ranks: one within hosts, and any algorithm between them. Each host sends as much
+// as a single rank in its place would. Three hosts with the ranks 0 1 2, 3 4 and 5:
 //   leaders:   1, 2 --> 0    4 --> 3    5           each host adds up at its first rank, along a tree
 //              0, 3, 5 allreduce                    by the algorithm
 //              0 --> 1, 2    3 --> 4    5           along the tree back
@@ -7,7 +7,7 @@
 //              largest host has ranks: a, b, c are of 0, 1, 2; a and b are of 3, c is of 4; 5 has all.
 //              a: 0, 3, 5 allreduce; b: 1, 3, 5; c: 2, 4, 5
 //              each sends its shares of the result to the other ranks of its host
-// Ranks of a host stand in a grid with lines of two where that goes, which takes fewer messages.
+// The ranks of a host are arranged in a grid with lines of two if possible, which takes fewer messages.
 #include "ring/algorithms/two_level.hpp"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, boo
   if (!grid && half == Half::rest) allreduce::emit(algorithm, builder, range);
 }
 
-// One slab of a plan.
+// Writes one rank's steps of one slab.
 class TwoLevels {
  public:
   TwoLevels(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts, bool sums_first)

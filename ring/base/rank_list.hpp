@@ -8,7 +8,7 @@ namespace anello {
 // Formats ascending ranks: "ranks 0-3, 7". Lists at most 16 ranges, and gives only the number of further ranks.
 std::string rank_list(const std::vector<int>& ranks);
 
-// "rank 2 has ", "ranks 0, 1 have ".
+// Returns "rank 2 has " or "ranks 0, 1 have ".
 std::string who_has(const std::vector<int>& ranks);
 
 }  // namespace anello

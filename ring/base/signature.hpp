@@ -88,7 +88,7 @@ struct Call : Signature {
 std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"
 std::string describe(const Call& call);            // "allreduce #3 (sum of 100 f32) 'loss'"
 
-// "rank 2 calls ", "ranks 0, 1 call ".
+// Returns "rank 2 calls " or "ranks 0, 1 call ".
 std::string who_calls(const std::vector<int>& ranks);
 
 // Describes how the call of these ranks differs from the others' call, with both ranks and both values; empty if it

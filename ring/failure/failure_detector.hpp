@@ -41,7 +41,7 @@ class FailureDetector {
   void unreachable(int rank);                      // a control connection to it could not be made
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
   void silent(int rank, Time since, Time now);          // no message from it for the time `since`
-  void slow(const Straggler& straggler, Time now);      // it keeps this rank waiting
+  void slow(const Straggler& straggler, Time now);      // a rank keeps this rank waiting
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);  // a data connection of the group ended
   // Proposes that the world ends. `limit`: how long to wait for the arbiter's decision.
   void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);

@@ -73,7 +73,7 @@ class Gradients::Impl {
   const int exceptions_ = std::uncaught_exceptions();
   Group group_;
   GradientOptions options_;
-  std::uint64_t max_bytes_;  // of a bucket
+  std::uint64_t max_bytes_;  // maximum size of a bucket
   gradients::BucketSchedule schedule_;
   std::vector<Work> works_;               // by bucket
   std::vector<std::vector<float>> lost_;  // by gradient, with error_feedback

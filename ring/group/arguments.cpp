@@ -9,7 +9,7 @@
 namespace anello::group::operations {
 namespace {
 
-// Where this rank's part of a larger buffer begins.
+// Returns where this rank's part of a larger buffer begins, in bytes.
 std::size_t own_offset(Counts counts, const ConstTensor& own, int rank) {
   if (counts.empty()) return own.bytes() * std::size_t(rank);
   return sum(counts.first(std::size_t(rank))) * size_bytes(own.dtype);

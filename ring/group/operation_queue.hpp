@@ -80,7 +80,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void check_process() const;
   // Throws Error{invalid_argument} in a callback, because other threads may wait for the thread that runs it.
   static void check_no_callback();
-  // Both checks.
+  // Makes both checks.
   void check_may_wait() const;
   // Runs `call`; inside it, check_may_wait() throws on this thread.
   static void call_back(const std::function<void()>& call);

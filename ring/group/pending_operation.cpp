@@ -9,7 +9,7 @@
 namespace anello::group {
 namespace {
 
-// "counts 3, 0, 5"; at most the first 16.
+// For example "counts 3, 0, 5"; lists at most the first 16.
 std::string listed(std::string_view what, std::span<const std::uint64_t> counts) {
   constexpr std::size_t kMax = 16;
   std::string all(what);

@@ -33,7 +33,7 @@ struct PendingOperation : Planner::Planned {
   AsyncOperation* async = nullptr;   // this object, if it is asynchronous
 };
 
-// For messages: "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
+// For messages, such as "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
 std::string describe(const PendingOperation& pending, const link::GroupInfo& group);
 
 struct AsyncOperation : PendingOperation {

@@ -57,7 +57,7 @@ class ControlPlane {
   // Call when an operation needs messages of all members: has a member left the group after at most `completed`
   // operations? UINT64_MAX: at any time. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
-  void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
+  void waiting(const Signature& signature);  // the operation makes no progress: do other ranks wait in a different one?
   void moving(const Signature& signature);   // this operation makes progress again
   // A peer sent a different operation, as `verdict` says; all ranks are asked for their calls.
   void differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict);
@@ -130,12 +130,12 @@ class ControlPlane {
   std::map<int, Shared> neighbours_;
   std::set<int> to_ping_;
   bool pinging_ = false;
-  std::chrono::steady_clock::time_point resumed_{};  // when this process last went on after it had stood still
-  std::set<int> unproven_;         // neighbours since the start was over, from which nothing has been received
-  std::set<int> to_ping_if_lost_;  // of these; the end of such a connection does not show whether the rank has died
+  std::chrono::steady_clock::time_point resumed_{};  // when this process last continued after a standstill
+  std::set<int> unproven_;         // neighbours added after the start, from which nothing has been received yet
+  std::set<int> to_ping_if_lost_;  // of unproven_: to ping if the connection ends, which does not prove a death
   asio::steady_timer timer_;
   bool leaving_ = false;
-  std::set<int> read_goodbye_;  // neighbours that have read this rank's
+  std::set<int> read_goodbye_;  // neighbours that have read this rank's goodbye
   std::atomic<bool> failed_{false};
   ReservedPost abort_, exception_, goodbye_, end_;
 

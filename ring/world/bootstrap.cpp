@@ -1,4 +1,4 @@
-// How a world starts: listen, exchange endpoints and settings, connect the control plane.
+// The start of a world: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
 #include <anello/camps.hpp>
 #include <anello/version.hpp>

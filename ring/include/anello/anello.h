@@ -216,8 +216,8 @@ anello_status anello_group_split(anello_group* group, int colour, int key, anell
 void anello_group_free(anello_group* group);
 int anello_rank(const anello_group* group);                    /* this rank's number in the group, from 0 */
 int anello_size(const anello_group* group);                    /* the number of ranks in the group */
-int anello_world_rank(const anello_group* group, int rank);    /* the world's number of a rank of the group; -1: none */
-int anello_rank_of(const anello_group* group, int world_rank); /* the group's number of a rank of the world; -1: none */
+int anello_world_rank(const anello_group* group, int rank);    /* the world rank of a rank of the group; -1: none */
+int anello_rank_of(const anello_group* group, int world_rank); /* a world rank's rank in the group; -1: none */
 
 /* Collectives. If `work` is NULL, the call blocks until this rank's part is done. Otherwise it returns at once and
  * gives the caller a handle; operations run in the order in which they were called. A list of tensors is one operation,
@@ -283,10 +283,10 @@ anello_status anello_refuse_recv(anello_group* group, int from, const char* reas
 
 /* Work: a handle of an operation that was started and goes on by itself. */
 
-/* Blocks until the operation is done, and returns what the blocking call would have returned. The calling thread moves
- * the operation's data meanwhile. */
+/* Blocks until the operation is done, and returns the status that the blocking call would have returned. The calling
+ * thread moves the operation's data meanwhile. */
 anello_status anello_work_wait(anello_work* work);
-/* Like anello_work_wait, but for at most limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then,
+/* Like anello_work_wait, with a limit of limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then,
  * and the world goes on. This call moves no data, so anello_work_wait is faster where ranks share cores. */
 anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
 /* Blocks until all of the operations are done, also if one of them fails. Then returns the error of the first one in
@@ -526,8 +526,8 @@ typedef struct anello_phase anello_phase;
 anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase);
 void anello_phase_end(anello_phase* phase);
 
-/* Memory for tensors that other ranks of the same host can read directly, which saves copies of tensors of 64 KiB and
- * more. Allocates at least `bytes` bytes of zeroed memory, in whole pages. No operation may use it when it is freed. */
+/* Allocates at least `bytes` bytes of zeroed memory, in whole pages, for tensors that other ranks of the same host can
+ * read and write directly, which saves copies (memory.hpp has the sizes). No operation may use it when it is freed. */
 anello_status anello_allocate(size_t bytes, void** memory);
 void anello_deallocate(void* memory);
 

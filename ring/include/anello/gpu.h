@@ -117,18 +117,21 @@ anello_status anello_gpu_gradients_ready(anello_gpu_gradients* gradients, size_t
 anello_status anello_gpu_gradients_finish(anello_gpu_gradients* gradients, anello_step_stats* stats);
 void anello_gpu_gradients_free(anello_gpu_gradients* gradients);
 
-/* From now on the tensors of an agenda's allreduces and broadcasts may lie in the memory of this rank's GPU, where the
- * options of a call say so. All ranks of the agenda's group call it once. It does not communicate; CUDA and NCCL are
- * loaded by the first call with such tensors. Ranks may submit in any order: a thread gives the operations to an
+/* From now on the tensors of an agenda's allreduces and broadcasts may be in the memory of this rank's GPU, if the
+ * options of the call say so. All ranks of the agenda's group call this once. It does not communicate; CUDA and NCCL
+ * are loaded by the first call with such tensors. Ranks may submit in any order: a thread gives the operations to an
  * anello_gpu_group in the order that the ranks agree on. An operation waits for the work that is queued on its stream
- * when it is submitted, and is done when its results are there, for the host and for all streams.
- * All such tensors of a rank lie on one GPU: that of its first one, or the one that it gives to anello_named_join.
- * ANELLO_INVALID_ARGUMENT if a tensor lies elsewhere, and for factors of integers. If a rank lacks the plugin, its
- * calls return ANELLO_UNSUPPORTED, and the others wait for it; whatever else one lacks, operations return
- * ANELLO_UNSUPPORTED on all ranks, and the world goes on. If it can, NCCL carries the operations of an agenda of all
- * ranks of the world. Those of some ranks go through host memory, since NCCL needs one order of all its calls on a GPU.
- * So a second agenda of all ranks must not be under way at the same time, nor calls of the program's own to NCCL. Free
- * the agenda before `world`. */
+ * when it is submitted, and is done when its results are complete, for the host and for all streams.
+ *
+ * All such tensors of a rank must be on one GPU: that of its first tensor, or the one that it gives to
+ * anello_named_join. ANELLO_INVALID_ARGUMENT if a tensor is on another GPU, and for factors of integers. If a rank
+ * lacks the plugin, its calls return ANELLO_UNSUPPORTED, and the others wait for it; if it lacks anything else,
+ * operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on.
+ *
+ * NCCL, if it can be used, carries the operations of an agenda of all ranks of the world. The operations of an agenda
+ * of some ranks go through host memory, because NCCL needs one order of all its calls on a GPU. For the same reason a
+ * second agenda of all ranks must not be in use at the same time, nor the program's own calls to NCCL. Free the agenda
+ * before `world`. */
 anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world);
 
 #ifdef __cplusplus

@@ -34,12 +34,12 @@ struct Gradient {
 
 // All ranks must give the same options.
 struct GradientOptions {
-  // The value of each gradient after finish(). `their` means `factor` x gradient of every rank.
+  // The value of each gradient after finish(). A rank's value is `factor` x its gradient.
   enum class Combine {
-    average,   // sum of their values, divided by the number of ranks
-    sum,       // sum of their values
-    weighted,  // sum of their values, divided by the sum of the factors. If a rank's factor is its number of samples,
-               // every sample counts the same
+    average,   // sum of the ranks' values, divided by the number of ranks
+    sum,       // sum of the ranks' values
+    weighted,  // sum of the ranks' values, divided by the sum of the factors. If a rank's factor is its number of
+               // samples, every sample counts the same
   };
   Combine combine = Combine::average;
   // The maximum size of a bucket. 0: a suitable size. Not given: ANELLO_BUCKET_BYTES decides.
