@@ -9,8 +9,8 @@
 
 namespace anello::rendezvous {
 
-// Tries the ranks of `world`, one every 10 ms and each for at most 300 ms, until one has received the verdict: stopped
-// ranks delay it little. Does not throw.
+// Sends the verdict to one rank of `world`: tries a rank every 10 ms, each for at most 300 ms, until one has received
+// it. So a rank whose process is stopped delays it little. Does not throw.
 asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
 
 }  // namespace anello::rendezvous

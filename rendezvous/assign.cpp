@@ -12,7 +12,7 @@
 namespace anello::rendezvous {
 namespace {
 
-// Indices into the list of joiners; the members of one host.
+// The members of one host, as indices into the list of joiners.
 using Members = std::vector<std::size_t>;
 
 // The hosts in order of their names: the order of joining differs from start to start.

@@ -1,16 +1,16 @@
-// Checks this process's settings before it joins a world, in the words of init(). `anello doctor` uses it too. Any
-// thread.
+// Checks this process's settings before it joins a world, with the error messages of init(). `anello doctor` uses it
+// too. Any thread.
 #pragma once
 #include "ring/base/log.hpp"
 #include "ring/world/check_settings.hpp"
 
 namespace anello::rendezvous {
 
-// ANELLO_LOG. Throws Error{configuration}.
+// Reads ANELLO_LOG. Throws Error{configuration}.
 Severity log_severity(const Settings& settings);
 
-// Calls `refuse` for each setting that init() refuses whatever the world: the log's severity, ranks and sizes that
-// contradict each other.
+// Calls `refuse` for each setting that init() refuses for any world: a wrong severity of the log, or ranks and sizes
+// that contradict each other.
 void check_settings(const Settings& settings, const world::Refuse& refuse);
 
 // Calls `refuse` for each wrong setting that only a world of several ranks uses: the server's address, the job's name,

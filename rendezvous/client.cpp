@@ -57,7 +57,7 @@ void RendezvousClient::report_failure(const Settings& settings, std::string secr
   client.refuse(why);
 }
 
-// Joins, so that the others receive which rank it is, and fails.
+// Joins only to fail, so that the failure that the other ranks receive names this rank.
 void RendezvousClient::refuse(const std::exception& why) try {
   connection_.send(own_join({connection_.local_address()}));
   fail(why);
@@ -65,13 +65,14 @@ void RendezvousClient::refuse(const std::exception& why) try {
   log(Severity::debug, text("the rendezvous server did not receive the reason: ", error.what()));
 }
 
-// The others have received why.
+// Throws StartFailed, because the other ranks have already received the reason.
 void RendezvousClient::throw_as_start_failed(const std::exception& thrown) const {
   const Error error = rendezvous::as_error(thrown);
   throw rendezvous::StartFailed(error.code(), error.message(), settings_.rank);
 }
 
-// The server drops a connection that does not join soon after its handshake, and drops the oldest of too many.
+// Connects and joins again if the connection ends: the server drops connections that do not join soon after their
+// handshake, and the oldest if there are too many.
 void RendezvousClient::connect_and_join(Clock::time_point deadline) {
   for (milliseconds pause = rendezvous::kFirstRest;; pause = std::min(2 * pause, rendezvous::kMaxRest)) {
     connection_.connect(deadline);
@@ -109,7 +110,7 @@ RendezvousClient::~RendezvousClient() = default;
 std::vector<std::string> RendezvousClient::own_addresses() const {
   std::string usual = connection_.local_address();
   const auto leads_elsewhere = [](const net::Interface& one) { return !one.name.starts_with("lo"); };
-  if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual) &&  // its name in /etc/hosts
+  if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual) &&  // by /etc/hosts
       std::any_of(interfaces_.begin(), interfaces_.end(), leads_elsewhere))
     usual = net::choose_address("^lo", usual, interfaces_);
   std::vector<std::string> addresses = net::choose_addresses(settings_.iface, usual, interfaces_);

@@ -19,11 +19,11 @@ class RendezvousClient {
 
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name.
-  // If there are several addresses with commas, it joins at the first where this job's server answers. A server that
-  // refuses this rank is an error at once if there is one address, and is passed over if there are several. Connects
-  // and joins again if the connection ends before that. Throws Error{configuration}, Error{network} with every address
-  // tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} that names the ranks that are missing or have
-  // failed. With a server that a rank runs also MeetAgain.
+  // If `rendezvous` lists several addresses, it joins at the first where this job's server answers. A server that
+  // refuses this rank is an error at once if there is one address; if there are several, the next is tried. If the
+  // connection ends before all have joined, connects and joins again. Throws Error{configuration}, Error{network} with
+  // every address tried, Error{unauthorized}, Error{protocol}, Error{rendezvous} that names the ranks that are missing
+  // or have failed, and MeetAgain if a rank runs the server.
   RendezvousClient(const Settings& settings, std::string secret, Server server);
   RendezvousClient(const Settings& settings, std::string secret)
       : RendezvousClient(settings, std::move(secret), Server()) {}
@@ -46,8 +46,8 @@ class RendezvousClient {
   // one (Exchange in ring/world/bootstrap.hpp). Exchanging empty blobs is a barrier.
   std::vector<std::string> exchange(std::string blob);
 
-  // Between exchanges: throws if the server has reported a failure or does so within `patience`, or if the connection
-  // with it has ended.
+  // For use between exchanges: throws if the server has reported a failure or does so within `patience`, or if the
+  // connection with it has ended.
   void check(std::chrono::milliseconds patience);
 
   // This rank has started and needs the server no longer. `port` is where it listens for other ranks; 0: nowhere.
@@ -69,8 +69,8 @@ class RendezvousClient {
   std::vector<std::string> own_addresses() const;
 
   const Settings settings_;
-  const bool is_reached_from_elsewhere_;          // by ranks of other hosts
-  const bool has_invitation_;                     // to a server that listens already
+  const bool is_reached_from_elsewhere_;          // ranks of other hosts connect to this one
+  const bool has_invitation_;                     // this rank was invited to a server that already listens
   const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
   rendezvous::ServerConnection connection_;
   Identity identity_;

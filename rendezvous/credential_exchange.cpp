@@ -31,7 +31,7 @@ tcp::endpoint numeric_endpoint(const net::HostPort& address) {
   return {asio::ip::make_address(address.host), address.port};
 }
 
-// The end of the connection ends the credential.
+// Reads until the peer ends the connection: that is the end of the credential.
 asio::awaitable<std::string> read_credential(tcp::socket& socket) {
   asio::error_code failure;
   std::string bytes(Munge::kMaxCredentialBytes, '\0');
@@ -70,7 +70,7 @@ class CredentialListener::Impl {
   ~Impl() { event_loop_.stop(); }
 
  private:
-  // Only for a process of this user munged makes a credential: other users' connections use nothing up.
+  // munged decodes only requests of this user, so connections of other users cost no credential.
   asio::awaitable<void> answer(tcp::socket socket) {
     try {
       const net::HalfOpen::Place place(half_open_, socket);
@@ -125,7 +125,7 @@ asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& mu
   out = std::move(found);
 }
 
-// Throws Error{network} whatever the reason: the search goes on.
+// Throws only Error{network}, whatever the reason, so that the search goes on.
 asio::awaitable<void> ask_or_go_on(tcp::socket& socket, const std::string& job, Munge& munge,
                                    std::optional<Invitation>& out) {
   try {

@@ -1,6 +1,6 @@
-// Delta coding: texts that differ little from each other, each as what it does not share with the one before at its
-// beginning and its end. So what is equal in all of them travels once, wherever it stands, without a list of what that
-// is; and if all are equal, as in a barrier, their number does not count. Pure.
+// Delta coding of a list of similar texts. Each text is written as the numbers of bytes that it shares with the text
+// before at the beginning and at the end, and the bytes between. So the parts that are equal in all texts travel once,
+// and a list of equal texts, as in a barrier, costs no more than one of them. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace anello::rendezvous {
 
 struct DeltaLimits {
-  std::size_t texts, text_bytes, all_bytes;  // a few bytes may claim to stand for many
+  std::size_t texts, text_bytes, all_bytes;  // limits of the result: a few bytes can stand for very many
 };
 
 void write_deltas(Writer& out, const std::vector<std::string>& texts);

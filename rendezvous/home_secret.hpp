@@ -1,5 +1,5 @@
-// The secret of a user's jobs on all hosts that share a home: a file that `anello secret` makes once and that is found
-// without a setting. Any thread.
+// The secret that a user's jobs share on all hosts with the same home: a file that `anello secret` makes once and that
+// is found without a setting. Any thread.
 #pragma once
 #include <anello/settings.hpp>
 #include <string>
@@ -14,9 +14,9 @@ std::string home_secret_path();
 // does, also if the file in the home cannot be used.
 std::string read_any_secret(const Settings& settings);
 
-// For a rank that joins at ANELLO_RENDEZVOUS, and for a server that listens at `host`: on loopback only the settings'
-// secret, because the file may be there for other jobs. The first also throws Error{configuration} if ANELLO_RENDEZVOUS
-// is not a list of addresses.
+// read_job_secret() is for a rank that joins at ANELLO_RENDEZVOUS, read_server_secret() for a server that listens at
+// `host`. On loopback only the secret of the settings counts, because the file may be there for other jobs.
+// read_job_secret() also throws Error{configuration} if ANELLO_RENDEZVOUS is not a list of addresses.
 std::string read_job_secret(const Settings& settings);
 std::string read_server_secret(const Settings& settings, std::string_view host);
 

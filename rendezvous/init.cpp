@@ -37,7 +37,7 @@ World world_of_one(const Settings& settings) {
   return world;
 }
 
-// Once, though a program may have several worlds.
+// Warns once in a process, even if the program has several worlds.
 void warn_of_being_alone() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -49,11 +49,11 @@ void warn_of_being_alone() {
 
 // How far a start has come.
 struct Progress {
-  std::uint32_t generation = 0;  // of the world that this rank has joined
-  bool others_informed = false;  // of its failure
+  std::uint32_t generation = 0;  // generation of the world that this rank has joined
+  bool others_informed = false;  // the others have received this rank's failure
 };
 
-// Joins the ranks that the server brings together. `given` are the settings as the program or the environment has them.
+// Joins the ranks that the server brings together. `given`: the settings as the program or the environment gave them.
 World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
   progress.generation = identity.generation;
@@ -78,14 +78,14 @@ World join(const Settings& settings, RendezvousClient& client, const Settings& g
   }
 }
 
-// At the server of ANELLO_RENDEZVOUS.
+// Joins at the server of ANELLO_RENDEZVOUS.
 World join_by_settings(const Settings& settings, const Settings& given, Progress& progress) {
   rendezvous::check_joining(settings, [](const Error& error) { throw error; });
   RendezvousClient client(settings, rendezvous::read_job_secret(settings));
   return join(settings, client, given, progress);
 }
 
-// At the server that one of the ranks runs.
+// Joins at the server that one of the ranks runs.
 World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks) {
   rendezvous::Meeting meeting(plan, hooks);
@@ -103,11 +103,11 @@ World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, P
   }
 }
 
-// Ranks may meet in the last moments of another start of their job: then they meet again.
+// Ranks may meet while another start of their job is ending: then they meet again.
 World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks = {}) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
-  const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;  // of its own
+  const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;  // the space has its own name
   std::optional<rendezvous::StartTurn> turn;
   if (!has_a_name) turn.emplace(text(plan.ways.front().job, " ", plan.settings.job), deadline);
   for (;;) try {
@@ -121,8 +121,8 @@ World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress
 
 constexpr std::chrono::milliseconds kInformLimit{3000};
 
-// Rank 0 serves for some seconds. If another start of the job has its name, that one is over soon: it receives a second
-// rank 0.
+// Rank 0 runs the server for up to kInformLimit and informs the ranks that come. If a server of another start has the
+// job's name, this rank tries to join there and waits: the other start fails soon, because it receives a second rank 0.
 void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   const auto deadline = std::chrono::steady_clock::now() + kInformLimit;
   for (; plan.settings.start_timeout.count() > 0; plan.settings.start_timeout = rendezvous::time_left(deadline)) {
@@ -137,7 +137,7 @@ void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   }
 }
 
-// A rank that cannot start, and whose place in the job is known, meets the others only to inform them.
+// A rank that cannot start, although its place in the job was found, meets the others only to inform them.
 void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   if (plan.alone) return;
   rendezvous::JoinPlan brief = plan;
@@ -153,7 +153,7 @@ void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   log(Severity::info, text("the other ranks could not be informed: ", error.what()));
 }
 
-// The settings of the environment that can be read.
+// Returns the environment's settings without those that cannot be parsed.
 Settings readable_settings() {
   Settings settings;
   for (const auto& [variable, value] : environment_settings()) try {
@@ -170,7 +170,8 @@ void begin(const Settings& settings) {
   rendezvous::check_settings(settings, [](const Error& error) { throw error; });
 }
 
-// Settings are read when the place of this process is known, so that the others are informed if they are wrong.
+// Reads the settings after the process's place in its job has been found, so that the other ranks can be informed if
+// they are wrong.
 Settings settings_of_rank(const std::function<Settings()>& read, const std::vector<rendezvous::Placement>& found) {
   try {
     Settings settings = read();
@@ -185,14 +186,15 @@ Settings settings_of_rank(const std::function<Settings()>& read, const std::vect
   }
 }
 
-// False if another rank is missing or has failed, or if the user wanted the end.
+// False if another rank is missing or has failed, or if the user interrupted the start.
 bool is_own_fault(const std::exception& thrown) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   return !error || (error->code() != ErrorCode::rendezvous && error->code() != ErrorCode::aborted);
 }
 
-// A second rank 0 stays for ranks of its own start that come late: the server that refused it is another one's.
-// At the deadline the others wait no longer.
+// Joins by the plan. If this rank fails by its own fault, informs the others, unless the start's deadline has passed:
+// then they wait no longer. A second rank 0 that a server has refused still informs the late ranks of its own start,
+// because that server belongs to another start.
 World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
   try {
@@ -216,7 +218,7 @@ World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings se
   open_missing_standard_descriptors();
   handle_uncaught_exceptions();
   begin(settings);
-  settings.local_rank = -1;  // a launcher's counts the ranks of its job, and the world may be a part of that
+  settings.local_rank = -1;  // a launcher's local rank counts the ranks of its job; the world may be a part of that
   if (settings.size == 1) return world_of_one(settings);
   const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
   MeetingHooks hooks;

@@ -1,5 +1,5 @@
-// Ends the waits of init() before their limits, for example because its user has pressed Ctrl-C. All waits of the
-// rendezvous look every kSlice whether the program has asked for that. Belongs to the thread that calls init().
+// Ends the waits of init() before their limits, for example because the user has pressed Ctrl-C. All waits of the
+// rendezvous check every kSlice whether the program has asked for that. Belongs to the thread that calls init().
 #pragma once
 #include <chrono>
 #include <functional>
@@ -16,13 +16,13 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // Without an Interruption in this thread: false.
+  // True if the waits are to end. False without an Interruption in this thread.
   static bool asked();
-  // Throws Error{aborted} if it is asked for.
+  // Throws Error{aborted} if asked().
   static void check();
   // Sleeps, and throws as check() does.
   static void sleep(std::chrono::milliseconds time);
-  // The part of a wait that may pass before the next look.
+  // The part of a wait that may pass before the next check.
   static std::chrono::milliseconds slice(std::chrono::milliseconds wait);
 
  private:

@@ -19,9 +19,9 @@ using std::chrono::steady_clock;
 
 constexpr std::string_view kVersion = "anello credential 1";
 constexpr milliseconds kFirstPause{20}, kLastPause{500};
-constexpr int kPatience = 10;  // for a source that is mute, in pauses: another program, or the right one on a busy host
+constexpr int kPatience = 10;  // pauses to wait for a silent source: another program, or the right one on a busy host
 
-// Nothing if the source has another invitation or none; `tried` then says so.
+// Returns nothing if the source has no invitation or one to another job; `tried` then holds the reason.
 std::optional<Invitation> ask(const InvitationSource& source, const std::string& job, milliseconds limit,
                               std::string& tried) try {
   Invitation invitation = source.ask(limit);

@@ -1,4 +1,4 @@
-// The data that a rank needs to join its job, and the search for them at one place.
+// The data that a rank needs to join its job, and the search for these data at one place.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -23,9 +23,9 @@ struct InvitationSource {
   std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none, or none yet
 };
 
-// Asks the source again and again until it has the invitation to this job: the rank that invites may not have come that
-// far. Nothing after the deadline; `tried` then says what the source said last. Blocks, for 200 ms beyond the deadline
-// at most, so that the last words are not cut short. Warns once, after `warn_after`.
+// Asks the source again and again until it gives the invitation to this job: the inviting rank may start later. Returns
+// nothing after the deadline; `tried` then holds the source's last error. Blocks until 200 ms after the deadline at
+// most, so that the last answer can still arrive. Warns once, after `warn_after`.
 std::optional<Invitation> find_invitation(const std::string& job, const InvitationSource& source,
                                           std::chrono::steady_clock::time_point deadline, std::string& tried,
                                           std::chrono::milliseconds warn_after = std::chrono::seconds(5));

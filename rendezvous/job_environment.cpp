@@ -35,7 +35,7 @@ constexpr Launcher kProcessManagers[] = {
     {"a process manager (PMI)", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", Way::pmi},
     {"a process manager (PMIx)", nullptr, "PMIX_RANK", nullptr, nullptr, nullptr, Way::pmix},
 };
-// Schedulers whose tasks have numbers, but do not say how many they are.
+// Schedulers that give tasks their numbers, but not the number of tasks.
 constexpr Launcher kSchedulers[] = {
     {"an indexed job of Kubernetes", nullptr, "JOB_COMPLETION_INDEX", nullptr, nullptr, nullptr, Way::master},
     {"an LSF job", nullptr, "LSF_PM_TASKID", nullptr, nullptr, nullptr, Way::none},
@@ -48,7 +48,7 @@ constexpr const char* kHorovodsRemedy =
 constexpr Launcher kHorovodrun = {"horovodrun",         nullptr,   "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
                                   "HOROVOD_LOCAL_SIZE", Way::none, kHorovodsRemedy};
 
-// The environment's numbers of one launcher, and the variables that gave rank and size.
+// Reads a launcher's numbers from the environment, and collects the variables that gave rank and size in `evidence`.
 class Numbers {
  public:
   Numbers(const Variables& variables, std::string& evidence) : variables_(variables), evidence_(evidence) {}
@@ -64,7 +64,7 @@ class Numbers {
   std::string& evidence_;
 };
 
-// Where torch's variables say that rank 0 is. torchrun may use the port itself.
+// Sets the address of rank 0 from torch's variables. torchrun may use the port itself.
 void set_master(const Variables& variables, Placement& out) {
   const auto host = variables("MASTER_ADDR"), port = variables("MASTER_PORT");
   out.serves = out.rank == 0;
@@ -102,22 +102,23 @@ std::optional<Placement> placed_by(const Launcher& launcher, const Variables& va
   return out;
 }
 
-// A process manager of Slurm, whose variables a shell keeps for its programs.
+// True if the process manager is Slurm's: a shell passes its variables on to its programs.
 bool is_slurms(Way manager, const Variables& variables) {
   return manager == Way::pmi ? is_slurms_pmi(variables) : is_slurms_pmix(variables);
 }
 
-// Both are needed: WORLD_SIZE may be set for a whole job, and RANK is a name that programs use for other things.
+// Requires both RANK and WORLD_SIZE: WORLD_SIZE may be set for a whole job, and programs use the name RANK for other
+// things.
 std::optional<Placement> placed_by_variables(const Variables& variables) {
   return variables(kByVariables.size) ? placed_by(kByVariables, variables) : std::nullopt;
 }
 
-// The script of a PBS job is its task 1.
+// The batch script of a PBS job is its task 1.
 bool is_script(const Placement& task) {
   return task.evidence.starts_with("PBS_") && task.rank <= 1;
 }
 
-// Started by MPI and by RANK and WORLD_SIZE: either may have started the other.
+// Refuses different numbers from MPI and from RANK and WORLD_SIZE: either launcher may have started the other.
 void require_agreement(const std::vector<Placement>& found) {
   const auto by_variables =
       std::find_if(found.begin(), found.end(), [](const auto& one) { return one.launcher == kByVariables.name; });
@@ -133,7 +134,8 @@ void require_agreement(const std::vector<Placement>& found) {
 std::string alone_by_half_of_the_variables(const Variables& variables) {
   const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
   if (rank.has_value() == size.has_value()) return {};
-  // A program may use RANK for something else, and WORLD_SIZE=1 is right.
+  // RANK alone may mean something else, so MASTER_ADDR must be set too; WORLD_SIZE=1 is right for a process that runs
+  // alone.
   const bool means_it = size ? std::atoi(size->c_str()) != 1 : variables("MASTER_ADDR").has_value();
   if (!means_it) return {};
   const char* const set = size ? kByVariables.size : kByVariables.rank;

@@ -1,5 +1,5 @@
-// Finds out from the environment what started this process, as which rank of how many, and how its ranks can meet.
-// Reads variables through a function and does nothing else, so that tests can give it any environment. Any thread.
+// Finds out from the environment which program started this process, which rank of how many it is, and how the ranks
+// can meet. Only reads variables, through a function, so that tests can give it any environment. Any thread.
 //
 // The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
 // MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's task
@@ -23,8 +23,8 @@ struct Processes {
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
 };
 
-// A warning for the user of a process that nothing places, if RANK is set as if it were one of several and WORLD_SIZE
-// is not set, or the other way round. Empty otherwise.
+// Returns a warning for the user of a process that runs alone although one of RANK and WORLD_SIZE is set, as if it were
+// one of several processes. Empty otherwise.
 std::string alone_by_half_of_the_variables(const Variables& variables);
 
 // The number that a variable gives, or `otherwise` if it is not set. Throws Error{configuration}.
@@ -54,9 +54,9 @@ struct Placement {
   std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
 };
 
-// All sources in their order; in a rank of `anello run` only that one. ANELLO_ variables that you set are none. Empty
-// for a shell, a batch script or a program started by hand. Throws Error{configuration} if a number is none, or if two
-// sources contradict each other and either may be right.
+// Returns all sources in the order above, but only `anello run` in one of its ranks. ANELLO_ variables that a user has
+// set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration} if
+// a variable that should be a number is not one, or if two sources contradict each other and either may be right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
 std::vector<Placement> placements();  // of this process
 

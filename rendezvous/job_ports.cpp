@@ -11,7 +11,7 @@ constexpr std::size_t kPorts = 8;
 
 }  // namespace
 
-// FNV-1a.
+// The FNV-1a hash.
 std::uint64_t job_hash(std::string_view job) {
   std::uint64_t out = 14695981039346656037ULL;
   for (const char c : job) out = (out ^ static_cast<unsigned char>(c)) * 1099511628211ULL;

@@ -12,12 +12,12 @@ bool one_of_several(const std::vector<Placement>& found) {
   return !found.empty() && found.front().size != 1;
 }
 
-// `one` may describe the same process as a rank of this number in a world of this size.
+// True if `one` may describe a process with this rank in a world of this size.
 bool agrees(const Placement& one, int rank, int size) {
   return one.unusable.empty() && one.rank == rank && (one.size < 0 || size < 0 || one.size == size);
 }
 
-// The first source; another one of the same rank adds what it lacks.
+// Returns the first source, completed by other sources that agree with it on the rank.
 Placement combined(const std::vector<Placement>& found) {
   Placement out = found.front();
   for (const Placement& other : found) {
@@ -52,8 +52,8 @@ JoinPlan by_settings(JoinPlan plan) {
   return plan;
 }
 
-// A shell may have kept RANK=0 and WORLD_SIZE=1, or PMI's: its tasks would each run alone. Launchers that say who they
-// are may start one rank within a task of several.
+// Refuses RANK=0 and WORLD_SIZE=1, or PMI's variables, that a shell may have kept: its tasks would each run alone.
+// Other launchers may start one rank within one of several tasks.
 void require_no_kept_variables(const std::vector<Placement>& found) {
   if (found.empty() || found.front().size != 1 || !found.front().exported) return;
   for (const Placement& other : found)

@@ -1,5 +1,5 @@
-// How this process joins its job: as which rank of how many, and by which ways, from its settings and from what started
-// it. Pure.
+// Decides how this process joins its job: its rank, the number of ranks, and the ways to meet them, from its settings
+// and the sources found in its environment. Pure.
 #pragma once
 #include <anello/settings.hpp>
 #include <string>
@@ -21,17 +21,17 @@ struct JoinPlan {
   std::vector<Placement> ways;  // how to meet if ANELLO_RENDEZVOUS is not set; the first that works is taken
 };
 
-// ANELLO_SIZE=1 without ANELLO_RENDEZVOUS is alone, whatever `found` says. Settings that a launcher of ours has made
-// (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws
-// Error{configuration} if settings and the environment contradict each other, and if the process is one of several that
-// cannot meet: it says which, and what to set.
+// With ANELLO_SIZE=1 and without ANELLO_RENDEZVOUS the process is alone, whatever `found` says. Settings made by
+// `anello run` (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws
+// Error{configuration} if the settings contradict the environment, or if the process is one of several that cannot
+// meet: the message says which process, and what to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 
 // "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
 std::string describe(const JoinPlan& plan);
 
-// For a program that starts a job of its own, such as `anello run`. Throws Error{configuration} if it is one of several
-// tasks that all do so, unless ANELLO_SIZE=1 says that this is intended.
+// For a program that starts a job of its own, such as `anello run`. Throws Error{configuration} if the program is one
+// of several tasks that would all start that job, unless ANELLO_SIZE=1 says that this is intended.
 void require_one_copy(const std::string& program, const Settings& settings, const std::vector<Placement>& found);
 
 }  // namespace anello::rendezvous

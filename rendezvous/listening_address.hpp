@@ -1,5 +1,5 @@
-// Where the rendezvous server listens, and where ranks reach it then. Any thread; the first blocks while the system
-// resolves a name.
+// Where the rendezvous server listens, and the address at which ranks reach it. Any thread; the first function blocks
+// while the system resolves a name.
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <string>
@@ -12,7 +12,7 @@ namespace anello::rendezvous {
 // secret.
 asio::ip::tcp::endpoint endpoint_to_listen_on(const ServerOptions& options);
 
-// Numeric. Of a listener on all addresses: one that other hosts can use, if this host has one.
+// A numeric address for ranks. If `listening` means all addresses: one that other hosts can use, if this host has one.
 std::string usable_address(const asio::ip::address& listening);
 
 }  // namespace anello::rendezvous

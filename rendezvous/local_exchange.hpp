@@ -1,7 +1,7 @@
 // Ranks of one host get their job's secret from the rank that made it, without a file and without a service: over a
-// socket of this host, where the kernel gives the user of the other end. So ranks of another user are refused on both
-// sides, though they could reach the same loopback ports. The socket has a name that follows from the user and the
-// job's place, and no place in the file system: it is gone with its process.
+// local socket, where the kernel reports the user of the other end. So both sides refuse ranks of another user,
+// although these could reach the same loopback ports. The socket's name follows from the user and the job's place. It
+// has no place in the file system: it is gone with its process.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>

@@ -1,7 +1,7 @@
-// The common part of the connections with process managers (PMI, PMIx). A process has one, for as long as it lives. One
-// thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same place, so the
-// keys and the name of a space contain a number: how many fences there were before it. All processes have the same
-// number, also if a start has ended on one of them before its fence. The manager serves no forked process.
+// The common part of the connections with process managers (PMI, PMIx). A process has one connection as long as it
+// lives. One thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same space,
+// so the keys and the name contain a number: how many fences have been passed before. All processes have the same
+// number, even if a start has failed on one of them before its fence. A forked child must not use the connection.
 #pragma once
 #include <sys/types.h>
 
@@ -20,7 +20,7 @@ class ManagerConnection {
   // The right to use the connection, for as long as the object lives.
   class Turn {
    public:
-    // Throws Error{configuration} if another thread has it, and Error{unsupported} in a forked process.
+    // Throws Error{configuration} if another thread has the turn, and Error{unsupported} in a forked process.
     explicit Turn(ManagerConnection& connection);
     ~Turn();
     Turn(Turn&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
@@ -32,7 +32,7 @@ class ManagerConnection {
     ManagerConnection* connection_;
   };
 
-  // For the one whose turn it is.
+  // For the holder of the turn.
   void opened();  // by this process
   bool is_open() const { return owner_ >= 0; }
   bool is_own() const;  // opened by this process, and not by the one that forked it

@@ -21,12 +21,12 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kOwnServerLimit{500};  // for a server of this host to say whose it is
+constexpr milliseconds kOwnServerLimit{500};  // for a server of this host to answer which job it serves
 constexpr milliseconds kLeaveLimit{500};      // for the last rank to leave
-// For other ranks to come and receive why the start has failed: those may be late that a busy machine starts. Short if
-// the user waits for the end.
+// Time for other ranks to join and receive the reason why the start has failed: a busy machine may start them late.
+// Short if the user waits for the end.
 constexpr milliseconds kReasonLimit{3000}, kMinReasonLimit{500}, kShortReasonLimit{50};
-constexpr std::size_t kMaxSpaceName = 200;  // of a process manager, as part of a job's name
+constexpr std::size_t kMaxSpaceName = 200;  // of a process manager's name of its space, as part of a job's name
 constexpr std::string_view kLoopback = "127.0.0.1", kAddressKey = "anello-address", kSecretKey = "anello-secret",
                            kNoSecret = "none", kJobKey = "anello-job";
 
@@ -47,13 +47,13 @@ bool means_this_host(const std::string& host) {
   return host == "localhost" || net::is_loopback(host);
 }
 
-// Variables that were set by hand may be missing on some ranks. Those with LOCAL_WORLD_SIZE look for the job on
-// their host, the others at MASTER_ADDR.
+// True if ranks may come by either way: variables that were set by hand may be missing on some ranks. Those with
+// LOCAL_WORLD_SIZE look for the job on their host, the others at MASTER_ADDR.
 bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;
 }
 
-// That of a file. A job on one host starts without one too, so there it is no error if it cannot be used.
+// Returns the secret of a file. A job on one host starts without a file too, so there an unusable file is no error.
 std::string shared_secret(const Placement& way, const Settings& settings) try {
   const std::string secret = read_any_secret(settings);
   if (way.one_host) net::require_authentication(secret);
@@ -64,8 +64,8 @@ std::string shared_secret(const Placement& way, const Settings& settings) try {
   return {};
 }
 
-// Listens for ranks of a job whose variables were set by hand. They can also come by MASTER_ADDR, so it is no error if
-// another job, with another secret, has the local socket of this name, unless all ranks are on this host.
+// Listens on the local socket for ranks of a job whose variables were set by hand. Ranks can also come by MASTER_ADDR,
+// so unless all ranks are on this host it is no error if another job, with another secret, has the socket's name.
 std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const std::string& place,
                                                   const Invitation& invitation, std::function<bool()> open) try {
   return std::make_unique<LocalListener>(place, invitation, std::move(open));
@@ -79,12 +79,12 @@ std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
 
-// Connections of other programs leave room for the ranks, which have two each at a time.
+// Leaves enough descriptors for the ranks, which have two connections each at a time, when other programs connect.
 std::size_t max_half_open() {
   return std::clamp(net::free_descriptors() / 4, std::size_t(8), ServerOptions().max_half_open);
 }
 
-// By another process of this job.
+// Another process of this job has this port.
 struct PortTaken {
   std::uint16_t port;
 };
@@ -95,12 +95,12 @@ void require_same(const char* what, int of_manager, int known, const std::string
                 text(manager, " says ", what, " ", of_manager, ", but the environment says ", known));
 }
 
-// The name of a job that its launcher calls `job`, and its user `given`.
+// The job's name: the launcher's name `job`, extended by the user's name `given` unless that is the default.
 std::string with_name(const std::string& job, const std::string& given) {
   return given == Settings().job ? job : text(job, "-", given);
 }
 
-// A job's name as a value of a key-value space.
+// Makes a job's name a valid value of a key-value space.
 std::string space_value(std::string name) {
   for (char& c : name)
     if (c <= ' ' || c > '~' || c == '=' || c == ';') c = '_';
@@ -124,7 +124,7 @@ bool Meeting::refuse(std::string_view what, std::string_view why) {
   return false;
 }
 
-// False if this way cannot be used here.
+// Returns false if this way cannot be used here.
 bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
   where_ = way.launcher;
   on_loopback_ = way.one_host || means_this_host(way.host);
@@ -188,7 +188,7 @@ void Meeting::start_server(const std::string& address, const std::vector<std::ui
   });
 }
 
-// With a secret of its own, if this build can use one.
+// Starts a server with a new secret, if this build can use one.
 void Meeting::start_own_server() {
   secret_ = net::make_secret();
   if (secret_.empty())
@@ -218,7 +218,8 @@ void Meeting::meet_in(KeyValueSpace& space) {
   require_job_of_rank_0(managers_name, space.get(std::string(kJobKey)));
 }
 
-// A fence has no name, so ranks that start worlds in different orders come together here. All receive why that fails.
+// A fence has no name, so ranks that start worlds in different orders meet at the same one. All then receive an error
+// that says so.
 void Meeting::require_job_of_rank_0(const std::string& managers_name, const std::string& job) {
   if (job == space_value(given_job_)) return;
   const Error why(ErrorCode::configuration,
@@ -235,9 +236,9 @@ void Meeting::require_job_of_rank_0(const std::string& managers_name, const std:
   throw why;
 }
 
-// If another process already listens for a job of this name, this one joins there, as any other rank does: the server
-// then informs all ranks that two processes have rank 0. While that server is busy with a start that is complete, this
-// waits for its end.
+// If another process already listens for a job of this name, this rank joins there, as any other rank does: the server
+// then informs all ranks that two processes have rank 0. If all ranks of that server's start have joined, waits until
+// it is over.
 void Meeting::meet_on_this_host(const Placement& way) {
   on_loopback_ = listens_ = true;
   name_job(way.job);
@@ -259,7 +260,8 @@ void Meeting::meet_on_this_host(const Placement& way) {
   files_.reset();
 }
 
-// The server of another run of this job refuses this rank, and says so if its own ranks do not come.
+// Connects to the server of another run of this job, which refuses this rank and mentions that if its own ranks do not
+// join.
 void Meeting::knock(const Invitation& other) const try {
   Settings mine = settings_;
   mine.rendezvous = net::host_port(other.host, other.port);
@@ -269,7 +271,7 @@ void Meeting::knock(const Invitation& other) const try {
   log(Severity::info, error.what());
 }
 
-// False if a process of this user does already.
+// Returns false if a process of this user already listens there.
 bool Meeting::listen_on_this_host(const std::string& place) {
   if (local_listener_) return true;
   try {
@@ -300,12 +302,12 @@ void Meeting::meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge) 
   accept(find_invitation(settings_.job, places, *munge, deadline_, tried), tried);
 }
 
-// To this process's server.
+// The invitation to this process's server.
 Invitation Meeting::invitation() const {
   return {settings_.job, secret_, server_->port(), std::string(kLoopback)};
 }
 
-// No more invitations when all ranks have joined: the next program of this step is to find its own server.
+// Ends the invitations when all ranks have joined: the next program of this step must find its own server.
 std::function<bool()> Meeting::server_is_open() const {
   return [server = server_.get()] {
     const ServerStats stats = server->stats();
@@ -324,8 +326,8 @@ void Meeting::accept(const std::optional<Invitation>& found, const std::string& 
   settings_.rendezvous = net::host_port(found->host, found->port);
 }
 
-// The server listens on one of these ports, or will. On all addresses, also if this rank reaches it by loopback: others
-// may reach this host by its name.
+// The server listens on one of these ports, or will. It listens on all addresses, even if this rank reaches it by
+// loopback, because others may reach this host by its name.
 void Meeting::meet_at(const Placement& way) {
   name_job(way.job);
   std::vector<std::uint16_t> ports = job_ports(way.place, settings_.port_range);
@@ -338,13 +340,13 @@ void Meeting::meet_at(const Placement& way) {
   }
   if (server_ && serves_both_ways(way))
     local_listener_ = listen_if_possible(way, with_name(way.place, given_job_), invitation(), server_is_open());
-  // The name of a container may resolve nowhere.
+  // The name of a container may not be resolvable.
   const std::string host = way.one_host && way.serves ? std::string(kLoopback) : way.host;
   for (const std::uint16_t port : ports)
     settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(host, port));
 }
 
-// True if another process listens there for a job with this name and secret.
+// True if another process listens at this port for a job with this name and secret.
 bool Meeting::is_of_this_job(std::uint16_t port) const {
   Settings theirs = settings_;
   theirs.rendezvous = net::host_port(kLoopback, port);
@@ -360,7 +362,7 @@ bool Meeting::is_of_this_job(std::uint16_t port) const {
 void Meeting::conclude(const Error& why) {
   if (!server_) return;
   server_->conclude(why, settings_.rank);
-  // Ranks that have not come within the whole limit are not waited for any longer.
+  // Does not wait for ranks that have not joined within start_timeout.
   const auto limit = std::clamp(time_left(deadline_), kMinReasonLimit, kReasonLimit);
   server_->wait_until_concluded(Interruption::asked() ? kShortReasonLimit : limit);
 }

@@ -1,6 +1,6 @@
-// How the ranks of a job find each other when something else than `anello run` started them and there is no rendezvous
-// server: one of them runs it in its own process while the world starts, and its address and the job's secret travel by
-// what the launcher offers:
+// How the ranks of a job find each other when another program than `anello run` started them and there is no rendezvous
+// server. One of the ranks runs the server in its own process while the world starts. Its address and the job's secret
+// travel by the means that the launcher offers:
 //
 //   a process manager (PMI, PMIx)  rank 0 puts address and secret into the manager's key-value space
 //   a host that all ranks share    rank 0 sends them to each process of the same user, over a local socket
@@ -38,8 +38,8 @@ struct MeetingHooks {
 
 class Meeting {
  public:
-  // Blocks until this rank has found the server's address, for start_timeout at most. Throws Error{configuration} if no
-  // way can be used, which says why not, and Error{network, unauthorized, timed_out} if the way that can be used fails.
+  // Blocks until this rank has found the server's address, for start_timeout at most. Throws Error{configuration} with
+  // the reasons if no way can be used, and Error{network, unauthorized, timed_out} if a usable way fails.
   explicit Meeting(const JoinPlan& plan, const MeetingHooks& hooks = {});
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -50,11 +50,11 @@ class Meeting {
   RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }  // likewise
   bool runs_server() const { return server_ != nullptr; }
 
-  // This rank has left the rendezvous, at which it was a member of this generation. In the process that runs the
-  // server, blocks until all have left.
+  // Call it when this rank has left the rendezvous, where it was a member of this generation. In the process that runs
+  // the server, blocks until all ranks have left.
   void wait_for_others(std::uint32_t generation);
-  // This rank cannot start. In the process that runs the server, the other ranks receive why: blocks until all have,
-  // for 3 s at most, so that those are informed too that come late.
+  // Call it if this rank cannot start. In the process that runs the server, the other ranks receive the reason: blocks
+  // until all have, also those that come late, for 3 s at most.
   void conclude(const Error& why);
 
  private:
@@ -81,7 +81,7 @@ class Meeting {
   Settings settings_;
   std::string secret_, where_;
   bool on_loopback_ = false, listens_ = false;
-  int server_rank_ = 0;  // which rank runs the server; -1: it is not known
+  int server_rank_ = 0;  // which rank runs the server; -1: unknown
   bool by_hand_ = false;
   const Clock::time_point deadline_;
   std::string refusals_;                        // why ways could not be used

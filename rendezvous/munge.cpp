@@ -114,7 +114,7 @@ std::string socket_of_auth_info(const std::string& slurm_conf) {
 
 std::string munge_socket(const Variables& variables) {
   if (const auto given = variables("MUNGE_SOCKET")) return *given;
-  // The last one is where slurmd keeps what it was sent, if hosts have no file of their own.
+  // The last path is where slurmd keeps the configuration that it has received, on hosts without a file of their own.
   for (const std::string& path : {variables("SLURM_CONF").value_or(""), std::string("/etc/slurm/slurm.conf"),
                                   std::string("/run/slurm/conf/slurm.conf")}) {
     std::ifstream file(path);

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFinalizeLimit{1000};
 constexpr long kMaxLength = 1 << 20;  // of a key or a value, as managers state it
 
-// 0: it is not an open socket.
+// The inode of an open socket; 0 for any other descriptor.
 unsigned long socket_inode(int fd) {
   struct stat status {};
   return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
@@ -30,7 +30,7 @@ unsigned long socket_inode(int fd) {
 
 }  // namespace
 
-// After an error it is unknown what the manager sends next.
+// Refuses every call after the first error: the manager's next message could belong to the failed request.
 template <class Action>
 auto PmiClient::guarded(Action action) {
   if (!failure_.empty()) throw Error(ErrorCode::network, failure_);
@@ -56,7 +56,8 @@ PmiClient::PmiClient(const PmiLink& link, milliseconds limit)
   });
 }
 
-// Only over a connection of its own (PMI_PORT). The answer is followed by what the environment would have said.
+// For a connection made by this process (PMI_PORT): the manager's answer is followed by the values that are otherwise
+// in the environment.
 void PmiClient::introduce() {
   ask("cmd=initack pmiid=" + link_.id, "initack");
   const auto deadline = Clock::now() + limit_;

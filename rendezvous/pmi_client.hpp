@@ -1,8 +1,8 @@
 // A process's connection with its process manager in PMI-1, as MPICH's mpiexec (Hydra) and `srun --mpi=pmi2` offer it:
 // each request is one line, to which the manager answers with one line. One thread; all functions block.
 //
-// All throw Error{network} if the connection ends, Error{protocol} if the answer is not one, and Error{timed_out}; the
-// messages name the manager. After such an error the connection cannot be used.
+// All throw Error{network} if the connection ends, Error{protocol} if the answer is malformed, and Error{timed_out};
+// the messages name the manager. After such an error the connection cannot be used.
 #pragma once
 #include <chrono>
 #include <string>
@@ -14,7 +14,7 @@ namespace anello::rendezvous {
 
 struct PmiLink {
   int fd = -1;              // a connected socket; it is only borrowed
-  int rank = -1, size = 0;  // from the environment; otherwise the process sends `id`, and the manager answers them
+  int rank = -1, size = 0;  // from the environment; otherwise the process sends `id`, and the manager answers with them
   std::string id;
   std::string manager = "the process manager";  // for messages
 };
@@ -34,9 +34,9 @@ class PmiClient {
   // Also throws Error{unsupported} if the manager does not take keys or values of that length.
   void put(const std::string& key, const std::string& value);
   void barrier();
-  // Throws Error{protocol} that names the key if no process has put it, after which the connection can still be used.
+  // Throws Error{protocol} that names the key if no process has put it; the connection can be used after that.
   std::string get(const std::string& key);
-  // Tells the manager that this process may now end without taking the job with it. Waits for the answer for at most a
+  // Informs the manager that this process may now end without ending the job. Waits for the answer for at most a
   // second.
   void finalize() noexcept;
 
@@ -57,7 +57,7 @@ class PmiClient {
 
   PmiLink link_;
   std::chrono::milliseconds limit_;
-  unsigned long inode_ = 0;  // of the socket: another file may get its number
+  unsigned long inode_ = 0;  // of the socket; shows whether another file has got its number since
   std::string space_, received_, failure_;
   long max_key_ = 0, max_value_ = 0;
 };

@@ -15,7 +15,7 @@ struct PmiMessage {
 
   // Throws Error{protocol} that names the command and the field if there is no such field.
   const std::string& field(const std::string& name) const;
-  long number(const std::string& name, long min, long max) const;  // also if it is not a number in [min, max]
+  long number(const std::string& name, long min, long max) const;  // throws also if it is not a number in [min, max]
 };
 
 // `line` is without its newline. Throws Error{protocol} that names what is wrong.

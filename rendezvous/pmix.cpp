@@ -54,8 +54,8 @@ std::string pmix_manager_name() {
   return environment("SLURM_STEP_ID") ? "Slurm's srun" : "the process manager";
 }
 
-// The library's calls block without a limit. One that does not return in time is left to its thread, with all that it
-// uses: `call` owns it.
+// The library's calls block without a limit. A call that does not return in time goes on in its own thread; `call`
+// therefore owns everything that it uses.
 template <class Call>
 pmix_status_t within(milliseconds limit, Call call) {
   struct Shared {
@@ -90,9 +90,8 @@ pmix_info_t option(const char* name) {
   return out;
 }
 
-// The value of `key` that process `rank` has put, or that the manager has; nothing on failure, which `status` then
-// says. Looks only at values that are on this host: a fence has brought all of them here, and the wait for more would
-// be long.
+// Returns the value of `key` that process `rank` or the manager has put. On failure returns nothing and sets `status`.
+// Looks only at values on this host: a fence has brought all of them here, and waiting for others would take long.
 std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, milliseconds limit,
                                       pmix_status_t& status) {
   struct Question {
@@ -110,7 +109,7 @@ std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, 
   });
   if (status != PMIX_SUCCESS || !question->value) return std::nullopt;
   const pmix_value_t value = *question->value;
-  std::free(question->value);  // what it points to has another owner now
+  std::free(question->value);  // frees only the struct: its contents belong to `value` now
   return value;
 }
 
@@ -150,7 +149,7 @@ class PmixSpace : public ManagerSpace {
 
   std::string get(const std::string& key) override {
     pmix_status_t status = PMIX_SUCCESS;
-    for (int putter = 0; putter < only_.size; putter++)  // Open MPI's mpirun does not look at all of them for us
+    for (int putter = 0; putter < only_.size; putter++)  // Open MPI's mpirun does not look at all of them by itself
       if (const auto value = get_value(pmix_rank_t(putter), own_key(key), limit_, status))
         return string_of(*value, key);
     throw Error(ErrorCode::protocol, text(pmix_manager_name(), ": no process of the job has put PMIx key '", key,

@@ -12,8 +12,8 @@
 
 namespace anello::rendezvous {
 
-// Null if the environment offers no PMIx. `limit` is for each fence. May be called again as open_pmi() may. Blocks. Any
-// thread.
+// Null if the environment offers no PMIx. `limit` is for each fence. May be called again, as open_pmi() may. Blocks.
+// Any thread.
 //
 // Throws Error{unsupported} that names the remedy if this build or this machine has no PMIx, Error{configuration} if
 // another space is open in this process, and Error{network} if the manager does not accept this process.

@@ -16,11 +16,11 @@ inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
-// Limits of a whole body: to the server, and from it. The latter is also that of all blobs of an exchange.
+// Limits of a whole body: to the server, and from it. kMaxReplyBytes also limits the sum of all blobs of an exchange.
 inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
 inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
-// From a rank. A rank, size or local rank of -1 is not given: the server decides.
+// Messages from a rank. A rank, size or local rank of -1 is not given: the server decides.
 struct Join {
   std::string host;     // the name of the host, for messages
   std::string machine;  // equal for ranks that share loopback (rendezvous/host.hpp)
@@ -39,12 +39,12 @@ struct Leave {             // the rank has started and needs the server no longe
 };
 struct Fail {  // the rank could not start
   std::string reason;
-  std::int32_t rank = -1;  // whose failure it was; -1: the sender's
+  std::int32_t rank = -1;  // the rank that failed; -1: the sender
 };
 struct Arrive {};  // the rank has chosen this connection, and is about to join
 using Request = std::variant<Join, Contribution, Leave, Fail, Arrive>;
 
-// From the server.
+// Messages from the server.
 struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
@@ -52,14 +52,14 @@ struct Assigned {
   std::uint64_t incarnation = 0;  // of the server; random
 };
 struct Gathered {
-  std::vector<std::string> blobs;  // by rank; what is equal in them travels once (rendezvous/delta_coding.hpp)
+  std::vector<std::string> blobs;  // by rank; equal parts travel once (rendezvous/delta_coding.hpp)
 };
 struct Failed {  // the start-up has failed
   ErrorCode code = ErrorCode::rendezvous;
-  std::int32_t rank = -1;  // the culprit; -1: none is known
+  std::int32_t rank = -1;  // the culprit; -1: unknown
   std::string message;
 };
-struct ComeAgain {};  // the rank belongs to a start that has not begun here: the one before is not over yet
+struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current one is over
 using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain>;
 
 std::string encode(const Request& request);

@@ -8,7 +8,7 @@
 namespace anello::rendezvous {
 namespace {
 
-constexpr std::size_t kMaxListBytes = 256;  // what a key-value space takes
+constexpr std::size_t kMaxListBytes = 256;  // limit of a value in a key-value space
 
 }  // namespace
 

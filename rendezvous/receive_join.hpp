@@ -10,10 +10,10 @@
 
 namespace anello::rendezvous {
 
-// Handshake, within kHandshakeLimit, and first request, within `limit` or kHandshakeLimit, the longer of them: who has
-// proved the secret may take longer, because a loaded host may stop it for seconds. Nothing if it only tried the
-// server. `arrived` becomes the rank that has said that it is about to join. Throws HandshakeError. What is given by
-// reference must outlive the coroutine.
+// Receives the handshake, within kHandshakeLimit, and then the first request, within the longer of `limit` and
+// kHandshakeLimit: a peer that has proved the secret may take longer, because a loaded host may stop it for seconds.
+// Returns nothing if the peer only tried the server. `arrived` becomes the number of a rank that has announced that it
+// is about to join. Throws HandshakeError. The arguments passed by reference must outlive the coroutine.
 asio::awaitable<std::optional<Join>> receive_join(asio::ip::tcp::socket& socket, const net::Credentials& credentials,
                                                   std::chrono::milliseconds limit, int& arrived);
 

@@ -30,7 +30,8 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   return members_.size() == std::size_t(size_) ? start(now) : give_up_without_exited();
 }
 
-// Its rank may have left already, and begin its next world.
+// Refuses a rank that joins while the world starts. If its number is free because its process has left, it may be about
+// to begin its next world.
 Roster::Sends Roster::refuse_late(MemberId id, const Join& join) {
   const auto holder = ranks_.find(join.rank);
   if (holder == ranks_.end() && !left_.empty()) return {{{id}, ComeAgain{}}};
@@ -59,7 +60,7 @@ Roster::Sends Roster::exited(int rank) {
   return give_up_without_exited();
 }
 
-// If all members have given ranks, each of the others is one that has not joined.
+// When every member has a given rank, fails the start because of the first rank that exited without having joined.
 Roster::Sends Roster::give_up_without_exited() {
   if (phase_ != Phase::gathering || members_.empty() || ranks_.size() != members_.size()) return {};
   for (const int rank : exited_)
@@ -75,7 +76,7 @@ Roster::Sends Roster::give_up_because_of(int exited) {
   return give_up(why.code, why.rank, why.message);
 }
 
-// Why this joiner cannot be part of the world; empty if it can.
+// Says why this joiner cannot be part of the world; empty if it can.
 std::string Roster::conflict(const Join& join) const {
   if (size_ == 0)
     return text(describe(join),
@@ -147,7 +148,7 @@ Roster::Sends Roster::finish_round(Time now) {
   return {std::move(send)};
 }
 
-// Between two rounds ranks connect to each other, and report first if that takes too long.
+// Between two rounds ranks connect to each other. If that takes too long they should report it before this deadline.
 void Roster::wait_for_next_step(Time now) {
   constexpr milliseconds kForRanksToReport{5000};
   since_ = now;
@@ -186,7 +187,7 @@ Roster::Sends Roster::failed(MemberId id, const std::string& reason, Time now, i
   const int own = at->second.join.rank;
   if (phase_ == Phase::gathering || culprit < 0 || culprit >= size_) culprit = own;
   const auto holder = ranks_.find(culprit);
-  std::string who = text("rank ", culprit);  // it may have left
+  std::string who = text("rank ", culprit);  // the culprit may have left, and then has no description
   if (culprit == own)
     who = describe(at->second.join);
   else if (holder != ranks_.end())
@@ -208,18 +209,19 @@ Roster::Sends Roster::ended_early(int rank, Time now) {
   return end_start(rank, text("rank ", rank, " ended or lost its connection before it joined"), now);
 }
 
-// If some ranks have not joined yet, they are still to receive why.
+// If some ranks have not joined yet, keeps the failure for them.
 Roster::Sends Roster::end_start(int culprit, const std::string& message, Time now) {
   if (phase_ == Phase::gathering && culprit >= 0) {
-    // No rank waits longer than patience_, and those that come later have waited elsewhere as long.
+    // No rank waits longer than patience_, and ranks that join later have waited elsewhere as long.
     failed_start_ = {{ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, {culprit}};
     for (const auto& [rank, id] : ranks_) failed_start_->informed.insert(rank);
   }
   return give_up(ErrorCode::rendezvous, culprit, message);
 }
 
-// Null if this rank belongs to the next start. That forgets the failure, unless the rank's process began after it:
-// others of the failed start may still come, and must not be taken for ranks of the next one.
+// Returns the failure that this late rank must receive, or null if the rank belongs to the next start. The next start
+// clears the failure, unless the rank's process began after the failure: other ranks of the failed start may still
+// come, and must not be taken for ranks of the next one.
 const Failed* Roster::failure_for(const Join& late, Time now) {
   if (!failed_start_ || now - late.age > failed_start_->when) return nullptr;
   if (late.rank >= 0 && now < failed_start_->until && failed_start_->informed.insert(late.rank).second) {
@@ -251,7 +253,7 @@ Roster::Sends Roster::expired() {
                           text("only ", members_.size(), " of ", size_, " ranks joined within ", waited, ": missing ",
                                missing(), "; present: ", present_list(joins())),
                           hints());
-    // Only the members learn who is at fault: a rank that may still come has its own reason.
+    // Only the members receive the missing rank as the culprit: if it joins later, it has its own reason.
     if (absent.size() == 1) std::get<Failed>(sends.front().reply).rank = absent.front();
     return sends;
   }

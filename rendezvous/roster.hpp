@@ -2,9 +2,9 @@
 // Owner: the server, on its thread. It has no sockets and no clock: the caller passes events and the time, and sends
 // what the functions return.
 //
-// There is one generation at a time. Members gather. When as many have joined as the world's size, all are assigned
-// ranks and the world starts: rounds of exchange, until every member has left. If anything fails before that, the
-// start-up ends for all members with one message that names the culprit. If some members have left and the others
+// There is one generation at a time. First its members join. When as many have joined as the world's size, all are
+// assigned ranks and the world starts: rounds of exchange, until every member has left. If anything fails before that,
+// the start-up ends for all members with one message that names the culprit. If some members have left and the others
 // neither leave nor end in time, the world counts as started: its ranks watch each other. In all cases the next member
 // to join begins the next generation, so a member that vanishes cannot block the server.
 #pragma once
@@ -33,7 +33,7 @@ class Roster {
     std::string address;
     std::uint16_t port;
   };
-  // A world that runs or is about to.
+  // A world that runs or is about to run.
   struct Formed {
     std::uint32_t generation = 0;
     int size = 0;
@@ -41,16 +41,16 @@ class Roster {
     std::uint64_t incarnation = 0;
   };
 
-  // After a Failed its receivers are no longer members, and the roster ignores their later events.
+  // The receivers of a Failed are no longer members: the roster ignores their later events.
   struct Send {
     std::vector<MemberId> to;
     Reply reply;
   };
   using Sends = std::vector<Send>;
 
-  // `size` is the number of ranks; 0: the first rank to join decides. No wait of members for each other is longer than
-  // `patience`, or than the patience of any of them.
-  // `incarnation` is a random number: its generations differ from those of other rosters by it.
+  // `size` is the number of ranks; 0: the first rank to join decides. No member waits for others longer than
+  // `patience`, or than the patience of any member. `incarnation` is a random number that distinguishes this roster's
+  // generations from those of other rosters.
   Roster(int size, std::chrono::milliseconds patience, std::uint64_t incarnation = 0)
       : expected_(size), patience_(patience), incarnation_(incarnation) {}
 
@@ -65,25 +65,25 @@ class Roster {
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
   // afterwards, is added to formed().
   Sends aborted(int culprit, const std::string& reason);
-  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later. They receive why
-  // the first rank that exited did so, because the others may have exited only because of it.
+  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later. They receive the
+  // reason of the first rank that exited, because the others may have exited only as a consequence.
   Sends exited(int rank);
-  // Ends the start-up, and every rank that joins from now on receives `why` at once. A rank that has received the
-  // reason and joins once more belongs to another start, for which this roster must make room: it is to come again.
-  // `by` is the rank that says so.
+  // Ends the start-up. From now on every rank that joins receives `why` at once. A rank that joins once more after it
+  // has received the reason belongs to another start, for which this roster must make room: it is sent a ComeAgain.
+  // `by` is the rank that reports the failure.
   Sends conclude(const Failed& why, int by);
-  // All ranks have received why, or another start has begun; after conclude(), with a given size.
+  // True if all ranks have received the reason, or another start has begun. Requires a given size; after conclude().
   bool all_informed() const { return superseded_ || failures_.size() >= std::size_t(expected_); }
   // A connection was rejected before it joined. The next message about missing ranks mentions it.
   void refused(const std::string& why);
 
-  // When the caller must call expired(), if no event changes it before.
+  // The time at which the caller must call expired(), if no event changes it before.
   std::optional<Time> deadline() const { return deadline_; }
   Sends expired();
 
   // "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others to join.
   std::string waiting() const;
-  // Why the newest world may have ranks of two jobs; empty if nothing speaks for that.
+  // Why the newest world may consist of ranks of two jobs; empty if nothing indicates that.
   std::string doubt() const { return started_apart(newest_); }
 
   Phase phase() const { return phase_; }
@@ -117,7 +117,7 @@ class Roster {
   void limit_wait(Time now, std::chrono::milliseconds patience);
   std::vector<Join> joins() const;  // in order of joining
   std::string missing() const;
-  // The ranks that have not joined; none if members leave it to the rendezvous to number them.
+  // The ranks that have not joined; none if the rendezvous assigns the numbers.
   std::vector<int> absent() const;
   std::string hints() const;
 
@@ -126,17 +126,18 @@ class Roster {
   const std::uint64_t incarnation_;
   std::uint32_t generation_ = 1;
   Phase phase_ = Phase::gathering;
-  int size_ = 0;           // 0: not known yet
+  int size_ = 0;           // 0: not determined yet
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
   std::vector<int> exited_;  // in order of their exits
   // The message that each rank of failed start-ups received or caused, by rank; emptied when a world has formed.
   std::map<int, Failed> failures_;
-  // The newest start that a rank made fail before all had joined: the others of that start receive why when they come.
+  // The newest start that failed because of one rank before all had joined: its other ranks receive the reason when
+  // they join.
   struct FailedStart {
     Failed why;
     Time when;               // processes that began later belong to another start
-    Time until;              // no rank of it comes later
+    Time until;              // until when ranks of it may join
     std::set<int> informed;  // ranks; one that joins once more belongs to the next start
   };
   std::optional<FailedStart> failed_start_;

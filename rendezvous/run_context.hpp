@@ -1,4 +1,4 @@
-// Runs the coroutines of a thread that waits for them, and ends them if it is interrupted.
+// Runs coroutines while the calling thread waits for them, and ends them if the wait is interrupted.
 #pragma once
 #include <asio/io_context.hpp>
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace anello::rendezvous {
 
-// Blocks until nothing is left to do. `cancel` makes the coroutines end soon; then this throws as
-// Interruption::check().
+// Blocks until no coroutine is left. If the wait is interrupted, calls `cancel`, which must make the coroutines end
+// soon, and then throws as Interruption::check() does.
 inline void run_to_end(asio::io_context& context, const std::function<void()>& cancel) {
   context.restart();
   while (!context.stopped()) {

@@ -85,7 +85,7 @@ class RendezvousServer::Impl {
   void set_alarm();
   void remind();
   void publish_stats();
-  // The connections of all ranks have ended too: they have read the reason.
+  // True if all ranks have been informed, and their connections have ended too, so that they have read the reason.
   bool has_concluded() const {
     return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
   }
@@ -232,7 +232,7 @@ void RendezvousServer::Impl::set_alarm() {
   });
 }
 
-// While ranks wait for others.
+// Logs a line from time to time while ranks wait for others.
 void RendezvousServer::Impl::remind() {
   if (std::exchange(reminding_, true)) return;
   reminder_.expires_after(remind_after_);

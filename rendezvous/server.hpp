@@ -1,6 +1,7 @@
 // The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
 // and a listener; any thread may construct and destroy it. It uses sockets and the roster, and no tensors.
-// It serves one world at a time. The next one may gather when all ranks have left, or when the start-up has failed.
+// It serves one world at a time. Ranks of the next world may join when all ranks have left, or when the start-up has
+// failed.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>

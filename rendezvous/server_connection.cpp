@@ -30,7 +30,7 @@ namespace {
 
 constexpr milliseconds kGrace{5000};  // for the server to report first: its message names the missing rank
 
-// A signal does not end the wait.
+// Waits until the socket can be read; a signal does not end the wait.
 bool readable(int socket, milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   pollfd entry{socket, POLLIN, 0};
@@ -106,7 +106,7 @@ Reply ServerConnection::ask(const Request& request, milliseconds patience) {
   return reply;
 }
 
-// Without a request, the server sends nothing except that the start-up has failed.
+// The server sends without a request only when the start-up has failed.
 void ServerConnection::check(milliseconds patience) {
   if (!readable(socket_.native_handle(), patience)) return;
   Reply reply;

@@ -1,6 +1,6 @@
 // A rank's connection with the rendezvous server: finds the server among several addresses, proves the secret, sends
-// requests and receives the answers. What they say is up to RendezvousClient, which owns it. One thread; all functions
-// block.
+// requests and receives the answers. RendezvousClient, which owns it, decides on the contents. One thread; all
+// functions block.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -22,7 +22,7 @@ struct KnownServer {
   std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
   bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
   bool listens = false;      // it listens already: if connections are refused, its process has ended
-  int rank = -1;             // of the one that runs it; -1: it is not known
+  int rank = -1;             // the rank that runs it; -1: unknown
 };
 
 // The server has reported a failure instead of an answer: the start-up has failed, and all ranks have received why.
@@ -43,24 +43,25 @@ class ServerConnection {
   ServerConnection& operator=(const ServerConnection&) = delete;
 
   // Connects and proves the secret at the first address where this job's server answers, and tries again until then. A
-  // server that refuses this rank is an error at once if there is one address, and is passed over if there are several.
-  // Throws Error{network} with every address tried at `deadline`, Error{unauthorized, protocol}, and if the process of
-  // the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this rank was never connected with it.
+  // server that refuses this rank is an error at once if there is one address; if there are several, the next is tried.
+  // At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized, protocol}, and if the
+  // process of the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this rank was never
+  // connected with it.
   void connect(std::chrono::steady_clock::time_point deadline);
 
   std::string local_address() const;  // throws Error{network} if the connection has ended
 
   // Sends the request and returns the answer. Throws Error{timed_out} some seconds after `patience`, Error{network,
-  // protocol}, and the failure that the server reports instead.
+  // protocol}, and the failure that the server reports in place of an answer.
   Reply ask(const Request& request, std::chrono::milliseconds patience);
-  // Without a request: throws if the server has reported a failure or does so within `patience`, or if the connection
+  // Sends no request: throws if the server has reported a failure or does so within `patience`, or if the connection
   // has ended.
   void check(std::chrono::milliseconds patience);
-  // The server has not ended the connection: what failed did so in this process.
+  // True if the server has not ended the connection, so that a failure was in this process.
   bool is_intact();
-  // A request whose answer is not waited for. Does not throw if the connection has ended.
+  // Sends a request without waiting for an answer. Does not throw if the connection has ended.
   void send(const Request& request);
-  // The last request, without an answer. Does not throw if the connection has ended.
+  // Sends the last request, which has no answer. Does not throw if the connection has ended.
   void send_and_close(const Request& request);
 
  private:

@@ -21,10 +21,10 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// A server on a host with much to do may need longer than it is given first.
+// The limit of each attempt grows, because a server on a busy host may need longer than the first limit.
 constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimitOfSeveral{5000};
 constexpr milliseconds kMaxRestOfRefused{500};  // a refusal costs little, and the server may come any moment
-constexpr milliseconds kBetweenPlaces{200};     // the first of a list has a start on the others
+constexpr milliseconds kBetweenPlaces{200};     // head start of each address over the next of the list
 constexpr milliseconds kBetweenLookUps{5000}, kBetweenLooks{500}, kWarnAfter{5000};
 
 asio::awaitable<void> wait(asio::steady_timer& timer, milliseconds time) {
@@ -58,7 +58,8 @@ asio::awaitable<void> ServerSearch::look_around() {
   }
 }
 
-// The name of a new host takes time to spread, and a host that is replaced may get another address.
+// Resolves the names again from time to time: a new host's name takes time to spread, and a replaced host may get
+// another address.
 asio::awaitable<void> ServerSearch::add_places() {
   for (const net::HostPort& address : options_.addresses) {
     Name& name = names_[address.host];
@@ -76,7 +77,7 @@ asio::awaitable<void> ServerSearch::add_places() {
   }
 }
 
-// The next place is tried when this one has failed, or after a short time.
+// Returns when the first attempt at this place has failed, or after kBetweenPlaces; then the next place is added.
 asio::awaitable<void> ServerSearch::add_place(std::string host, tcp::endpoint where) {
   if (std::ranges::find(places_, where, &Place::where) != places_.end()) co_return;
   Place& place = places_.emplace_back(context_, host, where);
@@ -124,7 +125,7 @@ asio::awaitable<void> ServerSearch::connect(Place& place) {
   place.socket.set_option(tcp::no_delay(true), failure);
 }
 
-// An attempt that had too little time for an answer says less than the one before it.
+// Keeps the error of the previous attempt if this one had too little time for an answer.
 void ServerSearch::failed(Place& place, const std::string& why, bool late, bool cut_short) {
   const bool is_first = place.failure.empty();
   if (is_first || !late || !cut_short) place.failure = why;
@@ -151,7 +152,7 @@ void ServerSearch::stop() {
   }
 }
 
-// Keeps the error of the coroutine that ends the search.
+// Returns a handler that keeps the error of the coroutine that ends the search.
 std::function<void(std::exception_ptr)> ServerSearch::keep_error() {
   return [this](std::exception_ptr error) {
     if (!error || thrown_ || found_) return;

@@ -1,5 +1,5 @@
-// Looks for a job's server at several addresses, at all of them at once, so that one that is mute takes no time from
-// the others: each has a patience and pauses of its own. One thread; find() blocks it.
+// Looks for a job's server at several addresses at once, so that an address that does not answer does not delay the
+// others: each has its own limit and pauses. One thread, which find() blocks.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -23,7 +23,7 @@ struct SearchOptions {
   // Completes on a connected socket if this is the job's server; otherwise throws Error. With one address, an error
   // other than Error{network} ends the search.
   std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
-  std::string name;              // of what is looked for, for a warning after 5 s
+  std::string name;              // of the searched server, for a warning after 5 s
   bool ends_if_refused = false;  // the server has listened: if all addresses refuse connections, it has ended
   std::vector<asio::ip::tcp::endpoint> (*look_up)(const std::string&, std::uint16_t, asio::error_code&) = resolve;
 };
@@ -39,7 +39,7 @@ class ServerSearch {
   ServerSearch& operator=(const ServerSearch&) = delete;
 
   // Blocks until the server is found, or until the deadline. An address that refuses connections is tried again after
-  // half a second at most, any other after two. Throws what `prove` throws if that ends the search, and what
+  // half a second at most, any other after two. Throws the error of `prove` if that ends the search, and what
   // Interruption::check() throws.
   Outcome find(Clock::time_point deadline);
 

@@ -25,7 +25,7 @@ long number_in(const List& list, std::string_view digits, long min, long max) tr
   refuse(list);
 }
 
-// `part` of the list at commas that are not in brackets.
+// Splits `part` of the list at the commas outside of brackets.
 std::vector<std::string_view> split(const List& list, std::string_view part) {
   std::vector<std::string_view> out;
   int depth = 0;
@@ -57,7 +57,7 @@ std::vector<std::string> expand_range(const List& list, std::string_view range) 
   return out;
 }
 
-// "n[1-2]m[3,4]": every combination, the last bracket fastest.
+// Expands "n[1-2]m[3,4]" to every combination; the last bracket varies fastest.
 std::vector<std::string> expand_name(const List& list, std::string_view name) {
   const std::size_t open = name.find('[');
   if (open == name.npos) return {std::string(name)};

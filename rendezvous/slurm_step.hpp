@@ -7,23 +7,25 @@
 
 namespace anello::rendezvous {
 
-// Nothing in a batch script and a shell of salloc: these have SLURM_PROCID and SLURM_NTASKS too, but are no tasks of a
-// step. Throws Error{configuration}.
+// Returns nothing in a batch script and in a shell of salloc: these have SLURM_PROCID and SLURM_NTASKS too, but are not
+// tasks of a step. Throws Error{configuration}.
 std::optional<Placement> slurm_step(const Variables& variables);
 
-// An interactive shell started this process: that of `srun --pty`, or that of salloc where Slurm runs it as a step. Its
-// programs have the variables of its task, but are no tasks themselves. Throws Error{configuration}.
+// True if an interactive shell started this process: the shell of `srun --pty`, or that of salloc where Slurm runs it
+// as a step. Programs of such a shell have the variables of its task, but are not tasks themselves. Throws
+// Error{configuration}.
 bool in_interactive_shell(const Variables& variables, const Processes& processes);
 
-// PMI_ and PMIX_ variables are those of srun, not of an mpiexec that was started in the step.
+// True if the PMI_ or PMIX_ variables are srun's, and not those of an mpiexec that was started in the step.
 bool is_slurms_pmi(const Variables& variables);
 bool is_slurms_pmix(const Variables& variables);
 
-// The step as which Slurm runs the shell of salloc, if it is configured to; its one host is not the allocation's.
+// True in salloc's interactive step (LaunchParameters=use_interactive_step). It has one host; the allocation may have
+// more.
 bool is_step_of_salloc(const Variables& variables);
 
-// For a process that is no task: what to say of an allocation for several tasks, with the remedy. Empty if there is
-// none. Throws Error{configuration}.
+// Returns advice for a process that is not a task but runs in an allocation for several tasks, with the remedy. Empty
+// if there is no such allocation. Throws Error{configuration}.
 std::string alone_in_an_allocation(const Variables& variables);
 
 }  // namespace anello::rendezvous

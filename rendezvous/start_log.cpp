@@ -51,7 +51,7 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string describe_transport(const std::vector<std::string>& memories, const Settings& settings) {
   std::map<std::string, std::size_t> domains;
-  std::size_t shared = 0;  // pairs
+  std::size_t shared = 0;  // pairs that share memory
   for (const std::string& memory : memories)
     if (!memory.empty()) shared += domains[memory]++;
   const std::size_t pairs = memories.size() * (memories.size() - 1) / 2;
@@ -89,7 +89,7 @@ void log_start(const World& world, const Settings& settings, const std::string& 
   try {
     log(Severity::info,
         text("allreduce: ", describe_algorithms(layout, settings), "; layout for ANELLO_TABLE: ", world.layout()));
-  } catch (const Error& error) {  // a forced algorithm that cannot keep the order of ranks
+  } catch (const Error& error) {  // a forced algorithm may not be able to keep the order of ranks
     log(Severity::warning, error.what());
   }
 }

@@ -1,4 +1,4 @@
-// Logs what runs where, and how, when a world has started (ANELLO_LOG=info). Any thread.
+// When a world has started, logs where its ranks run and how they communicate (ANELLO_LOG=info). Any thread.
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
@@ -10,15 +10,15 @@
 
 namespace anello::rendezvous {
 
-// One line of this rank; on rank 0 also the lines about the world. Nothing, unless such messages are logged. `address`
-// is where this rank listens.
+// Logs one line about this rank; on rank 0 also the lines about the world. Does nothing unless ANELLO_LOG includes such
+// messages. `address` is where this rank listens.
 void log_start(const World& world, const Settings& settings, const std::string& address);
 
-// "shared memory for 2 pairs of ranks, TCP for the other 4". `memories` is by rank: ranks with the same text can share
-// memory, if it is not empty.
+// Returns "shared memory for 2 pairs of ranks, TCP for the other 4". `memories` is by rank: ranks with equal texts that
+// are not empty can share memory.
 std::string describe_transport(const std::vector<std::string>& memories, const Settings& settings);
 
-// "one_shot up to 32 KiB, two_shot above": the algorithm of an allreduce by the size of its buffer.
+// Returns "one_shot up to 32 KiB, two_shot above": the algorithm of an allreduce by the size of its buffer.
 std::string describe_algorithms(const world::WorldMaker::Layout& layout, const Settings& settings);
 
 }  // namespace anello::rendezvous

@@ -15,7 +15,7 @@ namespace {
 struct Starts {
   std::mutex mutex;
   std::condition_variable changed;
-  std::set<std::string> jobs;  // that have a start in progress
+  std::set<std::string> jobs;  // jobs of which a start is in progress
 };
 
 Starts& starts() {

@@ -1,5 +1,5 @@
-// Threads of one process that start worlds of the same job do so one after another: the others could not see which of
-// the starts a rank belongs to. Any thread.
+// Threads of one process that start worlds of the same job do so one after another: the other ranks could not see to
+// which of the starts a rank belongs. Any thread.
 #pragma once
 #include <chrono>
 #include <string>

@@ -22,14 +22,14 @@ namespace {
 
 const std::terminate_handler by_default = std::get_terminate();
 std::terminate_handler previous = nullptr;
-std::atomic<ProcessMark> rank_process;  // the one that called init() last
+std::atomic<ProcessMark> rank_process;  // the process that called init() last
 
 struct Reason {
   std::string text;
-  bool is_error = false;  // its text says all that the user needs; no core is written
+  bool is_error = false;  // it is an Error or bad_alloc: its text is enough, and no core is written
 };
 
-// If there is no memory even for that, so short a text needs none.
+// Falls back to a text that is so short that it needs no allocation.
 std::string out_of_memory() {
   release_memory_reserve();
   try {
@@ -70,11 +70,11 @@ void report(const std::string& error) {
   }
 }
 
-// A second thread waits until the first has ended the process. A second time in one thread is an error in here.
+// A second thread waits until the first has ended the process. A second call by the same thread means an error in here.
 [[noreturn]] void end_process() {
   static thread_local bool ending = false;
   if (std::exchange(ending, true)) std::abort();
-  if (rank_process.load().in_child()) {  // not a rank; what is in its buffer for stdout may be its parent's
+  if (rank_process.load().in_child()) {  // not a rank; its buffer for stdout may hold its parent's output
     previous();
     std::abort();
   }
@@ -96,7 +96,7 @@ void report(const std::string& error) {
 void handle_uncaught_exceptions() {
   rank_process = ProcessMark();
   static const bool installed = [] {
-    keep_memory_reserve();  // a world of one rank has none
+    keep_memory_reserve();  // a world of one rank has not made a reserve
     previous = std::get_terminate();
     std::set_terminate(end_process);
     return true;
