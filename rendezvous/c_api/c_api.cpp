@@ -28,8 +28,8 @@ auto receives(int from) {
   return [from](Group& group) -> OperationQueue& { return GroupAccess::receives(group, from); };
 }
 
-// Without `work`, runs the blocking call; with it, starts the operation and gives its handle to the caller. If the call
-// is refused, also before the group has it, ranks that wait for this one can learn the reason.
+// If `work` is null, runs the blocking call. Otherwise starts the operation and gives its handle to the caller. If the
+// call is refused, even before the group has it, the group reports the reason to ranks that wait for this one.
 template <class Queue, class Run, class Start>
 anello_status carry_out(anello_group* group, anello_work** work, Queue queue, Run run, Start start) {
   return guarded([&] {

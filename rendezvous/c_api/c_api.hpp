@@ -41,7 +41,7 @@ namespace anello::c_api {
 static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
-// In place: a caller may hold the pointer to the text while the thread's next call fails.
+// A fixed buffer: a caller may still hold the pointer to the text when the thread's next call fails.
 struct LastError {
   std::array<char, 4096> message{};
   int rank = -1;
@@ -80,7 +80,7 @@ T& required(T* pointer, const char* what) {
   return *pointer;
 }
 
-// What a call without a status returns: get(handle), or for a NULL handle -1 or NULL.
+// Runs a call that returns a value and no status: get(handle), or, if the handle is NULL, -1 or NULL.
 template <class Handle, class Get>
 auto of(Handle* handle, const char* what, Get get) {
   using Result = decltype(get(*handle));
@@ -92,14 +92,14 @@ auto of(Handle* handle, const char* what, Get get) {
     return Result(-1);
 }
 
-// Until when a call waits at most; more could overflow.
+// Limits how long a call may wait, because a larger number could overflow.
 inline std::chrono::milliseconds limit_of(std::uint64_t limit_ms) {
   constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 365;
   return std::chrono::milliseconds(std::min(limit_ms, kMax));
 }
 
-// The caller's struct, which may be shorter or longer than ours: an older or newer version. Members that it lacks keep
-// their defaults; members that this version lacks are ignored.
+// Copies the caller's struct, which may be shorter or longer than ours (an older or newer version). Members that it
+// lacks keep their defaults; members that this version lacks are ignored.
 template <class T>
 T known(const T* given, T defaults) {
   if (!given) return defaults;
@@ -110,7 +110,7 @@ T known(const T* given, T defaults) {
   return defaults;
 }
 
-// Writes results to the caller's struct, as far as that has room for them.
+// Copies results to the caller's struct, as many members as it has room for.
 template <class T>
 void give_back(const T& ours, T& theirs) {
   std::copy_n(reinterpret_cast<const char*>(&ours), std::min(theirs.struct_size, sizeof(T)),
@@ -128,7 +128,7 @@ inline anello::Settings settings_of(const anello_config* config) {
   for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
   return settings;
 }
-// For anello::rendezvous::Interruption.
+// Returns the function for anello::rendezvous::Interruption.
 inline std::function<bool()> asked_by(const anello_config* config) {
   const int* const flag = known(config, anello_config ANELLO_CONFIG_INIT).interrupted;
   return [flag] { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; };
@@ -138,7 +138,8 @@ inline anello_world* new_world(anello::World made) {
   return new anello_world{std::move(made), {all_ranks}};
 }
 
-// The enums of C++ have one byte: a larger number must not become a smaller one. No enum has 255.
+// Replaces numbers outside of one byte by 255, which no enum has: the enums of C++ have one byte and would cut them
+// off.
 template <class Enum>
 Enum one_of(int value) {
   constexpr int kNone = 255;

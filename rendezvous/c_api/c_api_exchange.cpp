@@ -1,4 +1,4 @@
-// The C API's start through an exchange of the caller's.
+// Starts a world through the caller's own exchange (anello_init_through).
 #include <map>
 #include <mutex>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = 255;
 
-// Keys stay in the exchange for ever, so each world has keys of its own: all ranks count the worlds that they make.
+// Keys stay in the exchange forever, so each world has its own keys: every rank counts the worlds that it makes.
 int next_world_of(const std::string& exchange) {
   static std::mutex mutex;
   static std::map<std::string, int> worlds;

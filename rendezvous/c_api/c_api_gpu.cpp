@@ -31,7 +31,7 @@ anello::GpuGroup make(anello_world* world, const anello_gpu_options* options) {
   return given.ranks ? anello::GpuGroup(all, given.ranks->group, its) : anello::GpuGroup(all, its);
 }
 
-// Runs call(gpus); what it makes of the caller's arguments is made inside, where it may throw.
+// Runs call(gpus) and converts exceptions to a status. Convert the caller's arguments inside `call`.
 template <class Call>
 anello_status queue(anello_gpu_group* gpus, Call call) {
   return guarded([&] { call(required(gpus, "GPU group").gpus); });

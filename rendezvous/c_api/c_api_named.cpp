@@ -36,7 +36,8 @@ std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) 
   return all;
 }
 
-// The others would wait for what cannot even be submitted.
+// If `make` throws, reports that to the other ranks, which would otherwise wait for an operation that cannot be
+// submitted.
 template <class Make>
 auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name, Make make) {
   try {
@@ -47,7 +48,7 @@ auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name
   }
 }
 
-// `make` gives the request except for its verb, name and options.
+// `make` returns the request without its verb, name and options, which are set here.
 template <class Make>
 anello_status submit(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
                      anello_named** operation, Make make) {
@@ -73,7 +74,7 @@ anello_status submit(anello_agenda* agenda, Verb verb, const char* name, const a
   });
 }
 
-// Outputs and the like exist once the operation is done.
+// Refuses an operation that is not done: outputs and other results do not exist before that.
 anello::agenda::NamedOperation& complete(const anello_named* operation) {
   anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
   if (!its.done()) refuse(text(its.key(), " is not done"));

@@ -5,7 +5,7 @@
 namespace anello::c_api {
 namespace {
 
-// The structs of DLPack before its version 1.0, which every library takes.
+// DLPack's structs before its version 1.0, which every library accepts.
 struct DLTensor {
   void* data;
   std::int32_t device_type, device_id;
@@ -57,7 +57,7 @@ void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owne
   DLTensor& tensor = made->tensor.tensor;
   tensor = {.data = array.data, .device_type = kHostMemory, .lanes = 1};
   tensor.ndim = std::int32_t(made->shape.size());
-  tensor.shape = made->shape.data();  // without strides: contiguous, in row-major order
+  tensor.shape = made->shape.data();  // strides left null: contiguous, in row-major order
   tensor.code = code_of(array.dtype);
   tensor.bits = std::uint8_t(8 * size_bytes(array.dtype));
   made->tensor.context = made;

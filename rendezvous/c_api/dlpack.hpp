@@ -1,4 +1,4 @@
-// Results of named operations as tensors of DLPack, which other libraries take without a copy.
+// Gives results of named operations as DLPack tensors, which other libraries accept without a copy.
 #pragma once
 #include <memory>
 

@@ -1,10 +1,10 @@
-// The options and lists of the C API as those of the C++ API. All throw Error{invalid_argument}.
+// Converts the options and lists of the C API to those of the C++ API. All throw Error{invalid_argument}.
 #pragma once
 #include "rendezvous/c_api/c_api.hpp"
 
 namespace anello::c_api {
 
-// Makes the three kinds of options of the C++ API. Members that a kind does not have must be as initialised.
+// Makes the three kinds of options of the C++ API. Members that a kind does not have must have their initial values.
 class Given {
  public:
   explicit Given(const anello_options* options) : options_(known(options, anello_options ANELLO_OPTIONS_INIT)) {}
@@ -76,7 +76,7 @@ inline anello::GradientOptions given(const anello_gradient_options* options) {
   return its;
 }
 
-// `stats` may be null; it is refused before the step is finished.
+// Finishes the step and writes `stats`, which may be null. Checks the struct before it finishes the step.
 template <class Gradients>
 void finish(Gradients& gradients, anello_step_stats* stats) {
   anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);
