@@ -77,7 +77,7 @@ class Agent {
     }
   }
 
-  // A stream is not read, because the launcher has not written what came before.
+  // True if a stream is not read because the launcher has not yet written the bytes before.
   bool output_waits() const {
     return std::ranges::any_of(outputs_, [](const auto& source) { return source->open() && !source->has_room(); });
   }
@@ -89,7 +89,7 @@ class Agent {
     fail(error);
   }
 
-  // A failure is the launcher's to report.
+  // Sends a failure to the launcher, which reports it.
   void start(const AgentMessage& message) try {
     if (ranks_) return;
     if (chdir(task_.folder.c_str()) < 0)
@@ -127,7 +127,8 @@ class Agent {
     finish();
   }
 
-  // Without the keeper, the kernel has killed the ranks, and this process has adopted what they leave.
+  // When the keeper has been killed, the kernel has killed the ranks, and this process has adopted the processes that
+  // they leave.
   void ended(const std::string& how) {
     if (alive_ > 0) end_children(inherited_children_, kWithoutKeeper);
     if (alive_ > 0) return send({.kind = Kind::failed, .bytes = how}), finish();
@@ -145,7 +146,7 @@ class Agent {
   const HostRanks& here_;
   char** argv_;
   const std::vector<pid_t> inherited_children_;
-  const Signals signals_{std::vector<int>()};  // none is wanted: the launcher, not a signal, ends an agent
+  const Signals signals_{std::vector<int>()};  // no signal is wanted: the launcher ends an agent, not a signal
   MessageStream messages_;
   Lifeline lifeline_;
   const std::string address_;  // of this host

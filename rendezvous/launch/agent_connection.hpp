@@ -1,4 +1,4 @@
-// How an agent reaches its launcher: it tries the launcher's addresses until one answers and proves that it knows the
+// How an agent reaches its launcher: it tries the launcher's addresses until one answers and proves that it has the
 // job's secret. One thread; blocks.
 #pragma once
 #include "rendezvous/launch/agent_task.hpp"
@@ -8,11 +8,11 @@ namespace anello::launch {
 
 struct AgentConnection {
   Descriptor messages, lifeline;
-  std::string address;  // of this host, numeric, at which the launcher's host sees it
+  std::string address;  // of this host, numeric, as the launcher's host sees it
 };
 
 // `number` is the agent's host in the layout. For each of the two connections it tries all addresses at least once, and
-// begins no further round of them after 4 s. Throws Error{network} that lists what was tried.
+// starts no further round after 4 s. Throws Error{network} that lists what was tried.
 AgentConnection connect_to_launcher(const AgentTask& task, int number);
 
 }  // namespace anello::launch

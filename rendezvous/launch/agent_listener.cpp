@@ -20,7 +20,7 @@ using asio::ip::tcp;
 
 namespace {
 
-// At most a part of the descriptors that this process may have, so that a flood leaves some.
+// Limits the connections to a part of this process's descriptors, so that a flood of them leaves some.
 std::size_t max_half_open() {
   constexpr unsigned long kMin = 8, kMax = 1024;
   return std::clamp(open_files_limit().now / 4, kMin, kMax);

@@ -1,5 +1,5 @@
-// Accepts the connections of agents and checks by handshake that they know the job's secret, on a thread of its own.
-// next() hands the sockets to the launcher's loop.
+// Accepts the connections of agents on its own thread and checks by handshake that they have the job's secret. next()
+// hands the sockets to the launcher's loop.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace anello::launch {
 
-// The purposes of an agent's connections: lanes of their handshakes.
+// The two connections of an agent; their handshakes contain these numbers as lanes.
 inline constexpr std::uint32_t kMessageLane = 0, kLifelineLane = 1;
 
 class AgentListener {
@@ -31,12 +31,12 @@ class AgentListener {
 
   // Listens at one of `ports` on all addresses, or only on loopback. Throws Error{network}.
   AgentListener(net::Credentials credentials, int hosts, bool loopback, std::string_view ports);
-  ~AgentListener();  // blocks until its thread has ended, which waits for nothing
+  ~AgentListener();  // blocks until its thread has ended, which does not take long
   AgentListener(const AgentListener&) = delete;
   AgentListener& operator=(const AgentListener&) = delete;
 
   std::uint16_t port() const { return port_; }
-  int fd() const { return bell_.get(); }  // readable when there may be a next one
+  int fd() const { return bell_.get(); }  // readable when next() may return a connection
   std::optional<Arrival> next();          // does not block
 
  private:
@@ -51,7 +51,7 @@ class AgentListener {
   std::mutex mutex_;
   std::deque<Arrival> arrivals_;
   std::uint16_t port_ = 0;
-  net::EventLoop event_loop_;  // before what its coroutines use
+  net::EventLoop event_loop_;  // declared before the objects that its coroutines use
   asio::ip::tcp::acceptor acceptor_{event_loop_.context()};
 };
 

@@ -7,28 +7,28 @@
 
 namespace anello::launch {
 
-// Fields that a kind does not name are not used by it.
+// A kind uses only the fields that its comment names.
 struct AgentMessage {
   enum class Kind : std::uint8_t {
     // to the agent
     start = 1,     // number: the rendezvous's port; bytes: its host
-    find_master,   // bytes: an address of this host that others reach; none: that of the connection
+    find_master,   // bytes: an address of this host that other hosts reach; empty: that of the connection
     order,         // number: Order::Kind; value: as in Order
-    input,         // bytes: of rank 0's standard input; none: it ends
+    input,         // bytes: of rank 0's standard input; empty: it ends
     output_taken,  // number: the stream; value: how many bytes more it may send
-    question,      // whether it still answers
+    question,      // checks whether the agent still answers
     // both ways
-    master,  // bytes: the encoded Master; to the agent it comes before `start`
+    master,  // bytes: the encoded Master; is sent to the agent before `start`
     // to the launcher
     cores,        // value: thousandths of cores that ranks here may use; comes first
     report,       // number: Report::Kind; rank, pid, and value: as in Report, which calls it status
     last_word,    // bytes: the encoded LastWord
-    output,       // number: the stream; bytes: none: it ends
+    output,       // number: the stream; bytes: of a rank's output; empty: it ends
     input_taken,  // value: how many bytes more may be sent
     answer,       // to `question`
     none_left,    // no process of a rank is left; only output follows
     failed,       // bytes: why the agent cannot go on
-    done,         // nothing follows: an agent whose connection ends without it was ended
+    done,         // the last message; if the connection ends without it, the agent was ended
   };
   Kind kind;
   std::int32_t number = 0, rank = -1, pid = -1, value = 0;

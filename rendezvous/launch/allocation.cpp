@@ -18,7 +18,7 @@ Error not_understood(std::string_view what, std::string_view value) {
   return {ErrorCode::configuration, text(what, "='", printable(value), "' cannot be understood; name the hosts by -H")};
 }
 
-// Reads Slurm's lists; what cannot be understood is refused with the launcher's remedy.
+// Reads Slurm's lists; adds the launcher's remedy to the error if a list cannot be parsed.
 template <class Expand>
 auto expanded(Expand expand, std::string_view variable, std::string_view list) try {
   return expand(variable, list);
@@ -26,7 +26,7 @@ auto expanded(Expand expand, std::string_view variable, std::string_view list) t
   throw Error(error.code(), text(error.message(), "; name the hosts by -H"));
 }
 
-// A task of a step, such as the shell of `srun --pty`, sees the step's numbers, and so has the step's hosts.
+// A task of a step, such as the shell of `srun --pty`, has the variables of the step, and so the hosts of the step.
 std::optional<Allocation> slurm(const Variables& lookup) {
   const bool in_step =
       lookup("SLURM_STEP_ID") && lookup("SLURM_STEP_NODELIST") && !rendezvous::is_step_of_salloc(lookup);
@@ -50,7 +50,7 @@ std::optional<Allocation> slurm(const Variables& lookup) {
   return found;
 }
 
-// Lines of words; `use` takes those of one line.
+// Calls `use` with the words of each line.
 template <class Use>
 void each_line(const std::string& path, const std::string& content, Use use) {
   std::istringstream lines(content);
@@ -65,7 +65,7 @@ void each_line(const std::string& path, const std::string& content, Use use) {
   }
 }
 
-// One host a line. In PBS, a host has a line for each slot.
+// Reads one host a line. In PBS, a host has a line for each slot.
 std::optional<Allocation> node_file(const Variables& lookup, const ReadFile& read, const char* variable,
                                     Allocation found, std::optional<int> slots) {
   const auto path = lookup(variable);
@@ -77,7 +77,7 @@ std::optional<Allocation> node_file(const Variables& lookup, const ReadFile& rea
   return found;
 }
 
-// "host slots queue processors".
+// Reads lines "host slots queue processors".
 std::optional<Allocation> grid_engine(const Variables& lookup, const ReadFile& read) {
   const auto path = lookup("PE_HOSTFILE");
   if (!path) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<Allocation> grid_engine(const Variables& lookup, const ReadFile& r
   return found;
 }
 
-// "host slots host slots".
+// Reads "host slots host slots".
 std::optional<Allocation> lsf(const Variables& lookup) {
   const auto list = lookup("LSB_MCPU_HOSTS");
   if (!list) return std::nullopt;

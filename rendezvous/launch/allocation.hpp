@@ -23,7 +23,8 @@ struct Allocation {
 using rendezvous::Variables;
 using ReadFile = std::function<std::string(const std::string& path)>;
 
-// Nothing outside an allocation. Throws Error{configuration} that names the variable or file that cannot be understood.
+// Returns nothing outside an allocation. Throws Error{configuration} that names a variable or file that cannot be
+// parsed.
 std::optional<Allocation> find_allocation(const Variables& lookup, const ReadFile& read);
 
 }  // namespace anello::launch

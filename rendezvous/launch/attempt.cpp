@@ -118,7 +118,8 @@ void Attempt::act() {
   if (!supervisor_.over()) return;
   if (supervisor_.gave_up()) ranks_->give_up();
   if (!ended_ && supervisor_.keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
-  // No process writes to the pipes any more. Read what they still hold, until nothing has come for kLastBytes.
+  // No process writes to the pipes any more. Reads the bytes that they still hold, until nothing has come for
+  // kLastBytes.
   if (!ended_ || !output_.written() || ranks_->output_may_come()) last_bytes_until_ = now + kLastBytes;
   if (!std::exchange(ended_, true)) over_since_ = now;
   if (const auto limit = output_limit(); limit && now >= *limit) hurry();
@@ -139,14 +140,14 @@ void Attempt::take_signals() {
   }
 }
 
-// A job that must end does not wait for ever for a reader of what its ranks have written.
+// Limits how long a job that must end waits for a reader of its ranks' output.
 std::optional<Clock::time_point> Attempt::output_limit() const {
   return ended_ && supervisor_.asked_to_end() && !discard_output_
              ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
              : std::nullopt;
 }
 
-// For a signal that comes when no rank is left, but output is.
+// Called for a signal while no rank is left, only output: drops the output.
 void Attempt::hurry() {
   discard_output_ = true;
   restart_.reset();
@@ -160,7 +161,7 @@ void Attempt::pause_all() {
   ranks_->order({Order::Kind::signal, SIGCONT});
 }
 
-// Warns when it knows all hosts.
+// Warns about too few cores once all hosts have reported theirs.
 void Attempt::learn_cores(const HostRanks& here, double cores) {
   if (here.count > cores) {
     crowded_.push_back(here.host);
@@ -182,7 +183,7 @@ void Attempt::lose(const HostLoss& loss) {
   supervisor_.host_lost(loss, Clock::now());
 }
 
-// The last messages: the reason again only if so much output has followed the first message that it is out of sight.
+// Prints the last messages. The reason is repeated only if so much output has followed it that it is out of sight.
 void Attempt::conclude() {
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
   if (supervisor_.culprit() >= 0) output_.print_last_lines(supervisor_.culprit());

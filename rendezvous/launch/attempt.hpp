@@ -20,7 +20,7 @@ namespace anello::launch {
 // All attempts of a job share this.
 struct LauncherProcess {
   char** const argv;
-  const std::vector<pid_t> inherited_children = children();  // this process had them before it executed `anello`
+  const std::vector<pid_t> inherited_children = children();  // its children before it executed `anello`
   const OpenFilesLimit files = open_files_limit();
   Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
   const std::optional<Clock::time_point> limit;  // --timeout
@@ -29,13 +29,13 @@ struct LauncherProcess {
 // How a job is to be started again.
 struct Restart {
   std::chrono::milliseconds pause;  // before it
-  Hosts hosts;                      // those that are left
+  Hosts hosts;                      // the hosts that are left
   Layout layout;
 };
 
 class Attempt {
  public:
-  // Starts the keeper, or what starts agents. Call it while the process has one thread.
+  // Starts the keeper, or the commands that start agents. Call it while the process has one thread.
   Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher);
   // Blocks as the ranks' destructor does (local_ranks.hpp, remote_ranks.hpp).
   ~Attempt() = default;
@@ -44,7 +44,7 @@ class Attempt {
 
   // Runs the job to its end, and returns its exit code. The rendezvous listens at `port`.
   int run(std::uint16_t port);
-  const std::optional<Restart>& restart() const { return restart_; }  // nothing: not to be started again
+  const std::optional<Restart>& restart() const { return restart_; }  // nothing: it is not started again
 
  private:
   std::unique_ptr<RankProcesses> make_ranks();
@@ -71,10 +71,10 @@ class Attempt {
   std::unique_ptr<RankProcesses> ranks_;
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
-  std::size_t hosts_known_ = 0;              // how many have said how many cores they have
-  std::vector<std::string> crowded_, lost_;  // hosts
+  std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
+  std::vector<std::string> crowded_, lost_;  // names of hosts
   std::string crowding_;                     // of the first crowded one
-  std::optional<std::uint64_t> failed_at_;   // the line of the output before the first message of the supervisor
+  std::optional<std::uint64_t> failed_at_;   // the line count of the output before the supervisor's first message
   std::optional<Restart> restart_;
   Clock::time_point last_bytes_until_{}, over_since_{};
 };

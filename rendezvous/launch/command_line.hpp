@@ -14,8 +14,8 @@ using Words = std::vector<std::string>;
 // first word that is neither an option of `app` nor an option's value.
 Words take_program(const CLI::App& app, Words& words);
 
-// Sets the variables that `app` binds. Throws Described if that is asked for. Prints help, or one line that describes
-// the mistake, and then returns the exit code.
+// Sets the variables that `app` binds. Throws Described if the words ask for that. Prints help, or one line that
+// describes the mistake, and then returns the exit code.
 std::optional<int> parse(CLI::App& app, Words words);
 
 // Prints one line to standard error and returns the exit code for a mistake on the command line.

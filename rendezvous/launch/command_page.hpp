@@ -8,7 +8,7 @@ namespace anello::launch {
 
 struct OptionPage {
   std::vector<std::string> names;  // "-n", "--np"; of a positional argument, its name only
-  std::string value;               // "N", "FILE", "DIR", or choices: "bash|zsh"; empty: it takes none
+  std::string value;               // "N", "FILE", "DIR", or choices: "bash|zsh"; empty: it takes no value
   std::string description, default_value;
 };
 
@@ -20,7 +20,7 @@ struct CommandPage {
   bool runs_program() const;  // whether the end of its command line is a program with arguments
 };
 
-// parse() throws this in place of parsing if kDescribe is the only word.
+// The word that makes parse() throw Described, if it is the only word.
 inline const std::string kDescribe = "--describe-command";
 struct Described : std::exception {
   explicit Described(CommandPage described) : page(std::move(described)) {}

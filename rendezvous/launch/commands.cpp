@@ -24,7 +24,7 @@
 namespace anello::launch {
 namespace {
 
-// A second call changes nothing, so that scripts may begin with it.
+// Makes the file only once: scripts may begin with a call of this.
 void make_home_secret() {
   const std::string path = rendezvous::home_secret_path();
   if (path.empty())
@@ -96,7 +96,7 @@ int flight_command(const Words& words, char**) {
 std::vector<CommandPage> pages();
 
 struct Command {
-  std::string_view name, summary;  // without a summary: not for users
+  std::string_view name, summary;  // an empty summary: not for users
   int (*run)(const Words& words, char** argv);
 };
 constexpr Command kCommands[] = {

@@ -72,7 +72,7 @@ constexpr std::string_view kBashEnd = R"(    *) return ;;
 complete -o default -F _anello anello
 )";
 
-// In single quotes, in brackets: the explanation of an option.
+// Escapes the explanation of an option, which stands in brackets in single quotes.
 std::string zsh_text(const std::string& in) {
   std::string out = replaced(in, "\\", "\\\\");
   for (const char* special : {"[", "]", ":"}) out = replaced(out, special, text("\\", special));

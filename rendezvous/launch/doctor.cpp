@@ -24,7 +24,8 @@ int print(const Findings& findings, std::ostream& out) {
   return int(findings.problems.size());
 }
 
-// Whether init() would join other ranks. A wrong setting is reported with all others by the examination of the host.
+// True if init() would join other ranks. A wrong setting counts as false here: the examination of the host reports it
+// with all others.
 bool is_one_of_several() try {
   const rendezvous::JoinPlan plan = rendezvous::plan_join(Settings::from_environment(), rendezvous::placements());
   return plan.settings.size > 1 || !plan.ways.empty();
@@ -32,7 +33,7 @@ bool is_one_of_several() try {
   return false;
 }
 
-// The findings of each host, by its number. Hosts may have the same name, for example in containers.
+// Returns the findings of each host, by its number. Hosts may have the same name, for example in containers.
 std::vector<HostFindings> gather_findings(World& world, const std::vector<Place>& places, const Findings& mine) {
   const std::string report = world.local_rank() == 0 ? encode(mine) : "";
   const std::vector<std::string> reports = group::gather_text(world, report, {.name = "findings"});

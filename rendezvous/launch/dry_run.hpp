@@ -6,8 +6,8 @@
 
 namespace anello::launch {
 
-// For people, who may copy from it to a shell: the program, the variables that the launcher sets for each rank, its
-// host, and how other hosts are reached. What all ranks have in common is written once.
+// Returns a text for people, who may copy from it to a shell: the program, the variables that the launcher sets for
+// each rank, its host, and how other hosts are reached. Facts that are equal for all ranks are written once.
 std::string describe(const Job& job);
 
 }  // namespace anello::launch

@@ -22,7 +22,7 @@ bool set_by_a_launcher(std::string_view entry) {
       setting_rows(), [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable_of(entry); });
 }
 
-// Scripts that were written for torchrun or for horovodrun read these.
+// Sets the variables that scripts for torchrun or for horovodrun read.
 void add_variables_of_others(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank,
                              const Master& master) {
   for (const char* prefix : {"", "HOROVOD_"}) {
@@ -92,10 +92,10 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
-  // TensorFlow starts as many threads as it sees cores, and those of bound ranks are their own.
+  // TensorFlow starts a thread for each core that it may use; a bound rank may use only its own cores.
   for (const char* name : {"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
     if (!job.bind && !is_set(name)) out.push_back(text(name, "=", threads));
-  // The GPU plugin would set it in the rank, where other threads may be reading the environment.
+  // Otherwise the GPU plugin would set it in the rank, where other threads may be reading the environment.
   if (!is_set("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;
 }

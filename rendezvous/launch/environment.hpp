@@ -1,5 +1,5 @@
 // The environment of a rank: the launcher's, without the variables that an outer launcher set for its ranks, and with
-// this rank's own.
+// the variables for this rank.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,8 +18,8 @@ struct MeetingPlaces {
   Master master;
 };
 
-// Both return "NAME=value" entries. `here` has the rank, and is this host for the first. `threads`: how many a rank of
-// it may keep busy.
+// Both return "NAME=value" entries. `here` is the rank's host; for rank_environment() also this process's host.
+// `threads`: how many threads a rank on it may keep busy.
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
                                            const std::string& threads);
@@ -27,7 +27,7 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
 // The share of this host's cores that each of its ranks has.
 std::string threads_of_rank(const HostRanks& here);
 
-// Whether this process has the variable, perhaps with an empty value.
+// True if this process has the variable, perhaps with an empty value.
 bool is_set(std::string_view name);
 
 // Throws Error{configuration} if -x names a variable to which `anello run` gives another value.

@@ -1,4 +1,5 @@
-// The findings of `anello doctor` about one host: facts, each with a name, and problems. Plain data that can travel.
+// The findings of `anello doctor` about one host: facts, each with a name, and problems. Plain data that ranks send to
+// each other.
 #pragma once
 #include <iosfwd>
 #include <string>

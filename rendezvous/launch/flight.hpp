@@ -1,5 +1,5 @@
-// `anello flight`: reads the flight recorder's files of all ranks, and says in words which rank did not come to which
-// operation, which ranks wait for it, and what each rank did last.
+// `anello flight`: reads the flight recorder's files of all ranks, and reports which rank did not come to which
+// operation, which ranks wait for it, and the last operations of each rank.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ struct Flight {
     std::string text;  // "allreduce #7 (sum of 100 f32)"
     std::string name;
     State state = State::queued;
-    std::int64_t since_us = 0;  // when it came into that state
+    std::int64_t since_us = 0;  // when it entered that state
   };
   struct Group {
     std::string id, name;
@@ -34,12 +34,12 @@ struct Flight {
 // Throws Error{file} that says what is wrong.
 Flight parse_flight(std::string_view json);
 
-// The files in `folder` of the world whose file is the newest; of job `job`, unless that is empty. Adds a sentence to
-// `skipped` for each file that cannot be used. Throws Error{file} if none is left.
+// Finds the world whose file in `folder` is the newest, of job `job` unless that is empty, and reads all files of that
+// world. Adds a sentence to `skipped` for each file that cannot be used. Throws Error{file} if none is left.
 std::vector<Flight> read_flights(const std::filesystem::path& folder, const std::string& job,
                                  std::vector<std::string>& skipped);
 
-// For people. `flights` are of one world, and at least one.
+// Explains the files to people. `flights` are of one world, and at least one.
 std::string explain(const std::vector<Flight>& flights);
 
 }  // namespace anello::launch

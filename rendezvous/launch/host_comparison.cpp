@@ -20,7 +20,7 @@ constexpr double kSlowRate = 0.5, kSlowLatency = 3, kLatencyNoiseUs = 100, kMaxC
 using AllFindings = std::vector<HostFindings>;
 using HostsByValue = std::map<std::string, std::vector<std::string>>;
 
-// The values of one fact. A host that does not have it has the value "none".
+// Returns the hosts by their values of one fact. A host without the fact has the value "none".
 HostsByValue values_of(const AllFindings& hosts, const std::string& fact) {
   HostsByValue out;
   for (const HostFindings& host : hosts) {
@@ -30,7 +30,7 @@ HostsByValue values_of(const AllFindings& hosts, const std::string& fact) {
   return out;
 }
 
-// In the order of the first host that has the fact.
+// Lists every fact once, ordered by the first host that has it.
 std::vector<Fact> all_facts(const AllFindings& hosts) {
   std::vector<Fact> out;
   for (const HostFindings& host : hosts)
@@ -80,7 +80,7 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// Three of four directions do not surpass this value, if `better` orders the values.
+// Returns a value such that a quarter of all directions are at least as good, by the order `better`.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;
@@ -89,7 +89,7 @@ double good_value(const std::vector<Direction>& all, Better better) {
   return values[(values.size() - 1) / 4];
 }
 
-// Which directions belong together, in the words of a message: all links from a host, to a host, or either.
+// A set of directions that belong together, and its name in a message: all links from a host, to a host, or either.
 struct Grouping {
   std::string_view words;
   bool from, to;
@@ -110,7 +110,7 @@ struct Complaint {
   }
 };
 
-// If all links from or to a host are bad, one sentence says so, and they are not listed one by one.
+// If all links from or to a host are bad, adds one sentence for the host and does not list its links.
 void report(const AllFindings& hosts, const std::vector<Direction>& all, std::vector<Direction> bad,
             const Complaint& complaint, std::vector<std::string>& problems) {
   for (const Grouping& grouping : complaint.groupings) {

@@ -97,7 +97,7 @@ std::string version_text(int version) {
   return text(version / 1000, ".", version % 1000 / 10);
 }
 
-// Reports what the ranks of this host would use. A host without a GPU has no problem.
+// Reports the GPUs that the ranks of this host would use. A host without a GPU is not a problem.
 void examine_gpus(Findings& findings) {
   try {
     const gpu::DevicePlugin& library = gpu::installed(environment("ANELLO_GPU_PLUGIN").value_or(""));
@@ -125,17 +125,17 @@ void examine_gpus(Findings& findings) {
   }
 }
 
-// Whether a launcher gives each rank its own value.
+// True if a launcher gives each rank its own value.
 bool is_given(const std::string& variable) {
   return std::ranges::any_of(setting_rows(),
                              [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable; });
 }
 
-// Every variable, and every problem with one, not only the first.
+// Reports every variable, and every problem with a variable, not only the first.
 Settings examine_variables(Findings& findings) {
   Settings settings;
   for (const auto& [variable, value] : environment_settings()) {
-    // The value of an unknown variable may be a secret.
+    // The value of a variable that is not a setting may be a secret.
     findings.facts.push_back({variable, is_setting(variable) ? value : "(not shown)", is_given(variable)});
     const std::string_view nearest = nearest_setting(variable);
     if (!is_setting(variable))
@@ -148,12 +148,12 @@ Settings examine_variables(Findings& findings) {
   return settings;
 }
 
-// A secret in a pipe can be read only once, and the ranks need it.
+// False for a pipe: a secret in it can be read only once, and the ranks need it.
 bool secret_can_be_read(const Settings& settings) {
   return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
 }
 
-// The place that init() would find for this process.
+// Reports the place that init() would find for this process.
 void examine_place(Findings& findings, const Settings& settings) {
   const std::vector<rendezvous::Placement> found = rendezvous::placements();
   for (const rendezvous::Placement& one : found)

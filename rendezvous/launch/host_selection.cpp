@@ -32,7 +32,7 @@ std::optional<int> number(std::string_view what, const std::string& digits) {
   return int(parse_number(what, digits, 1, kMaxRanks));
 }
 
-// One of several launchers, each of which starts as many ranks on its host.
+// For one of several launchers, each of which starts the same number of ranks on its host.
 void select_this_node(const HostOptions& options, Job& job) {
   if (options.node.empty() || options.rendezvous.empty() || options.nodes.empty())
     throw wrong(
@@ -55,7 +55,7 @@ void select_this_node(const HostOptions& options, Job& job) {
   job.layout = {{rendezvous::host_name(), node * *given, *given}};
 }
 
-// The scheduler's own command, where it is installed.
+// Returns the scheduler's own command.
 std::optional<RemoteStart> own_start(const Allocation& allocation) {
   switch (allocation.scheduler) {
     case Scheduler::slurm:
@@ -71,14 +71,14 @@ std::optional<RemoteStart> own_start(const Allocation& allocation) {
   return std::nullopt;
 }
 
-// Some systems give a host's name with its domain, others without.
+// True if the names are equal, or differ only in the domain: some systems include it in a host's name, others do not.
 bool same_name(std::string_view one, std::string_view other) {
   if (one.size() > other.size()) std::swap(one, other);
   const bool has_domain = one.find('.') != std::string_view::npos;
   return one == other || (!has_domain && other.starts_with(std::string(one) + "."));
 }
 
-// Whether a host of an allocation is this one.
+// True if a host of an allocation is this host.
 bool is_here(const std::string& host) {
   if (environment("SLURMD_NODENAME") == host || is_this_host(host)) return true;
   asio::error_code failure;
@@ -93,7 +93,7 @@ std::string names_of(const Hosts& hosts) {
   return list_hosts(names);
 }
 
-// The hosts that the user names, as the scheduler names them.
+// Replaces the user's names of hosts by the scheduler's.
 Hosts allocated(const Hosts& hosts, const Allocation& allocation) {
   Hosts out;
   for (Host host : hosts) {
@@ -124,7 +124,7 @@ RemoteStart remote_start(const HostOptions& options, const std::optional<Allocat
   return start;
 }
 
-// Those that the options name; nothing if they name none.
+// Returns the hosts that the options name; empty if they name none.
 Hosts named_hosts(const HostOptions& options) {
   if (!options.host_list.empty() && !options.host_file.empty())
     throw wrong("-H and --hostfile both name hosts; give one of them");
@@ -133,7 +133,7 @@ Hosts named_hosts(const HostOptions& options) {
   return {};
 }
 
-// An allocation that cannot be understood does not matter where the options name the hosts.
+// Finds the allocation. If the options name hosts, an allocation that cannot be parsed is ignored.
 std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocation& find) try {
   return find();
 } catch (const Error&) {
@@ -175,7 +175,7 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   const std::optional<Allocation> allocation = allocation_for(hosts, find);
   if (named && allocation && options.ssh.empty()) hosts = allocated(hosts, *allocation);
   if (!named && allocation) hosts = allocation->hosts;
-  // Slots distribute ranks over hosts. One host runs as many as the user says.
+  // Slots distribute ranks over hosts. A single host runs as many ranks as the user asks for.
   if (!named && hosts.size() == 1 && (wanted.ranks || wanted.per_host)) hosts[0].slots.reset();
   const bool local = hosts.empty() || (!named && hosts.size() == 1 && is_here(hosts[0].name));
   if (!local) {

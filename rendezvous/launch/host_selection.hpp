@@ -1,5 +1,5 @@
-// Where the ranks of `anello run` run: from its options, or else from the allocation of a scheduler. Pure, except that
-// it reads host files and the scheduler's.
+// Decides where the ranks of `anello run` run: by its options, or else by the allocation of a scheduler. Pure, except
+// that it reads host files and the scheduler's files.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -25,7 +25,7 @@ void add_host_options(CLI::App& app, HostOptions& options);
 using FindAllocation = std::function<std::optional<Allocation>()>;
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job);
 
-// Whether PATH has this program.
+// True if a folder of PATH has this program.
 bool in_path(const std::string& program);
 
 }  // namespace anello::launch

@@ -1,5 +1,5 @@
-// Lists of hosts as users write them: -H on the command line, and host files. What schedulers write: allocation.hpp.
-// Plain data and pure functions, except for the one that reads a file. Any thread.
+// Lists of hosts as users write them: -H on the command line, and host files. For the lists of schedulers see
+// allocation.hpp. Plain data and pure functions, except for those that read a file. Any thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,18 +9,19 @@
 namespace anello::launch {
 
 struct Host {
-  std::string name;                   // as ssh takes it: "h1", "user@h1", "10.0.0.1", or "fd00::1" without brackets
-  std::optional<int> slots = {};      // how many ranks it runs; nothing: not known
+  std::string name;                   // for ssh: "h1", "user@h1", "10.0.0.1", or "fd00::1" without brackets
+  std::optional<int> slots = {};      // how many ranks it runs; nothing: not given
   std::optional<int> max_slots = {};  // how many it may run at most, if -N asks for more than it has slots
 };
 using Hosts = std::vector<Host>;
 
-// "h1:4,user@h2,[fd00::1]:2"; a host without a number has one slot. Slots of a host that is listed again add up.
-// Throws Error{configuration} that names `what` and the entry.
+// Parses "h1:4,user@h2,[fd00::1]:2"; a host without a number has one slot. The slots of a host that is listed again are
+// added up. Throws Error{configuration} that names `what` and the entry.
 Hosts parse_host_list(std::string_view what, std::string_view list);
 
-// One host a line, as Open MPI and MPICH have it: "h1", "h1:4", "h1 slots=4 max-slots=8"; empty lines and comments from
-// # on are skipped. Throws Error{configuration} that names `path` and the line, and an unusual character by its number.
+// Parses one host a line, as in files for Open MPI and MPICH: "h1", "h1:4", "h1 slots=4 max-slots=8"; empty lines and
+// comments from # on are skipped. Throws Error{configuration} that names `path` and the line, and an unusual character
+// by its number.
 Hosts parse_host_file(const std::string& path, std::string_view content);
 
 // Reads the file; "-" is standard input.
@@ -30,13 +31,13 @@ std::string read_text(const std::string& path);  // a whole file; throws Error{c
 // Appends a host, or adds its slots to those of the same name.
 void add_host(Hosts& hosts, Host host);
 
-// For messages: "host h1", "hosts h1 and h2", "hosts h1, h2, h3, h4 and 5 more".
+// Returns a text for messages: "host h1", "hosts h1 and h2", "hosts h1, h2, h3, h4 and 5 more".
 std::string list_hosts(const std::vector<std::string>& names);
 
 // Throws Error{configuration} if ssh or a shell could take the name for something else.
 void check_host_name(std::string_view what, std::string_view name);
 
-// The text without spaces at both ends.
+// Returns the text without spaces at both ends.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace anello::launch

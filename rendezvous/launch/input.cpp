@@ -9,7 +9,7 @@
 namespace anello::launch {
 namespace {
 
-// A process is not notified when it comes to the foreground, so it checks periodically.
+// A process gets no notice when it comes to the foreground, so it checks periodically.
 constexpr std::chrono::milliseconds kForegroundCheck{500};
 
 // tcgetpgrp fails for a terminal that does not control this process; such a terminal may be read at any time.

@@ -15,15 +15,15 @@ class Input {
  public:
   Descriptor rank_end();  // call once; returns rank 0's standard input
   void watch(PollSet& polls, const std::function<void()>& line_typed);
-  // Ends what comes from a terminal. A program with a prompt outlives Ctrl-C: the end of its input ends it, after
-  // it has taken the signal.
+  // Ends the input that comes from a terminal. A program with a prompt outlives Ctrl-C: the end of its input ends it,
+  // after it has received the signal.
   void end() { to_rank_.close(); }
 
  private:
   void read_some(const std::function<void()>& line_typed);
   void pass_on();
 
-  Descriptor to_rank_;  // closed: nothing to relay, or rank 0 reads no more
+  Descriptor to_rank_;  // closed: nothing to relay, or rank 0 has closed its end
   std::string bytes_;
 };
 

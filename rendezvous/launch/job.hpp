@@ -1,4 +1,4 @@
-// The job that `anello run` is to run. The command line sets it; the other parts of the launcher only read it.
+// The job that `anello run` runs. The command line sets it; the other parts of the launcher only read it.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace anello::launch {
 
-// The ranks of one host: `count` consecutive ones from `first` on.
+// The ranks of one host: `count` consecutive ranks from `first` on.
 struct HostRanks {
   std::string host;
   int first = 0, count = 0;
@@ -22,7 +22,7 @@ using Layout = std::vector<HostRanks>;  // in the order of the ranks
 enum class Starter { ssh, srun, qrsh, blaunch };
 struct RemoteStart {
   Starter starter = Starter::ssh;
-  std::vector<std::string> command;  // its first words: {"ssh", "-F", "config"}
+  std::vector<std::string> command;  // the first words of a start command: {"ssh", "-F", "config"}
 };
 
 // The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: found when the job starts.
@@ -34,7 +34,7 @@ struct Job {
   std::vector<std::string> command;
   int size = 1;                 // ranks in the world
   Layout layout;                // of the ranks that this launcher starts
-  Hosts hosts;                  // that may be used, also those that have no rank
+  Hosts hosts;                  // all that may be used, also those that get no rank
   std::optional<int> per_host;  // -N
   std::string name;             // different for each run, except if several launchers start one world
   std::string secret;           // empty if this build cannot authenticate
@@ -49,9 +49,9 @@ struct Job {
   bool bind = false;                  // each rank runs on its own cores
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
-  std::string rendezvous;             // "host:port" of a server that several launchers use; empty: one of its own
+  std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
   std::vector<std::string> exported;  // the variables that -x names
-  Master master;                      // what -x gives of it; all of it if several launchers start one world
+  Master master;                      // the parts that -x gives; complete if several launchers start one world
 
   int started_ranks() const {
     int count = 0;

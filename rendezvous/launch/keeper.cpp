@@ -103,8 +103,8 @@ class Keeper {
     watched_until_ = Clock::now() + kSignalIsTaken;
   }
 
-  // The launcher ends a terminal's input after that. A prompt that saw the end first would get the signal while it
-  // leaves, and complain.
+  // Reports when rank 0 has received the signal; only then the launcher ends its input from a terminal. A program at a
+  // prompt that saw the end of its input first would get the signal while it leaves, and complain.
   void watch_signal() {
     if (watched_signal_ == 0) return;
     const pid_t rank_0 = pids_.front();
@@ -113,7 +113,7 @@ class Keeper {
     send_message(config_.channel, Report{Report::Kind::signal_taken, 0});
   }
 
-  // waitpid() returns ranks that ended at about the same time in any order: the likeliest cause is reported first.
+  // waitpid() returns ranks that ended at about the same time in any order, so the likeliest cause is reported first.
   void reap() {
     std::vector<Report> ended;
     int status = 0;
@@ -134,9 +134,9 @@ class Keeper {
     if (pid < 0 && started_) done_ = true;  // no child is left
   }
 
-  // The process id of a rank, and so of its group, is not reused before the rank is reaped. An adopted orphan
-  // may be in the group of a rank that was reaped, so orphans are signalled one by one; so is a rank that has gone to
-  // another group.
+  // The process id of a rank, and so of its group, is not reused before the rank is reaped. An adopted orphan may be in
+  // the group of a rank that was reaped, so orphans are signalled one by one; so is a rank that has moved to another
+  // group.
   void signal_all(int signal) {
     for (pid_t rank : pids_) {
       if (rank > 0) send_signal(-rank, signal);

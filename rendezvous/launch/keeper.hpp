@@ -1,11 +1,11 @@
 // The keeper is a process between the launcher and the ranks. It starts the ranks, passes signals on to them, and
-// reports which ranks have ended. When the launcher dies, for whatever reason, the keeper kills all processes below it.
-// It has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
+// reports which ranks have ended. When the launcher dies, for any reason, the keeper kills all processes below it. It
+// has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
 // children of a rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher
 // adopts and kills the processes that they leave.
 //
-// The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks.
-// An agent that is stopped cannot, so the keeper watches the lifeline too, and continues it then.
+// The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks. A
+// stopped agent cannot do that, so the keeper watches the lifeline too, and then continues the agent.
 #pragma once
 #include <csignal>
 #include <string>
@@ -16,7 +16,8 @@
 
 namespace anello::launch {
 
-// The keeper's ends of the pipes between a rank and the launcher.
+// The keeper's ends of the pipes between a rank and the launcher. Without `in` the rank reads /dev/null; without `err`
+// it has one pipe for both outputs.
 struct RankEnds {
   Descriptor in, out, err;  // without `in`: /dev/null; without `err`: the same pipe as `out`
 };

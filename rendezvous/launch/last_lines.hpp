@@ -1,5 +1,6 @@
-// The last lines of a stream, to be shown again at the end of a job. Pure. At most 10 lines of at most 1,000 bytes are
-// kept; of a longer line, its beginning. Of a line with carriage returns (a progress bar), the part after the last.
+// The last lines of a stream, to be shown again at the end of a job. Keeps at most 10 lines of at most 1,000 bytes;
+// from a longer line its beginning, and from a line with carriage returns (a progress bar) the part after the last one.
+// Pure.
 #pragma once
 #include <deque>
 #include <string>

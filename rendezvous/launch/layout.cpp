@@ -21,7 +21,7 @@ std::string list(const Hosts& hosts) {
   return out + (hosts.size() > kMaxListed ? ", ..." : "");
 }
 
-// How many ranks each host can take.
+// Returns how many ranks each host can take.
 std::vector<long> room_on(const Hosts& hosts, const Wanted& wanted) {
   const bool known = std::ranges::any_of(hosts, [](const Host& host) { return host.slots.has_value(); });
   const long count = long(hosts.size()), even = (wanted.ranks.value_or(int(count)) + count - 1) / count;

@@ -59,7 +59,7 @@ class Conversation {
     }
   }
 
-  // Bytes/s. A short burst says how many blocks fill kRateSeconds. The receiver's answer ends the time.
+  // Returns bytes/s. A short burst shows how many blocks fill kRateSeconds. The receiver's answer ends the measurement.
   double send_blocks() {
     const double first = burst(kFirstBlocks);
     const double wanted = first * kRateSeconds / double(kBlockBytes);
@@ -94,7 +94,7 @@ class Conversation {
   std::vector<std::uint8_t> block_ = std::vector<std::uint8_t>(kBlockBytes);
 };
 
-// Both ranks of the pair call it. The result counts on `from`.
+// Both ranks of the pair call it. Only the result on `from` is used.
 LinkMeasurement measure(World& world, int from, int to) {
   LinkMeasurement link{.from = from, .to = to};
   Conversation conversation(world, world.rank() == from ? to : from);
@@ -111,7 +111,7 @@ LinkMeasurement measure(World& world, int from, int to) {
   return link;
 }
 
-// The first two ranks of each host, by host; -1 if there is no second one.
+// Returns the first two ranks of each host, by host; -1 if there is no second rank.
 std::vector<std::pair<int, int>> first_ranks(const std::vector<Place>& places, int hosts) {
   std::vector<std::pair<int, int>> first(std::size_t(hosts), {-1, -1});
   for (std::size_t rank = 0; rank < places.size(); rank++) {

@@ -1,4 +1,4 @@
-// Measures what the links between hosts can do: every pair of hosts, and one pair of ranks within each host. A host
+// Measures the latency and rate of links: of every pair of hosts, and of one pair of ranks within each host. A host
 // takes part in one pair at a time, so pairs disturb each other only in the network between the hosts. All functions
 // that take a World are collective and block.
 #pragma once
@@ -23,7 +23,7 @@ std::vector<LinkMeasurement> decode_links(std::string_view text);  // throws Err
 struct Place {
   int node = 0, local_rank = 0;
 };
-// By rank, on every rank.
+// Returns the places of all ranks, by rank, on every rank.
 std::vector<Place> gather_places(World& world);
 
 // Takes about 0.3 s for each other host. Returns the links of all pairs on rank 0, and those that this rank measured on

@@ -17,7 +17,7 @@
 namespace anello::launch {
 namespace {
 
-// For each rank: both ends of two pipes, two files, and a connection to the rendezvous.
+// A rank needs both ends of two pipes, two files, and a connection to the rendezvous.
 constexpr unsigned long kFilesPerRank = 7, kOtherFiles = 32;
 constexpr unsigned long kMinFileBytes = 4096;  // the job's secret is a file in memory
 
@@ -90,7 +90,7 @@ void LocalRanks::receive() {
   if (ended_) events_.ended(how_the_keeper_ended());
 }
 
-// It closes its end of the channel when it exits, so this waits no longer than the kernel takes for that.
+// The keeper closes its end of the channel when it exits, so this waits only until the kernel has ended it.
 std::string LocalRanks::how_the_keeper_ended() {
   int status = 0;
   const pid_t keeper = std::exchange(keeper_, -1);

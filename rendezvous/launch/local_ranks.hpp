@@ -1,4 +1,4 @@
-// Ranks on this host, below a keeper process (keeper.hpp). The launcher uses it, and the agent on another host.
+// Ranks on this host, below a keeper process (keeper.hpp). Used by the launcher, and by the agent on another host.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace anello::launch {
 
-// Ranks find these as the user has them; this process has changed them for itself.
+// State that this process has changed for itself; ranks get it back as the user had it.
 struct Inherited {
   sigset_t signal_mask;
   unsigned long open_files_limit;
@@ -19,12 +19,13 @@ inline constexpr const char* kNoLoopback =
 
 class LocalRanks : public RankProcesses {
  public:
-  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks. `lifeline`: of
-  // an agent; its keeper watches it too (keeper.hpp).
+  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks. `lifeline`: an
+  // agent's; its keeper watches it too (keeper.hpp).
   LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
              std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
-  // Blocks until the keeper has ended, so that no rank outlives this object: not at all when its work is done,
-  // otherwise while it kills the ranks, for at most 10 s. A process that the kernel cannot end is left behind then.
+  // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper's work is done, that takes
+  // no time; otherwise the keeper kills the ranks, for at most 10 s. After that a process that the kernel cannot end is
+  // left behind.
   ~LocalRanks() override;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
@@ -45,11 +46,12 @@ class LocalRanks : public RankProcesses {
   bool gave_up_ = false, ended_ = false;
 };
 
-// Raises this process's limit of open files as far as is allowed, so that connections of others do not use up what
-// is needed. Throws Error{configuration} if that is too little for the pipes and connections of `ranks` ranks.
+// Raises this process's limit of open files as far as is allowed, so that connections of other programs leave enough
+// descriptors. Throws Error{configuration} if the limit is too low for the pipes and connections of `ranks` ranks.
 void raise_open_files_limit(int ranks);
 
-// Throws Error{configuration} if files may not even hold the job's secret, or the interface of loopback is down.
+// Throws Error{configuration} if the limit of a file's size is too low even for the job's secret, or if the loopback
+// interface is down.
 void check_this_host();
 
 }  // namespace anello::launch

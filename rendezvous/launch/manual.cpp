@@ -10,7 +10,7 @@
 namespace anello::launch {
 namespace {
 
-// As roff reads it: text that begins no request and keeps its dashes.
+// Escapes text for roff: it then begins no request and keeps its dashes.
 std::string escaped(std::string_view in) {
   std::string out = in.starts_with('.') || in.starts_with('\'') ? "\\&" : "";
   for (const char c : in) {
@@ -51,7 +51,7 @@ std::string option_entry(const OptionPage& option) {
                                                   : text(option.description, " (", option.default_value, ")"));
 }
 
-// Paragraphs stay paragraphs; an indented line is an entry of a list, whose first word is its term.
+// Keeps paragraphs. An indented line becomes an entry of a list, with its first word as the term.
 std::string notes(const std::string& footer) {
   std::string out;
   std::istringstream lines(footer);

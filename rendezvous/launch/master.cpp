@@ -19,8 +19,8 @@ namespace {
 
 using asio::ip::tcp;
 
-// Why a program cannot listen at the port. `shared`: it can where only connections that have ended are left, as most
-// servers can.
+// Returns the error of listening at the port. With `shared`, a port with only ended connections counts as free, as for
+// most servers (SO_REUSEADDR).
 asio::error_code why_not_free(std::uint16_t port, bool shared) {
   asio::io_context context;
   tcp::acceptor acceptor(context);
@@ -39,7 +39,7 @@ net::PortRange master_ports() {
   return range.empty() ? rendezvous::kUsualPorts : net::parse_port_range(range);
 }
 
-// Without ANELLO_PORT_RANGE, ranks listen elsewhere.
+// Without ANELLO_PORT_RANGE, ranks do not listen in this range.
 int ports_left_to_ranks(int ranks) {
   return Settings::from_environment().port_range.empty() ? 0 : ranks;
 }

@@ -41,7 +41,7 @@ void MessageStream::watch(PollSet& polls, std::function<void(std::string_view)> 
   });
 }
 
-// An error is found by receive_some(), after what the other end has sent before it.
+// Ignores errors: receive_some() finds them, after everything that the other end has sent before.
 void MessageStream::send_some() {
   const ssize_t sent = ::send(socket_.get(), outbox_.data(), outbox_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN && errno != EINTR) outbox_.clear();

@@ -16,7 +16,7 @@ class MessageStream {
 
   void send(std::string_view message);  // sends what fits into the socket now, and queues the rest
   void watch(PollSet& polls, std::function<void(std::string_view)> received);
-  void finish();  // no message follows; the other end sees that after the last one
+  void finish();  // sends no more messages; the other end then sees the end after the last message
 
   bool closed() const { return closed_; }              // by the other end, or broken
   const std::string& error() const { return error_; }  // why it is broken; empty: the other end closed it

@@ -12,13 +12,13 @@
 
 namespace anello::launch {
 
-// To the keeper. The end of the stream means that the launcher has died.
+// A message to the keeper. The end of the stream means that the launcher has died.
 struct Order {
   enum class Kind { start, signal, kill } kind;
   int value = 0;  // start: the rendezvous's port; signal: its number
 };
 
-// From the keeper. The end of the stream means that no process is left.
+// A message from the keeper. The end of the stream means that no process is left.
 struct Report {
   enum class Kind {
     started,
@@ -26,7 +26,7 @@ struct Report {
     exited,
     stopped,       // by a signal such as SIGSTOP
     continued,     // after that
-    signal_taken,  // rank 0 has taken a signal that ends programs, or does not want it
+    signal_taken,  // rank 0 has received a signal that ends programs, or has not done so in time
   } kind;
   int rank;
   pid_t pid = -1;
@@ -39,7 +39,7 @@ void send_message(const Descriptor& channel, const Message& message) {
   send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);
 }
 
-// The next message, or nothing if none is there. `closed` is set if the other end is closed. Does not block.
+// Returns the next message, or nothing if none has arrived. Sets `closed` if the other end is closed. Does not block.
 template <class Message>
 std::optional<Message> receive_message(const Descriptor& channel, bool& closed) {
   Message message;
@@ -52,7 +52,7 @@ std::optional<Message> receive_message(const Descriptor& channel, bool& closed) 
   return std::nullopt;
 }
 
-// The next last word of a rank, or nothing. Messages that are none are skipped. Does not block.
+// Returns the next last word of a rank, or nothing. Skips messages that are not last words. Does not block.
 inline std::optional<world::LastWord> receive_last_word(const Descriptor& last_words) {
   char bytes[world::LastWord::kMaxMessageBytes + 64];
   for (;;) {

@@ -13,7 +13,8 @@ constexpr std::size_t kMaxPending = 64 << 10, kMaxOut = 256 << 10;
 constexpr std::chrono::milliseconds kMaxSilence{1000};
 constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
 
-// The columns that `text` occupies on a terminal: none for an escape sequence, one for a UTF-8 character.
+// Returns the number of columns that `text` occupies on a terminal: none for an escape sequence, one for a UTF-8
+// character.
 int width(std::string_view text) {
   int columns = 0;
   for (std::size_t i = 0; i < text.size(); i++) {
@@ -78,7 +79,7 @@ bool Mixer::full() const {
 }
 
 void Mixer::tick(TimePoint now) {
-  // Nothing was read from the stream that has the floor since the output was full: that is not its silence.
+  // While the output is full, the stream that has the floor is not read, so that time does not count as its silence.
   if (std::exchange(was_full_, full())) floor_used_ = now;
   const auto due = next_tick();
   if (!due || now < *due) return;

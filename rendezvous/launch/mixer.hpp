@@ -2,8 +2,8 @@
 // order of their stream. Pure: bytes and times in, bytes out. Owned by the launcher's loop.
 //
 // Memory is bounded: 64 KiB per stream, plus the bytes of one read. A longer line is passed on as it arrives, and no
-// other stream is shown until it ends: it has the *floor*. If no more of it arrives for a second while other streams
-// wait, a line break is inserted. A long line with carriage returns (a progress bar) is broken at one of them instead.
+// other stream is shown until it ends: its stream has the *floor*. If no more of it arrives for a second while other
+// streams wait, a line break is inserted. A long line with carriage returns (a progress bar) is broken at one of them.
 //
 // On a terminal, only the part of a line after its last carriage return is shown. The unfinished line of rank 0 (the
 // *tail*: a progress bar or a prompt) is drawn below all other lines: it is erased before a line is written, and then
@@ -24,14 +24,14 @@ struct TerminalStyle {
   int columns = 80;  // width of the terminal
 };
 
-// The words that stand before each line.
+// The texts that stand before each line.
 struct LineStyle {
   bool rank_labels = true;
   std::function<std::string(std::chrono::steady_clock::time_point)> timestamp = {};  // empty: none
 };
 
 std::string rank_label(int rank);  // "[3] "
-// A terminal shows this part of a line: that after its last carriage return, except one at its end.
+// Returns the part of a line that a terminal shows: after its last carriage return, not counting one at its end.
 std::string_view visible_part(std::string_view line);
 
 class Mixer {
@@ -41,7 +41,7 @@ class Mixer {
 
   int add_stream(int rank);  // -1: the launcher's own messages, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
-  // Completes its last line even without a line break. Without labels and terminal the output ends without it, too.
+  // Completes the stream's last line even without a line break. Without labels and terminal no line break is added.
   void end(int stream, TimePoint now);
   void line_typed();               // the user has typed a line; if there is a tail, this ends it
   bool accepts(int stream) const;  // while false, do not feed() the stream
@@ -54,9 +54,9 @@ class Mixer {
   struct Stream {
     std::string rank_label;
     bool may_draw;
-    std::string timestamp = {};  // when its newest bytes came
+    std::string timestamp = {};  // when the newest bytes of `pending` came
     std::string pending = {};
-    bool break_added = false;  // the last one in `pending`, which the program has not written
+    bool break_added = false;  // the last line break in `pending` was added here, not written by the program
 
     std::string label() const { return timestamp + rank_label; }
   };
@@ -79,7 +79,7 @@ class Mixer {
   LineStyle lines_;
   std::vector<Stream> streams_;
   std::string out_;
-  bool owes_break_ = false;     // before the next line, if one comes
+  bool owes_break_ = false;     // a line break is written before the next line, if there is a next line
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
   bool was_full_ = false;   // at the last tick

@@ -19,7 +19,7 @@ namespace {
 constexpr double kMaxGrace = 86400, kMaxTimeout = 366 * 86400.0;
 constexpr long kMaxRestarts = 1000000;
 
-// Leaves the last column free, because terminals differ in when they wrap a full line.
+// Leaves the last column free, because terminals wrap a full line at different moments.
 int columns_for_rank_0(const Job& job) {
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   const std::size_t before = (job.rank_labels ? rank_label(0).size() : 0) + (job.timestamps ? kTimestampColumns : 0);
@@ -40,7 +40,7 @@ constexpr const char* kFooter =
     "ANELLO_RESTART,\n"
     "for the ranks):\n";
 
-// Options that the command line has in other types or units than the job.
+// Options that have other types or units on the command line than in the job.
 struct Given {
   HostOptions hosts;
   std::string restarts = "0";

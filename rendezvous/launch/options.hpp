@@ -7,8 +7,7 @@
 
 namespace anello::launch {
 
-// Sets `job`; or returns the exit code after printing help or a mistake. Throws Error{configuration} that names the
-// option.
+// Sets `job`, or prints help or a mistake and returns the exit code. Throws Error{configuration} that names the option.
 std::optional<int> parse_run(Words words, Job& job);
 
 }  // namespace anello::launch

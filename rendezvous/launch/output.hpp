@@ -20,8 +20,8 @@ namespace anello::launch {
 
 class Output {
  public:
-  // Makes the folder of --output. If it holds the output of an earlier run, that is kept: this run's files are in the
-  // first of its subfolders 2, 3, ... that holds none, and a message says so.
+  // Makes the folder of --output. If it holds the output of an earlier run, this output stays: the files of this run go
+  // to the first subfolder 2, 3, ... that holds no output, and a message says so.
   explicit Output(const Job& job);
 
   struct Ends {
@@ -30,7 +30,8 @@ class Output {
   Ends add_rank(int rank);  // returns the ends into which the rank writes
 
   void print(const std::string& sentence);  // a message of the launcher, to standard error
-  // How many lines the ranks have written so far, and whether a screenful of them has followed since then.
+  // Counts the lines that the ranks have written so far; out_of_sight() is true if a screenful of them has followed
+  // `line`.
   std::uint64_t lines() const { return lines_; }
   bool out_of_sight(std::uint64_t line) const { return lines_ - line >= kScreenLines; }
   // Prints the last lines of the standard error of a rank again, if they are out of sight.
@@ -42,7 +43,7 @@ class Output {
   bool streams_closed() const;  // no more output can arrive
   bool written() const;         // all output has been written
   bool reader_gone() const;
-  std::string failure() const;  // why output is lost; empty: none is
+  std::string failure() const;  // why output is lost; empty: no output is lost
 
  private:
   static constexpr std::uint64_t kScreenLines = 24;
@@ -58,7 +59,7 @@ class Output {
     int id;  // in the mixer of its outlet
     int rank;
     bool has_errors;              // it carries the standard error
-    std::uint64_t last_line = 0;  // where its newest line is, of the lines of all ranks
+    std::uint64_t last_line = 0;  // the number of its newest line among the lines of all ranks
   };
   void choose_folder(const std::string& folder);
   Descriptor add_stream(int rank, Outlet& outlet, const char* extension, bool has_errors);
@@ -66,7 +67,7 @@ class Output {
   void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;
-  std::vector<std::unique_ptr<Outlet>> outlets_;  // of standard output, and of standard error if that is another file
+  std::vector<std::unique_ptr<Outlet>> outlets_;  // for standard output, and for standard error if that is another file
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<LastLines> last_lines_;  // by rank
   std::uint64_t lines_ = 0;

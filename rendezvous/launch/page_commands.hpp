@@ -1,4 +1,4 @@
-// The commands that print what `--help` says in other forms.
+// The commands that print the contents of `--help` in other forms.
 #pragma once
 #include <vector>
 

@@ -35,7 +35,7 @@ std::string in_hexadecimal(const char* format, std::uint32_t number) {
   return out;
 }
 
-// The code point at the beginning of `bytes`, or 0 if they are not UTF-8.
+// Returns the code point at the beginning of `bytes`, or 0 if they are not UTF-8.
 std::uint32_t first_code_point(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const std::size_t count = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;

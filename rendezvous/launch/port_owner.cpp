@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The links in /proc/PID/fd of sockets at this local port. A line of the table (proc(5)): number, local address with
-// the port in hexadecimal digits, six columns, and the inode.
+// Returns the targets of the links in /proc/PID/fd that belong to sockets at this local port. A line of the table
+// (proc(5)) has: number, local address with the port in hexadecimal digits, six columns, and the inode.
 std::set<std::string> sockets_at(std::uint16_t port) {
   std::set<std::string> out;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
@@ -32,7 +32,7 @@ std::set<std::string> sockets_at(std::uint16_t port) {
   return out;
 }
 
-// False also if the process has ended, or belongs to another user.
+// Also false if the process has ended, or belongs to another user.
 bool has_one_of(const fs::path& process, const std::set<std::string>& sockets) {
   std::error_code ignored;
   for (fs::directory_iterator entry(process / "fd", ignored), end; entry != end; entry.increment(ignored)) {

@@ -5,7 +5,7 @@
 
 namespace anello::launch {
 
-// "process 4711 (python3)"; "another program" if the process is not visible to this user.
+// Returns "process 4711 (python3)", or "another program" if the process is not visible to this user.
 std::string port_owner(std::uint16_t port);
 
 }  // namespace anello::launch

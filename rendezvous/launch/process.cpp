@@ -66,7 +66,7 @@ Started start(const Program& program) {
   if (pid < 0) return {-1, errno};
   if (pid == 0)
     become(program, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent, failure.write.get());
-  setpgid(pid, pid);  // here too, because a signal to the group may come before the child has called it
+  setpgid(pid, pid);  // here too, because a signal to the group may come before the child has called setpgid()
   failure.write.close();
   int error = 0;
   ssize_t got;

@@ -18,17 +18,17 @@ struct Program {
   int last_words;  // becomes kLastWordsDescriptor
   const sigset_t& signal_mask;
   unsigned long open_files_limit;
-  const cpu_set_t* cores;  // null: those of this process
+  const cpu_set_t* cores;  // null: the same as this process's
 };
 
 // The new process leads its own process group, and the kernel kills it when this process dies.
 struct Started {
   pid_t pid = -1;
-  int error = 0;  // why it could not be started (start_problem.hpp); 0: it was
+  int error = 0;  // why it could not be started (start_problem.hpp); 0: it was started
 };
 Started start(const Program& program);
 
-// Changes what `ps` shows of this process. `argv` is that of main().
+// Changes the name and command line that `ps` shows for this process. `argv` is that of main().
 void rename_process(char** argv, const std::string& name, const std::string& title);
 
 }  // namespace anello::launch

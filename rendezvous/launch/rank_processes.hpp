@@ -11,10 +11,10 @@
 
 namespace anello::launch {
 
-// A host that cannot be reached, or not any longer.
+// A host that cannot be reached, or cannot be reached any more.
 struct HostLoss {
   HostRanks ranks;
-  std::string why;  // a sentence that names the host; empty: it has been said of another host
+  std::string why;  // a sentence that names the host; empty: the sentence of another host names this one too
 };
 
 struct RankEvents {
@@ -22,7 +22,8 @@ struct RankEvents {
   std::function<void(const world::LastWord&)> last_word;  // comes before the exit of the rank that sent it
   std::function<void(const HostLoss&)> host_lost;
   std::function<void(const HostRanks&, double cores)> cores_known;  // of another host, before its ranks start
-  // No process is left, and no more reports come. The text says how the keeper ended, if not by itself.
+  // No process is left, and no more reports come. The text says how the keeper ended, if it was ended by something
+  // else.
   std::function<void(const std::string&)> ended;
 };
 
@@ -35,7 +36,7 @@ class RankProcesses {
   virtual void order(const Order& order) = 0;  // before start() too: then nothing is started
   virtual void watch(PollSet& polls) = 0;
   virtual void tick() {}                                  // after each wait of the loop
-  virtual bool output_may_come() const { return false; }  // after `ended`
+  virtual bool output_may_come() const { return false; }  // also after `ended`
   virtual void give_up() {}  // processes survive SIGKILL: the destructor does not wait for them
 };
 

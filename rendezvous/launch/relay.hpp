@@ -1,6 +1,6 @@
-// Carries the bytes of a pipe to another host: a source reads the pipe there, a sink writes it here. The source is at
-// most kWindow bytes ahead of what the sink has written, so that a stream which is not read does not fill memory and
-// does not hold up the other streams and messages of its connection. Owned by a poll loop.
+// Carries the bytes of a pipe to another host: a source reads the pipe there, a sink writes the bytes here. The source
+// is at most kWindow bytes ahead of the bytes that the sink has written. So a stream whose reader is slow neither fills
+// memory nor delays the other streams and messages of its connection. Owned by a poll loop.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -16,7 +16,8 @@ inline constexpr std::size_t kWindow = 64 << 10;
 
 class RelaySource {
  public:
-  // `send` gets what was read; nothing at the end of the pipe. Without `from` the source is closed from the start.
+  // `send` gets the bytes that were read; none at the end of the pipe. Without `from` the source is closed from the
+  // start.
   RelaySource(Descriptor from, std::function<void(std::string_view)> send);
   void watch(PollSet& polls);
   void taken(std::size_t bytes);  // the sink has written them
@@ -36,7 +37,7 @@ class RelaySink {
  public:
   // `taken` gets the number of bytes written. Makes the pipe non-blocking.
   RelaySink(Descriptor to, std::function<void(std::size_t)> taken);
-  void arrived(std::string_view bytes);  // nothing: the stream has ended
+  void arrived(std::string_view bytes);  // an empty text: the stream has ended
   void watch(PollSet& polls);
   bool open() const { return bool(to_); }
 

@@ -47,7 +47,7 @@ RemoteRanks::RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inher
   }
 }
 
-// A starter ends when its agents have; those of lost hosts may never.
+// A starter ends when its agents have ended; the starter of a lost host may never end.
 RemoteRanks::~RemoteRanks() {
   if (!started_) cancel();
   for (Host& host : hosts_) end(host);
@@ -151,13 +151,13 @@ void RemoteRanks::start_ranks() {
   }
 }
 
-// Also a host whose name was not recognised as this one's.
+// Also true for a host whose name was not recognised as this host's.
 bool RemoteRanks::is_here(const Host& host) const {
   return host.here || net::is_loopback(host.address);
 }
 
-// Ranks on this host must not use loopback if others are elsewhere, because each rank is reached at the address from
-// which it has reached the rendezvous.
+// If other ranks are on other hosts, ranks on this host must not use loopback: each rank is reached at the address from
+// which it has connected to the rendezvous.
 std::string RemoteRanks::rendezvous_host(const Host& host) const {
   const auto elsewhere = std::ranges::find_if_not(hosts_, [this](const Host& one) { return is_here(one); });
   return is_here(host) && elsewhere != hosts_.end() ? elsewhere->address : host.address;
@@ -192,12 +192,12 @@ void RemoteRanks::look_after(Host& host) {
   if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// The starter may be seen to end before the last messages of its agents are.
+// A starter may be seen to end before the last messages of its agents have arrived.
 bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }
 
-// A scheduler that ends an agent may have ended its ranks just before.
+// A scheduler that ends an agent may have ended its ranks just before, so waits a moment for the agent's end.
 bool RemoteRanks::no_rank_left(const Host& host) const {
   return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
 }
@@ -218,7 +218,8 @@ void RemoteRanks::look_at_starters() {
   }
 }
 
-// The starter often knows why an agent is gone. It may say so, or end, a little later.
+// Waits a moment before it reports a lost agent: the starter's output or exit, which may come a little later, often
+// contains the reason.
 void RemoteRanks::lose_gone_hosts() {
   for (const auto& starter : starters_) {
     std::vector<Host*> gone;
@@ -267,7 +268,7 @@ void RemoteRanks::lose_mute_hosts() {
     lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
 }
 
-// A scheduler has suspended the job, and its ranks with it.
+// All agents are silent, as if a scheduler had suspended the whole job: waits until they answer again.
 void RemoteRanks::wait_for_all_agents() {
   for (Host& host : hosts_) host.heartbeat.emplace(silence_limit_);
   if (!std::exchange(suspended_, true))
@@ -276,7 +277,7 @@ void RemoteRanks::wait_for_all_agents() {
              "when they do"));
 }
 
-// A job that was suspended continues on one host before it does on the others.
+// After a suspension of the job, hosts continue at different times. So the first answer restarts the time of all hosts.
 void RemoteRanks::answered(Host& host) {
   const bool was_late = host.heartbeat->late();
   host.heartbeat->answered();
@@ -301,7 +302,7 @@ void RemoteRanks::lose_silent_hosts() {
                     " not answered for ", limit_s, " s (ANELLO_SILENCE_LIMIT), as if stopped (SIGSTOP)"));
 }
 
-// For a starter that has ended before its agent came.
+// Returns the remedy if a starter has ended before its agent connected.
 std::string RemoteRanks::remedy(const StarterProcess& starter) const {
   const int code = WIFEXITED(starter.status()) ? WEXITSTATUS(starter.status()) : 0;
   if (code == kShellNotFound) return text("; Anello must be there as ", own_program(), " or in PATH");
@@ -309,7 +310,7 @@ std::string RemoteRanks::remedy(const StarterProcess& starter) const {
   return text("; `", starter.command().shown, " true` must work without a password or a question");
 }
 
-// Nothing has been started yet, and nothing will be.
+// Ends a job of which nothing has been started yet.
 void RemoteRanks::cancel() {
   started_ = true;
   listener_.reset();

@@ -1,6 +1,6 @@
 // Ranks on several hosts, each host's below an agent (agent.hpp) that ssh or a scheduler has started there. Ranks start
-// when all agents have come. A host whose agent does not come, fails or is cut off is reported as lost. Owned by the
-// launcher's loop.
+// when all agents have connected. A host whose agent does not connect, fails or is cut off is reported as lost. Owned
+// by the launcher's loop.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -25,8 +25,8 @@ class RemoteRanks : public RankProcesses {
  public:
   // Starts the starters. Call it while the process has one thread. `ends` are in the order of the ranks.
   RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events);
-  // Blocks until the starters have ended, which is when their agents have ended all ranks, for at most 5 s; that of a
-  // lost host may never end. Kills those that have not.
+  // Blocks until the starters have ended, for at most 5 s: a starter ends when its agents have ended all ranks. The
+  // starter of a lost host may never end. Kills the starters that are left.
   ~RemoteRanks() override;
   RemoteRanks(const RemoteRanks&) = delete;
   RemoteRanks& operator=(const RemoteRanks&) = delete;
@@ -46,9 +46,9 @@ class RemoteRanks : public RankProcesses {
     std::unique_ptr<Lifeline> lifeline = {};
     std::optional<Heartbeat> heartbeat = {};
     std::vector<std::unique_ptr<RelaySink>> outputs = {};  // by stream
-    std::string failure = {};                              // what the agent says
+    std::string failure = {};                              // the error that the agent reported
     std::optional<Clock::time_point> gone = {};            // when its connection was seen to end too early
-    std::optional<Clock::time_point> none_left = {};       // when the agent said that no process of a rank is left
+    std::optional<Clock::time_point> none_left = {};       // when the agent reported that no process of a rank is left
     bool done = false;                                     // the agent has sent everything
     bool over = false;                                     // its connection has ended
     bool here = false;                                     // this host
@@ -79,7 +79,7 @@ class RemoteRanks : public RankProcesses {
   void send(Host& host, const AgentMessage& message);
 
   const Job& job_;
-  const std::string folder_ = folder_of_ranks();  // before any starter runs, which would outlive an error by a moment
+  const std::string folder_ = folder_of_ranks();  // before any starter runs: it would outlive an error by a moment
   RankEvents events_;
   Signals starter_ended_{{SIGCHLD}};
   std::vector<Host> hosts_;

@@ -21,10 +21,10 @@
 namespace anello::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{50};   // of a server that ends when one world has formed
+constexpr std::chrono::milliseconds kBetweenLooks{50};   // between checks whether one world has formed (--once)
 constexpr std::chrono::milliseconds kLastMessages{500};  // for ranks to read why their start has failed
 
-// Whether one world has formed. Throws the reason if its start has failed.
+// True if one world has formed. Throws the reason if its start has failed.
 bool formed_one(const ServerStats& stats) {
   if (stats.worlds_formed > 0) return true;
   if (stats.last_failure.empty()) return false;

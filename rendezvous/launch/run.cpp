@@ -9,7 +9,7 @@
 namespace anello::launch {
 namespace {
 
-// The first signal that ends a job and comes before `pause` has passed.
+// Returns the first signal that ends a job and comes before `pause` has passed.
 std::optional<int> signal_within(std::chrono::milliseconds pause, Signals& signals) {
   const auto until = Clock::now() + pause;
   std::optional<int> ending;
@@ -47,7 +47,7 @@ int run(const Job& job, const RendezvousHooks& hooks, char** argv) {
     if (!restart) return exit_code;
     next.hosts = std::move(restart->hosts);
     next.layout = std::move(restart->layout);
-    // In a pause no rank is there that could receive another signal.
+    // During a pause there is no rank that could receive another signal.
     if (const auto signal = signal_within(restart->pause, launcher.signals)) return 128 + *signal;
   }
 }

@@ -8,11 +8,11 @@
 
 namespace anello::launch {
 
-// All that the launcher needs of the rendezvous server.
+// The functions of the rendezvous server that the launcher needs.
 struct RendezvousHooks {
   std::function<std::uint16_t(const Job& job)> open;  // starts the server and returns its port on 127.0.0.1
   std::function<void()> close;                        // ends the server and its thread
-  // As RendezvousServer::abort().
+  // Does the same as RendezvousServer::abort().
   std::function<bool(int culprit, const std::string& reason)> abort;
   std::function<void(int rank)> exited;         // as RendezvousServer::exited()
   std::function<std::uint32_t()> newest_world;  // as ServerStats::newest

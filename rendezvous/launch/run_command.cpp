@@ -24,7 +24,7 @@
 namespace anello::launch {
 namespace {
 
-// For launchers that start one world together.
+// Returns the secret for launchers that start one world together.
 std::string shared_secret(const Job& job, const Settings& settings) {
   const std::string host = net::parse_host_port("--rendezvous", job.rendezvous).host;
   std::string secret = rendezvous::read_server_secret(settings, host);
@@ -36,7 +36,7 @@ std::string shared_secret(const Job& job, const Settings& settings) {
   return secret;
 }
 
-// Where the rendezvous of a job listens.
+// Returns the address and port at which the rendezvous of a job listens.
 ServerOptions server_place(const Job& job) {
   ServerOptions options;
   if (job.remote && !all_on_this_host(job)) options.listen_address = net::any_address();
@@ -53,7 +53,7 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   options.secret = job.secret;
   options.size = job.size;
   options.start_timeout = settings.start_timeout;
-  // Agents reach it, where a firewall may allow only some ports.
+  // Ranks on other hosts connect to it, where a firewall may allow only some ports.
   net::PortRange ports{options.port, options.port};
   if (job.remote) ports = net::parse_port_range(settings.port_range);
   std::unique_ptr<RendezvousServer> server;
@@ -64,14 +64,15 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   return server;
 }
 
-// Several launchers start one world, and this one, which has rank 0, cannot. The ranks of the others look for the
-// server until their start is over, so it stays until then, unless all have received why.
+// For one of several launchers of one world that has rank 0 and cannot start its ranks. The ranks of the other
+// launchers look for the server until their start is over, so this serves until then, or until all have received the
+// reason.
 int refuse_start(const Job& job, const Settings& settings, const Error& why) {
   std::cerr << "anello: " << why.what() << "; the other hosts receive this error within "
             << rendezvous::seconds(settings.start_timeout) << std::endl;
   const auto server = start_server(job, settings);
   const HostRanks& here = job.layout.front();
-  // Ranks take an error of the network for one of their connection, and try again.
+  // Ranks would take an Error{network} for a failure of their own connection, and try again.
   const Error reason(ErrorCode::rendezvous, why.message());
   for (int rank = here.first; rank < here.first + here.count; rank++) server->conclude(reason, rank);
   server->wait_until_concluded(settings.start_timeout);

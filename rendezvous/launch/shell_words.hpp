@@ -1,4 +1,4 @@
-// Words of command lines, as a POSIX shell writes and reads them. Pure. Any thread.
+// Quotes and splits command lines as a POSIX shell does. Pure. Any thread.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,11 +6,11 @@
 
 namespace anello::launch {
 
-// As one word for a shell, in quotes where it needs them.
+// Returns `word` as one word for a shell, in quotes if it needs them.
 std::string quoted(const std::string& word);
 
-// The words of `line`, at whose blanks it is divided, except in quotes or after a backslash. Nothing is substituted:
-// $, ~ and * are kept. Throws Error{configuration} that names `what` if a quote is not closed.
+// Splits `line` at its blanks, except in quotes or after a backslash. Nothing is substituted: $, ~ and * are kept.
+// Throws Error{configuration} that names `what` if a quote is not closed.
 std::vector<std::string> split_words(std::string_view what, std::string_view line);
 
 }  // namespace anello::launch

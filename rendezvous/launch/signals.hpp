@@ -1,8 +1,8 @@
 // Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
-// threads and processes started later inherit that. So a broken pipe and reading a terminal from the background are
-// error codes. The wanted signals are queued in the descriptor. A signal that was ignored when this program started (by
-// nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect them from the
-// terminal's keys: from a terminal these two stay ignored, but a process may send them.
+// threads and processes started later inherit that. So a broken pipe, or reading a terminal from the background, gives
+// an error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
+// program started (by nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect
+// them from the terminal's keys: these two are ignored if the terminal sends them, but not if a process does.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -27,11 +27,11 @@ class Signals {
   sigset_t ignored_from_terminal_{};
 };
 
-// Whether a person, a scheduler, a watchdog or a limit of time ends programs by it.
+// True for the signals by which a person, a scheduler, a watchdog or a limit of time ends programs.
 bool ends_programs(int signal);
 std::vector<int> ending_signals_and(std::vector<int> others);
 
-// As Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
+// Does what Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
 void stop_until_continued();
 
 std::string signal_text(int signal);  // "signal 9 (Killed)"

@@ -11,7 +11,7 @@ namespace anello::launch {
 
 class Sink {
  public:
-  explicit Sink(int fd);  // borrowed
+  explicit Sink(int fd);  // `fd` is borrowed
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 

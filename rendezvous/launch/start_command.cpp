@@ -11,21 +11,21 @@
 namespace anello::launch {
 namespace {
 
-// Written so that every shell a user may have on the other host understands it.
+// Written so that every shell which a user may have on the other host understands it.
 constexpr const char* kScript = R"(if [ -x "$0" ]; then exec "$0" agent "$@"; fi; exec anello agent "$@")";
 
-// For starters that hand one line to a shell on the other host.
+// For starters that give one line to a shell on the other host.
 std::string remote_line(const std::string& program, int number) {
   return text("exec /bin/sh -c ", quoted(kScript), " ", quoted(program), " ", number);
 }
 
-// Appends ssh's options, if the command is one that knows them.
+// Appends ssh's options, if the command is ssh itself.
 void add_ssh_options(std::vector<std::string>& words) {
   if (std::filesystem::path(words.front()).filename() != "ssh") return;
   words.insert(words.end(), {"-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
 }
 
-// One agent on each host, which may use all that the allocation has there, beside other steps.
+// Starts one agent on each host, which may use everything that the allocation has there, beside other steps.
 StartCommand srun(const Job& job, const std::string& program) {
   StartCommand out{job.remote->command, {}, "srun", false, true};
   const std::string count = std::to_string(job.layout.size());

@@ -1,4 +1,5 @@
-// The commands that start agents: by ssh or a scheduler's own command for another host, directly on this one. Pure.
+// The commands that start agents: ssh or a scheduler's own command for another host, the program itself on this host.
+// Pure.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,8 +17,8 @@ struct StartCommand {
   bool step = false;       // srun, which makes a step of the job
 };
 
-// `program` is the path of this program, which agents run if it exists on their host, and otherwise the one in PATH.
-// `is_here` says whether a name is this host.
+// `program` is the path of this program; agents run it if it exists on their host, and otherwise the `anello` in PATH.
+// `is_here` returns whether a name is this host's.
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here);
 

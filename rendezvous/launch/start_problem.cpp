@@ -18,7 +18,7 @@ bool has_folder(const std::string& program) {
   return program.find('/') != std::string::npos;
 }
 
-// Empty: PATH has no such file.
+// Returns the program's path; empty if PATH has no such file.
 std::string path_of(const std::string& program) {
   if (has_folder(program)) return program;
   std::istringstream folders(environment("PATH").value_or(""));
@@ -40,7 +40,7 @@ int why_denied(const std::string& path) {
 
 }  // namespace
 
-// If a folder of PATH may not be entered, exec() says so of a program that is in no folder at all.
+// If a folder of PATH may not be entered, exec() fails with EACCES even for a program that is in no folder of PATH.
 int find_start_problem(int error, const std::string& program) {
   const std::string path = path_of(program);
   if (error == EACCES) return path.empty() ? ENOENT : why_denied(path);

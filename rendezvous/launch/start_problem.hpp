@@ -1,4 +1,4 @@
-// Why a program could not be started: an errno, or a number of this header where the errno of exec() says too little.
+// Why a program could not be started: an errno, or a number of this header if the errno of exec() is too vague.
 #pragma once
 #include <string>
 
@@ -12,14 +12,14 @@ enum StartProblem : int {
   kInterpreterNotExecutable,
 };
 
-// Looks for the reason on this host, after exec() has failed with `error`. `program` is looked up in PATH if it has no
-// /.
+// Looks for the reason on this host, after exec() has failed with `error`. `program` is looked up in PATH unless it
+// contains a slash.
 int find_start_problem(int error, const std::string& program);
 
 // A sentence with the remedy. `where` is " on HOST", or empty. Pure.
 std::string describe_start_problem(int problem, const std::string& program, const std::string& where);
 
-// As shells have it: 127 for what does not exist, 126 for what cannot be executed. Pure.
+// Returns the exit code that shells use: 127 if the program does not exist, 126 if it cannot be executed. Pure.
 int exit_code_of(int problem);
 
 inline constexpr int kNotExecutable = 126, kNotFound = 127;

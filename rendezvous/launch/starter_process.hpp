@@ -1,4 +1,4 @@
-// A process that starts agents: ssh, srun, ... It gets the task by standard input; what it says is kept for messages.
+// A process that starts agents: ssh, srun, ... It reads the task from standard input; its output is kept for messages.
 // Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
@@ -23,8 +23,8 @@ class StarterProcess {
   const StartCommand& command() const { return command_; }
   void give(std::string task) { input_ = std::move(task); }
   void watch(PollSet& polls);
-  bool ended();                // looks whether it has
-  std::string said();          // on one line, without what is said of every job
+  bool ended();                // checks whether it has
+  std::string said();          // its output on one line, without a sentence that it prints for every job
   std::string how_it_ended();  // "`ssh h1` exited with status 255: no such host"
   int status() const { return status_; }
   void kill();

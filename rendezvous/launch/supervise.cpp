@@ -22,7 +22,7 @@ constexpr milliseconds kReporting{1000}, kReportingLoss{500}, kAborting{1000}, k
 constexpr milliseconds kSearching{200};
 constexpr milliseconds kSameSignal{100};  // some programs signal a process and its group, so a signal arrives twice
 
-constexpr int kSeldom = 3;  // the next message of ranks that are left comes after this times the time that has passed
+constexpr int kSeldom = 3;  // times the time that has passed: when to print again which ranks still run
 
 constexpr int kTimedOut = 124;  // as timeout(1)
 constexpr int kWrongUsage = 2;
@@ -93,7 +93,7 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
     const bool clear = likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0;
     if (clear && !may_be_a_lost_host(*cause_)) name_cause();
   }
-  // The culprit may take longer to exit than the ranks that it made fail.
+  // The culprit may take longer to exit than the ranks whose failure it caused.
   const bool named = phase_ == Phase::named || phase_ == Phase::reporting;
   if (named && report.rank == culprit_ && report.status != 0) exit_code_ = code_of(report.status);
   end_if_all_ended(now);
@@ -102,7 +102,7 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
 void Supervisor::end_if_all_ended(Clock::time_point now) {
   if (alive_count_ > 0 || phase_ == Phase::searching || phase_ >= Phase::ending) return;
   if (phase_ == Phase::running && ended_count_ < job_.started_ranks()) return;
-  end(SIGTERM, "the job is over", now);  // for processes that ranks started
+  end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
 }
 
 void Supervisor::received(const world::LastWord& word) {
@@ -110,12 +110,12 @@ void Supervisor::received(const world::LastWord& word) {
   if (!word_ || word.generation > word_->generation) word_ = word;
 }
 
-// Null if the ranks have recovered from the failure that they reported: they have joined another world since.
+// Returns null if the ranks have recovered from the failure that they reported: they have joined another world since.
 const world::LastWord* Supervisor::blame() const {
   return word_ && word_->generation >= actions_.newest_world() ? &*word_ : nullptr;
 }
 
-// Ranks of other hosts may have failed because of it before this was known.
+// Ranks of other hosts may have failed as a consequence before the loss was noticed.
 void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) {
     if (!alive_[std::size_t(rank)]) continue;
@@ -132,7 +132,7 @@ void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   if (alive_count_ == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
   why_ = failure_ = loss.why;
   culprit_ = loss.ranks.first;
-  abort(culprit_, why_);  // at once: ranks that wait for that host may not know it for some time
+  abort(culprit_, why_);  // at once: ranks that wait for that host may not notice the loss for some time
   enter(Phase::reporting, now + kReportingLoss);
 }
 
@@ -140,7 +140,7 @@ int Supervisor::likelihood(const Report& end) const {
   return 2 * likely_cause(end.status) + (end.status != 0 && is_culprit(end.rank));
 }
 
-// A scheduler that ends a host's agent may kill its ranks before.
+// When a scheduler ends a host's agent, it may kill the agent's ranks first.
 bool Supervisor::may_be_a_lost_host(const Report& end) const {
   return job_.remote && WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
 }
@@ -247,7 +247,8 @@ std::optional<Clock::time_point> Supervisor::next_tick() const {
   return due && job_limit_ ? std::min(*due, *job_limit_) : due ? due : job_limit_;
 }
 
-// Ranks of a world find the one of them that is silent, but not when all of them are, or when they have left it.
+// When to report ranks that still run after the others have ended. A world's ranks report one silent rank themselves,
+// but not if all of them are silent, or after they have left the world.
 std::optional<Clock::time_point> Supervisor::leftovers_due() const {
   if (phase_ != Phase::running || job_.silence_limit.count() == 0 || ended_count_ == 0 || alive_count_ == 0) return {};
   const std::vector<int> left = ranks_alive();
@@ -262,7 +263,7 @@ bool Supervisor::all_are_stopped(const std::vector<int>& ranks) const {
   return std::ranges::all_of(ranks, [this](int rank) { return stopped_[std::size_t(rank)].has_value(); });
 }
 
-// Each signal once, in the order of the ranks, which are stopped.
+// Lists each signal that stopped one of these ranks once, in the order of the ranks.
 std::string Supervisor::stop_signals(const std::vector<int>& ranks) const {
   std::vector<int> signals;
   for (const int rank : ranks) {
@@ -274,7 +275,8 @@ std::string Supervisor::stop_signals(const std::vector<int>& ranks) const {
   return out;
 }
 
-// A process that is stopped cannot end. One that runs may have reasons to take its time.
+// If all ranks that are left are stopped, ends the job, because they cannot end by themselves. If some run, only prints
+// who they are: they may have reasons to take long.
 void Supervisor::name_leftovers(Clock::time_point now) {
   const std::vector<int> left = ranks_alive();
   const int first = left.front();
@@ -308,7 +310,7 @@ void Supervisor::end(int signal, const std::string& why, Clock::time_point now) 
   enter(Phase::ending, now + job_.grace);
 }
 
-// Only once: a second attempt would not succeed either.
+// Tries only once: a second attempt would not succeed either.
 bool Supervisor::abort(int culprit, const std::string& why) {
   return alive_count_ > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
 }
@@ -321,7 +323,7 @@ void Supervisor::kill(Clock::time_point now) {
   enter(Phase::killing, now + kKilling);
 }
 
-// That a rank has started may be known only after the loss of another host.
+// A lost host counts only if a rank has started, which may be reported only after the loss of another host.
 bool Supervisor::may_pass() const {
   const bool lost = lost_host_ && (any_started_ || job_.restart > 0);
   if ((!cause_ && !lost && !left_stopped_) || interrupted_ || gave_up_ || keeper_was_killed_) return false;

@@ -5,10 +5,11 @@
 //   running --first failure--> searching, named (0.2 s) --> reporting (0.8 s: errors of other ranks) --> ending
 //      \----signal, closed pipe, last rank ended---------------------------------------------------------->/
 //   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
-// Named: if the failure breaks connections, the ranks agree on it themselves and know more than the launcher. If it
-// does not (a rank that has left the world exits with an error), the launcher aborts the world after that time.
-// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of those that
-// end while the launcher searches.
+// Named: if the failure breaks connections, the ranks agree on its cause themselves, and have more information than the
+// launcher. If it does not (a rank that has left the world exits with an error), the launcher aborts the world after
+// that time.
+// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of the exits that
+// come while the launcher searches.
 // Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
 // which gives the program a last chance to end by itself.
 #pragma once
@@ -26,8 +27,8 @@ namespace anello::launch {
 
 using Clock = std::chrono::steady_clock;
 
-// How likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the same
-// time. Higher is likelier.
+// Returns how likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the
+// same time. Higher is likelier.
 int likely_cause(int status);
 inline constexpr int kSurelyCause = 2;
 
@@ -40,18 +41,19 @@ class Supervisor {
     std::function<void(const std::string&)> print;
     // The generation of the newest world that all its ranks have joined; 0: none.
     std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
-    // How often the kernel has killed a process here for lack of memory, if that is known.
+    // Returns how often the kernel has killed a process here for lack of memory; nothing if the kernel does not show
+    // that.
     std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
   };
   Supervisor(const Job& job, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
-  void received(const world::LastWord& word);  // call it before the exits that were reported later
+  void received(const world::LastWord& word);  // call it before the exits that are reported later
   void host_lost(const HostLoss& loss, Clock::time_point now);
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
-  void keeper_gone(const std::string& how);  // nothing: by itself, after all processes
+  void keeper_gone(const std::string& how);  // empty: it ended by itself, after all processes
 
   void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
   void tick(Clock::time_point now);
@@ -62,14 +64,14 @@ class Supervisor {
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
   bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
   int exit_code() const { return exit_code_; }
-  // Whether the job may succeed if it is started again: a rank has failed, but not with a status that means wrong
-  // usage, or a host was lost; and the user has not ended the job. A host that could not be used from the first is a
-  // mistake.
+  // True if the job may succeed when it is started again: a rank has failed, but not with a status that means wrong
+  // usage, or a host was lost; and the user has not ended the job. If a host could not be used even at the first start,
+  // that is a mistake of the user.
   bool may_pass() const;
   int culprit() const { return culprit_; }           // the rank that failed first, or -1
   bool failed() const { return !failure_.empty(); }  // false if the user ended the job
-  // To be appended to "the job failed": what ended it, or only the rank that failed first; which ranks failed because
-  // of that, and which ones the launcher ended.
+  // The text to append to "the job failed": the reason, or only the rank that failed first; which ranks failed because
+  // of it, and which ranks the launcher ended.
   std::string summary(bool with_reason) const;
 
  private:
@@ -109,12 +111,12 @@ class Supervisor {
   std::vector<std::optional<Stop>> stopped_;
   int alive_count_ = 0, ended_count_ = 0;
   Clock::time_point last_end_{};    // of a rank
-  Clock::duration silence_told_{};  // after it, for which messages have been printed or are not
+  Clock::duration silence_told_{};  // after last_end_; until then no message about ranks that still run
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_, job_limit_;
-  std::optional<Report> cause_;          // the failure that ends the job, as far as known
+  std::optional<Report> cause_;          // the failure that ends the job; may be corrected during the search
   int culprit_ = -1;                     // the rank of that failure, or the one that made it fail
-  std::optional<world::LastWord> word_;  // the first of the newest world that names a culprit
+  std::optional<world::LastWord> word_;  // the first word of the newest world that names a culprit
   std::string why_;                      // why the job ends; the ranks receive it
   std::string failure_;                  // for the summary; empty: none
   std::vector<bool> succeeded_;          // ended with status 0

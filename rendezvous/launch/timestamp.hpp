@@ -6,7 +6,7 @@
 
 namespace anello::launch {
 
-// "2026-01-31T23:59:59.123Z ": universal time.
+// Returns "2026-01-31T23:59:59.123Z ": universal time.
 std::string timestamp(std::chrono::steady_clock::time_point when);
 inline constexpr std::size_t kTimestampColumns = 25;
 

@@ -1,5 +1,5 @@
-// A schedule in which each of n players meets every other one once, in as few rounds as possible, and at most one
-// other in a round: the circle method (E. Lucas, Les jeux de demoiselles, in: Recreations mathematiques 2, 1883). Pure.
+// A schedule in which each of n players meets every other player once, in as few rounds as possible, and plays at most
+// once in a round: the circle method (E. Lucas, Les jeux de demoiselles, in: Recreations mathematiques 2, 1883). Pure.
 #pragma once
 #include <utility>
 #include <vector>
@@ -8,7 +8,7 @@ namespace anello::launch {
 
 using Round = std::vector<std::pair<int, int>>;  // the smaller number first
 
-// n - 1 rounds, or n if n is odd; none for fewer than two players.
+// Returns n - 1 rounds, or n if n is odd; none for fewer than two players.
 std::vector<Round> tournament(int players);
 
 }  // namespace anello::launch
