@@ -1,7 +1,7 @@
-// The arithmetic of training: what a device must offer. Layers, optimizers and the model use only these functions and
-// never touch a number themselves, so a new device only has to implement them. Matrices are row-major floats in memory
-// that the backend allocated; a batch is a matrix with one row for each sample. Matrices may have no rows. Not
-// thread-safe; each rank has its own. A backend does not know ranks.
+// The arithmetic of training: the functions that a device must offer. Layers, optimizers and the model use only these
+// functions and never touch a number themselves, so a new device only has to implement them. Matrices are row-major
+// floats in memory that the backend allocated; a batch is a matrix with one row for each sample. Matrices may have no
+// rows. Not thread-safe; each rank has its own. A backend is independent of ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Matrix {
 struct ConstMatrix {
   const float* data = nullptr;
   std::size_t rows = 0, columns = 0;
-  bool transposed = false;  // rows and columns are those after transposing; the memory holds columns x rows
+  bool transposed = false;  // rows and columns count after transposing; the memory holds columns x rows
   ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
   ConstMatrix(Matrix m) : data(m.data), rows(m.rows), columns(m.columns) {}
@@ -30,15 +30,15 @@ inline ConstMatrix transpose(ConstMatrix m) {
   return {m.data, m.columns, m.rows, !m.transposed};
 }
 
-// A batch of samples, which lie in host memory and stay as they are while the backend lives. A pixel becomes
-// scale * (pixel - shift).
+// A batch of samples in host memory, which does not change while the backend lives. A pixel becomes scale * (pixel -
+// shift).
 struct Chosen {
   std::span<const std::uint8_t> pixels, labels;  // of all samples, one image after the other
   float shift, scale;
   std::span<const std::uint32_t> indices;
 };
 
-// Sums over a batch.
+// Sums over the samples of a batch.
 struct Score {
   double loss = 0;
   std::size_t correct = 0;
@@ -61,10 +61,12 @@ class Backend {
   virtual void copy_in(std::span<const std::uint8_t> host, std::uint8_t* to) = 0;
   virtual void copy_out(const float* from, std::span<float> host) = 0;
 
-  // Writes the batch, if the backend has a copy of all samples in its memory. False: it has not, nothing is written.
+  // Writes the batch, if the backend has a copy of all samples in its memory. Otherwise returns false and writes
+  // nothing.
   virtual bool gather(const Chosen&, Matrix /*images*/, std::uint8_t* /*labels*/) { return false; }
-  // Does `work`, which calls the functions below that return nothing, with the same arguments whenever it is the same
-  // recording. A GPU may keep it, and not call it again. A recording must not outlive memory that it uses.
+  // Runs `work`, which calls those functions below that return nothing. For one recording, `work` must always call the
+  // same functions with the same arguments: a GPU may keep the calls, and later repeat them without calling `work`. A
+  // recording must not outlive memory that it uses.
   struct Kept {
     virtual ~Kept() = default;
   };
@@ -76,9 +78,9 @@ class Backend {
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // Of softmax(scores) against the labels, which lie in the backend's memory: writes the gradient of the loss with
-  // respect to the scores, and adds loss and correct answers to a sum. take_score() returns that sum and clears it, and
-  // is the only one that waits for a GPU.
+  // The loss of softmax(scores) against the labels, which lie in the backend's memory: writes the gradient of the loss
+  // with respect to the scores, and adds loss and correct answers to a sum. take_score() returns that sum and clears
+  // it; of these two only take_score() waits for a GPU.
   virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
   virtual Score take_score() = 0;
 

@@ -29,7 +29,7 @@ std::uint32_t checksum(std::string_view bytes, std::uint32_t before = 0) {
   return std::uint32_t(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Numbers are written as they lie in memory.
+// Appends a number in its memory representation.
 template <class Number>
 void append(std::string& bytes, Number value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -39,7 +39,7 @@ void append_string(std::string& bytes, std::string_view value) {
   bytes.append(value);
 }
 
-// Takes values off the front of a checkpoint's content; refuses a checkpoint whose content ends too early.
+// Takes values from the front of a checkpoint's content; refuses a content that ends too early.
 class Content {
  public:
   Content(const fs::path& path, std::string_view bytes) : path_(path), left_(bytes) {}

@@ -35,18 +35,18 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const st
   }
   if (!missing_.empty()) return;
   const std::string holder = "process " + std::to_string(getpid()) + " on " + host + "\n";
-  // On a full disk the lock holds all the same; only its holder stays unnamed.
+  // If the disk is full, the lock still holds; only the name of its holder is missing.
   [[maybe_unused]] const bool named =
       ftruncate(descriptor_, 0) == 0 && write(descriptor_, holder.data(), holder.size()) > 0;
 }
 
-// It is removed while it is locked, so that no other training's lock is removed.
+// Removes the file while it is locked, so that it cannot be another training's lock.
 CheckpointLock::~CheckpointLock() {
   if (missing_.empty()) unlink(path_.c_str());
   close(descriptor_);
 }
 
-// False if the file was removed by its last holder before it was locked here: such a lock excludes no other process.
+// False if the last holder removed the file before it was locked here: such a lock excludes no other process.
 bool CheckpointLock::acquire() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));

@@ -1,6 +1,6 @@
-// Keeps two trainings from writing one checkpoint: an exclusive flock on FILE.lock beside it. The kernel releases it
-// when its process ends, in any way; the file that a killed process leaves does no harm. On NFS the lock holds between
-// hosts too. Used by the rank that writes; does not know the world.
+// Keeps two trainings from writing one checkpoint: an exclusive flock on FILE.lock beside it. The kernel releases the
+// lock when its process ends, in any way; the file that a killed process leaves does no harm. On NFS the lock holds
+// between hosts too. Used by the rank that writes; independent of the world.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,8 +9,8 @@ namespace anello::trainer {
 
 class CheckpointLock {
  public:
-  // Does not block. Throws Error{file}, which names the process and the host that hold the lock. `host` is the name of
-  // this host, for the errors of others.
+  // Does not block. Throws Error{file}, which names the process and the host that hold the lock. `host` is this host's
+  // name, for the errors of other processes.
   CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host);
   ~CheckpointLock();
   CheckpointLock(const CheckpointLock&) = delete;

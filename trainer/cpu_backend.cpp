@@ -19,7 +19,7 @@ constexpr std::align_val_t kAlignment{64};
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    static std::once_flag once;  // OpenBLAS has one number for the whole process, and ranks can be threads
+    static std::once_flag once;  // OpenBLAS has one number of threads for the process, and ranks can be threads
     std::call_once(once, [] { openblas_set_num_threads(1); });
   }
   std::string name() const override { return "cpu"; }

@@ -17,7 +17,7 @@ constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1f, 0x8b};
 constexpr std::size_t kPiece = std::size_t(1) << 20;
 }  // namespace
 
-// The bytes on disk, inflated if they are gzip.
+// Reads the file's bytes, and inflates them if they are gzip.
 class DataFile::Source {
  public:
   explicit Source(const DataFile& file);
@@ -86,7 +86,7 @@ std::size_t DataFile::Source::inflate_into(std::span<std::uint8_t> to) {
       if (!ended_) file_.refuse("is a gzip file that has been cut off");
       break;
     }
-    if (ended_) {  // a gzip file may consist of several
+    if (ended_) {  // a gzip file may consist of several streams
       if (*stream_.next_in != kGzipMagic[0]) file_.refuse("holds more bytes after its gzip end");
       inflateReset(&stream_);
     }

@@ -1,6 +1,6 @@
-// Reads a data file from front to back, plain or gzip (its first bytes decide, not its name). It trusts no size that
-// the file claims: memory grows with the bytes that are there. Every refusal is an Error{file} that names the file and
-// what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip (the first bytes decide, not the name). It does not trust sizes
+// that the file claims: memory grows only with bytes that were read. Every refusal is an Error{file} that names the
+// file and what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,19 +19,19 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Returns exactly `bytes` bytes; `what` names them in errors. Refuses at once if the file cannot hold that many.
+  // Returns exactly `bytes` bytes; errors call them `what`. Refuses at once if the file cannot hold that many.
   std::vector<std::uint8_t> read(std::uint64_t bytes, std::string_view what);
   std::uint32_t read_big_endian(std::string_view what);
-  // Returns all that is left; refuses more than `max_bytes`.
+  // Returns all bytes that are left; refuses more than `max_bytes`.
   std::vector<std::uint8_t> read_rest(std::uint64_t max_bytes);
-  // Refuses bytes left over, and a gzip file whose end (checksum and length) is missing or wrong.
+  // Refuses bytes that have not been read, and a gzip file whose end (checksum and length) is missing or wrong.
   void finish();
 
   [[noreturn]] void refuse(const std::string& why) const;
 
  private:
   class Source;
-  std::size_t fill(std::span<std::uint8_t> to);  // fewer only at the end
+  std::size_t fill(std::span<std::uint8_t> to);  // returns fewer bytes only at the end of the file
   std::uint64_t max_left() const;
 
   std::filesystem::path path_;

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where `digits` may lie: installed beside this program (also if both were moved), where it was installed, or in the
-// sources.
+// The folders where `digits` may lie: installed beside this program (also if both were moved), where it was installed,
+// or in the sources.
 std::vector<fs::path> own_data() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -60,7 +60,7 @@ std::uint64_t Dataset::hash() const {
   return hash;
 }
 
-// In whole numbers, so that the result is the same on every processor.
+// Computes in whole numbers, so that the result is the same on every processor.
 void Dataset::measure() {
   std::uint64_t sum = 0, squares = 0;
   for (const std::uint64_t pixel : train.pixels) {

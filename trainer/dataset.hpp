@@ -1,5 +1,5 @@
 // Labelled images, and their files. Pixels stay bytes as in the files (floats would take four times the memory in every
-// rank); gather() makes the floats of one batch. A file whose content does not match what it claims is an Error{file}
+// rank); gather() makes the floats of one batch. A file whose content does not match its own sizes is an Error{file}
 // that names the file and what was expected.
 #pragma once
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace anello::trainer {
 
 struct Samples {
   std::vector<std::uint8_t> pixels;  // one image after the other
-  std::vector<std::uint8_t> labels;  // one an image
+  std::vector<std::uint8_t> labels;  // one for each image
   std::size_t size() const { return labels.size(); }
 };
 
@@ -26,7 +26,7 @@ struct Dataset {
   double mean = 0, deviation = 1;  // of all training pixels
 
   std::size_t image_size() const { return rows * columns; }
-  std::uint64_t hash() const;  // of everything above
+  std::uint64_t hash() const;  // of all members above
   void measure();              // sets mean and deviation
   // Writes the chosen samples as rows of floats, shifted and scaled to mean 0 and deviation 1 over the training set,
   // and their labels. `images` has indices.size() * image_size() elements.
@@ -34,14 +34,14 @@ struct Dataset {
               std::span<std::uint8_t> labels) const;
 };
 
-// Loads "digits", from the directory if one is given and otherwise from this program's own data, or "mnist", from the
+// Loads "digits", from the directory if there is one and otherwise from this program's own data; or "mnist", from the
 // directory.
 Dataset load_dataset(std::string_view name, const std::optional<std::filesystem::path>& directory);
 
 Dataset load_digits(const std::filesystem::path& csv);
 Dataset load_mnist(const std::filesystem::path& directory);
 
-// The first directory/name or directory/name.gz that exists. Throws Error{file} with all places and the remedy.
+// Returns the first directory/name or directory/name.gz that exists. Throws Error{file} with all places and the remedy.
 std::filesystem::path find_data_file(const std::vector<std::filesystem::path>& directories, const std::string& name,
                                      const std::string& remedy);
 

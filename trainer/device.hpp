@@ -1,5 +1,5 @@
-// The device that a rank trains on: where its tensors lie, what computes on them, and how they reach the other ranks.
-// Used by one thread of each rank.
+// The device that a rank trains on: it has the memory of the tensors, computes on them, and reduces them over the
+// ranks. Used by one thread of each rank.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -12,7 +12,7 @@
 
 namespace anello::trainer {
 
-// Sums gradients over the ranks while the backward pass makes them; see anello::Gradients.
+// Sums gradients over the ranks while the backward pass runs; see anello::Gradients.
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
@@ -31,16 +31,17 @@ class Device {
   virtual std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) = 0;
 };
 
-// The processor. The world must outlive it.
+// Makes the processor's device. The world must outlive it.
 std::unique_ptr<Device> make_host_device(World& world);
 
-// This rank's GPU: its number on the host, modulo the GPUs there. All ranks call; the world must outlive the device.
-// Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels, and says which rank and what is
-// missing.
-// What each step repeats is captured in CUDA graphs, except with `graphs` false.
+// Makes the device for this rank's GPU: GPU number (local rank modulo number of GPUs) of its host. All ranks call; the
+// world must outlive the device. Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels; the
+// message says which rank and what is missing. The work that is repeated in each step is captured in CUDA graphs,
+// unless `graphs` is false.
 std::unique_ptr<Device> make_cuda_device(World& world, bool graphs);
 
-// "cpu", "cuda", or "auto", which is the processor. All ranks call. Errors as of make_cuda_device().
+// `device` is "cpu", "cuda", or "auto", which is the processor. All ranks call. Throws the errors of
+// make_cuda_device().
 std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs = true);
 
 }  // namespace anello::trainer

@@ -1,5 +1,5 @@
-// A 64-bit hash of bytes, to compare what two ranks hold. It steps through words like FNV-1a, with a fold that lets
-// high bits reach low ones. Each step can be inverted, so one changed word always changes the hash. Not for secrets.
+// A 64-bit hash of bytes, to compare the data of two ranks. It steps through words like FNV-1a, and folds high bits
+// into low ones. Each step can be inverted, so one changed word always changes the hash. Not for secrets.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The learning rate of each step. A batch that is k times larger averages out noise and takes k times fewer steps, so
-// its rate is k times the base rate (Goyal et al. 2017). The rate rises to that in a straight line, because the first
-// steps of a new model would diverge with it.
+// its rate is k times the base rate (Goyal et al. 2017). The rate rises linearly from zero during the warm-up, because
+// the first steps of a new model would diverge with the full rate.
 #pragma once
 #include <algorithm>
 #include <anello/training.hpp>

@@ -40,7 +40,7 @@ void stop_on_sigterm() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string program = "anello-train";  // and the rank, once it is known
+  std::string program = "anello-train";  // with the rank, once there is one
   int given_rank = -1;
   try {
     const Settings settings = Settings::from_environment();
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     }
   } catch (const Usage& usage) {
     if (given_rank <= 0)
-      (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // once, not on every rank
+      (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // only one rank prints it
     return usage.exit_code;
   } catch (const std::exception& error) {
     std::cerr << program + ": " + error.what() + "\n";
@@ -76,7 +76,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Evaluates this rank's part of the test samples, a few at a time.
+// Evaluates this rank's part of the test samples in small batches.
 Metrics evaluate(Model& model, const Dataset& data, const World& world) {
   constexpr std::size_t kBatch = 256;
   const auto [first, last] = part_of(data.test.size(), world.rank(), world.size());
@@ -90,7 +90,7 @@ Metrics evaluate(Model& model, const Dataset& data, const World& world) {
   return metrics;
 }
 
-// What the steps of a training need.
+// The objects that the steps of a training need.
 struct Run {
   World& world;
   const TrainOptions& options;
@@ -127,8 +127,8 @@ void require_finite(double loss, std::size_t epoch) {
                 "training diverged in epoch " + std::to_string(epoch + 1) + "; give a smaller --lr");
 }
 
-// Goes on to the end of the epoch. Returns false if the ranks are to stop before that. Either way `done` then holds
-// this rank's metrics too.
+// Trains to the end of the epoch. Returns false if the ranks are to stop before that. In both cases `done` then
+// includes this rank's metrics.
 bool train_epoch(Run& run, Progress& done) {
   const auto start = std::chrono::steady_clock::now();
   const auto before = run.optimizer.communication();
@@ -150,7 +150,7 @@ bool train_epoch(Run& run, Progress& done) {
   return !stop;
 }
 
-// Trains what is left of all epochs. Returns false if the ranks stopped before that; the state is then saved.
+// Trains the rest of all epochs. Returns false if the ranks stopped before the end; the state is then saved.
 bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::optional<Metrics>& tested) {
   while (done.epoch < run.options.epochs) {
     if (!train_epoch(run, done)) {
@@ -197,10 +197,10 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   Report report(world, options, out, columns);
   require_equal(world, options.shared(world.size()));
 
-  // 2. Pick the device by local rank, so that each rank of a host has its own as far as there are enough.
+  // 2. Pick the device by local rank, so that each rank of a host has its own if there are enough.
   const auto device = pick_device(options.device, world, !options.no_graphs);
 
-  // 3. Shard the data: all ranks shuffle in the same way, and each takes its share of every global batch.
+  // 3. Shard the data: all ranks make the same permutation, and each takes its share of every global batch.
   const Dataset data = load_dataset(options.dataset, options.data);
   require_equal(world, data.hash(), "training data");
   const std::size_t global_batch = options.global_batch_of(world.size());
@@ -209,7 +209,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   // 4. Scale the learning rate with the batch of the whole world.
   const LearningRate rate{options.base_rate(), global_batch, options.warmup_epochs * sampler.steps()};
 
-  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks, which travels during the backward pass.
+  // 5. Wrap the optimizer: it uses the gradient averaged over all ranks, which is reduced during the backward pass.
   Backend& backend = device->backend();
   Model model(backend, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
   const auto layers = model.layer_gradients();
@@ -235,7 +235,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   try {
     if (!train_epochs(run, checkpoint, restored.progress, tested)) return Ending::stopped;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // now: the optimizer's end would make the other ranks fail without this reason
+    world.abort(error.what());  // now: the optimizer's destructor would make other ranks fail without this reason
     throw;
   }
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);

@@ -1,5 +1,5 @@
-// Sums over samples and their averages, of this rank or, after over_ranks(), of all ranks: a rank with more samples has
-// more weight.
+// Sums over samples, and their averages, for this rank or, after over_ranks(), for all ranks: a rank with more samples
+// has more weight.
 #pragma once
 #include <anello/world.hpp>
 #include <array>
@@ -21,7 +21,7 @@ struct Metrics {
   double accuracy() const { return correct / samples; }
   double exposed_share() const { return exposed_seconds / seconds; }
 
-  using Sums = std::array<double, 7>;  // all of it, to be sent or saved
+  using Sums = std::array<double, 7>;  // all members, to be sent or saved
   Sums sums() const { return {loss_sum, correct, samples, seconds, exposed_seconds, hidden_seconds, steps}; }
   static Metrics of(const Sums& sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]}; }
 

@@ -1,6 +1,6 @@
 // A stack of layers with its parameters. All parameters lie in one buffer, layer after layer, and all gradients in
-// another of the same shape, so a collective, an optimizer, a checkpoint or a hash takes one span. Used by one thread
-// of one rank; does not know the world.
+// another buffer of the same shape, so a collective, an optimizer, a checkpoint or a hash takes one span. Used by one
+// thread of one rank; independent of the world.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,19 +32,19 @@ class Model {
   };
   std::vector<LayerGradient> layer_gradients();
 
-  // Both run the samples through the layers. train() also writes the gradient of their loss, summed over the samples
-  // (zero without samples), to gradient(), or adds it there. It calls `ready` with the index of each layer gradient as
-  // soon as that is complete, the last layer first. Labels are below the number of classes.
+  // Both run the samples through the layers. train() also computes the gradient of their loss, summed over the samples
+  // (zero without samples): it writes it to gradient(), or adds it there. It calls `ready` with the index of each layer
+  // gradient as soon as that is complete, the last layer first. Labels are below the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
   void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
              Into into = Into::fresh);
   void evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
-  // Of all samples since the last call.
+  // Loss and accuracy over the samples since the last call.
   Score take_score() { return backend_.take_score(); }
 
  private:
-  struct Place {  // of a layer: its parameters in the buffers, its output and that output's gradient
+  struct Place {  // of a layer: its parameters in the buffers, its output and the gradient of that output
     std::size_t first_parameter = 0;
     Backend::Memory output, output_gradient;
   };
@@ -62,14 +62,15 @@ class Model {
   std::size_t inputs_;
   Layers layers_;
   std::vector<Place> places_;
-  std::vector<std::size_t> with_parameters_;  // layers
+  std::vector<std::size_t> with_parameters_;  // indices of the layers that have parameters
   std::size_t parameter_count_ = 0, room_ = 0;
   Backend::Memory parameters_, gradient_, input_;
   Backend::Memory fresh_;  // a layer's gradient before it is added
   Backend::Labels labels_;
   std::vector<float> host_images_;
   std::vector<std::uint8_t> host_labels_;
-  // Of each size of a batch: forward pass and loss, and the backward pass, in parts that end with a layer's gradient.
+  // Recorded kernels for each batch size: forward pass and loss, and the backward pass in parts that end with a layer's
+  // gradient.
   std::map<std::pair<std::size_t, Into>, std::vector<Backend::Recording>> recordings_;
 };
 

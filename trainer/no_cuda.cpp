@@ -1,4 +1,4 @@
-// Takes the place of trainer/cuda where that is not built: outside of Anello's own tree.
+// Replaces trainer/cuda where that is not built: outside of Anello's own tree.
 #include <anello/error.hpp>
 
 #include "trainer/device.hpp"

@@ -1,5 +1,5 @@
 // Moves parameters along a gradient. All of an optimizer's state exists from construction, so that it can be broadcast,
-// saved and restored before the first step. Used by one thread of one rank; does not know the world.
+// saved and restored before the first step. Used by one thread of one rank; independent of the world.
 #pragma once
 #include <cstdint>
 #include <memory>

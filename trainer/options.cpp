@@ -33,7 +33,7 @@ CLI::Validator positive_real() {
   return {check, "NUMBER"};
 }
 
-// --global_batch=96 is --global-batch=96.
+// Accepts --global_batch=96 for --global-batch=96.
 std::string with_dashes(std::string argument) {
   if (argument.starts_with("--")) {
     const auto end = std::min(argument.find('='), argument.size());
@@ -103,7 +103,7 @@ void declare_run(CLI::App& app, TrainOptions& o) {
   app.add_option("--log", o.log, "FILE for JSON lines: one for each epoch, and one at the end");
 }
 
-// With as many digits as it takes to read the same number again.
+// Prints as many digits as are needed to read the same number again.
 std::string shortest(double value) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -146,7 +146,7 @@ Facts TrainOptions::shared(int world_size) const {
   all.insert(all.end(), {{"--epochs", to_string(epochs)},
                          {"--tune-buckets", tune_buckets ? "on" : "off"},
                          {"--device", device},
-                         {"--checkpoint", checkpoint.empty() ? "not given" : "given"},  // the file is rank 0's
+                         {"--checkpoint", checkpoint.empty() ? "not given" : "given"},  // only rank 0 uses the file
                          {"--resume", resume},
                          {"--timeline", timeline.empty() ? "not given" : timeline}});
   return all;
@@ -159,7 +159,7 @@ TrainOptions parse_options(int argc, const char* const* argv) {
   declare_steps(app, options);
   declare_run(app, options);
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; i--) arguments.push_back(with_dashes(argv[i]));  // CLI11 takes them last first
+  for (int i = argc - 1; i > 0; i--) arguments.push_back(with_dashes(argv[i]));  // CLI11 expects them in reverse
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {

@@ -1,5 +1,5 @@
-// anello-train's command line. Choices (a dataset, an optimizer) stay text: they are checked here, and understood by
-// the function that makes the thing.
+// anello-train's command line. Choices (a dataset, an optimizer) stay text: they are checked here, and used by the
+// function that makes the object.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,17 +12,17 @@ namespace anello::trainer {
 // Options and their values, as text.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// Of a training that is saved.
+// Facts stored in a checkpoint.
 struct RunFacts {
-  Facts lasting;     // two runs must share them for one to continue the other
-  Facts adjustable;  // a run that continues another may change them; it then takes other steps than that one would have
+  Facts lasting;     // must be equal if one run continues another
+  Facts adjustable;  // may differ: a continued run then takes other steps than it would have taken
 };
 
 struct TrainOptions {
   std::string dataset = "digits";
   std::optional<std::string> data;                 // directory
-  std::vector<std::size_t> hidden;                 // widths; empty: those for the dataset
-  std::size_t epochs = 0;                          // 0: those for the dataset
+  std::vector<std::size_t> hidden;                 // widths of hidden layers; empty: the dataset's
+  std::size_t epochs = 0;                          // 0: the dataset's
   std::optional<std::size_t> batch, global_batch;  // at most one of them
   std::optional<double> learning_rate;             // base rate
   std::size_t warmup_epochs = 1;
@@ -44,11 +44,11 @@ struct TrainOptions {
   std::size_t global_batch_of(int world_size) const;
   double base_rate() const;
   RunFacts facts(int world_size) const;
-  // The options that all ranks of a run must share: those and more.
+  // Lists the options that must be equal on all ranks of a run: the lasting and adjustable facts and more.
   Facts shared(int world_size) const;
 };
 
-// Thrown by parse_options when there is nothing to run: --help, or a wrong command line.
+// Thrown by parse_options if no training is to run: --help, or a wrong command line.
 struct Usage {
   int exit_code;     // 0 or 2
   std::string text;  // for standard output or, if the code is 2, one line for standard error

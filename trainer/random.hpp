@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine and standard library. The standard fixes the outputs of
+// Random numbers that are the same on every machine and with every standard library. The standard fixes the outputs of
 // std::mt19937_64, but not those of the distributions and of std::shuffle. One thread.
 #pragma once
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace anello::trainer {
 
-// The purpose of the numbers. Streams of one seed are unrelated: drawing more in one does not change another.
+// The purpose of the numbers. Streams of one seed are independent: drawing more numbers from one does not change
+// another.
 enum class Stream : std::uint64_t { weights = 1, permutation, draws };
 
 class Random {
@@ -17,10 +18,10 @@ class Random {
   Random(std::uint64_t seed, Stream stream, std::uint64_t index = 0, std::uint64_t part = 0)
       : engine_(mix(mix(mix(mix(seed) + std::uint64_t(stream)) + index) + part)) {}
 
-  // In [0, 1), all multiples of 2^-53 equally likely.
+  // Returns a number in [0, 1); all multiples of 2^-53 are equally likely.
   double uniform() { return double(engine_() >> 11) * 0x1p-53; }
 
-  // In [0, bound), exactly uniform: the values that would favour small numbers are drawn again.
+  // Returns a number in [0, bound), exactly uniform: draws again if a value would favour small numbers.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t value = engine_();

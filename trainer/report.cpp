@@ -42,7 +42,7 @@ Report::Report(World& world, const TrainOptions& options, std::ostream& out, int
   if (!log_) refuse_log();
 }
 
-// The line overwrites the progress bar, if there is one.
+// Begins a line that overwrites the progress bar, if there is one.
 std::ostream& Report::begin_line() {
   return out_ << (columns_ > 0 ? "\r\x1b[K" : "");
 }

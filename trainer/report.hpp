@@ -21,17 +21,18 @@ struct EpochResult {
   double learning_rate;  // at the epoch's end
 };
 
-// Columns of the terminal that rank 0 may draw on: the launcher's, or that of this process; 0 if there is none.
+// The columns of the terminal that rank 0 may draw on: the launcher's, or this process's; 0 if there is none.
 int terminal_columns(const Settings& settings);
 
 class Report {
  public:
-  // `columns` is the width of the terminal behind `out`, 0 if there is none. Like epoch() and end(), throws Error{file}
-  // if the log cannot be written; those two also if `out` cannot.
+  // `columns` is the width of the terminal behind `out`, 0 if there is none. The constructor, epoch() and end() throw
+  // Error{file} if the log cannot be written; epoch() and end() also if `out` cannot.
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
-  // Which checkpoint the training goes on from, and what is not as it was; why the checkpoint is not locked, if so.
+  // Says which checkpoint the training continues, which options have changed, and, if the checkpoint is not locked,
+  // why.
   void resumed(const Restored& restored, const std::string& lock_missing);
   void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
@@ -40,7 +41,7 @@ class Report {
 
  private:
   std::ostream& begin_line();
-  void write(const std::string& entry);  // into the log; throws if what was written before to `out` is lost, too
+  void write(const std::string& entry);  // into the log; also throws if earlier output to `out` was lost
   [[noreturn]] void refuse_log() const;
 
   World& world_;

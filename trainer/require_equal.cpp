@@ -14,7 +14,7 @@
 namespace anello::trainer {
 namespace {
 
-// By rank; equal on all ranks.
+// Returns the texts of all ranks, by rank; equal on all ranks.
 std::map<int, std::string> texts_of_all(World& world, std::string own, std::string_view name) {
   const std::uint64_t length = own.size();
   std::vector<std::uint64_t> lengths(std::size_t(world.size()));
@@ -39,7 +39,7 @@ std::string list_of(const World& world, const std::vector<int>& ranks) {
   return ranks.size() > kNamed ? list + " and " + std::to_string(ranks.size() - kNamed) + " more" : list;
 }
 
-// The lines of `a` that `b` does not have at the same place: "--seed 2 and --lr 0.1".
+// Returns the lines of `a` that `b` does not have at the same position: "--seed 2 and --lr 0.1".
 std::string only_in(const std::string& a, const std::string& b) {
   std::istringstream lines(a), others(b);
   std::string only;

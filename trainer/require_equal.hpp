@@ -1,5 +1,5 @@
-// Checks that all ranks have the same, so that a difference is an error and not a wrong result. Collective; blocks.
-// Used by one thread of each rank.
+// Checks that a value is equal on all ranks, so that a difference is an error and not a wrong result. Collective;
+// blocks. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace anello::trainer {
 
-// Throws Error{mismatch} on every rank if the options differ: at fault are the ranks outside of a majority. The message
+// Throws Error{mismatch} on every rank if the options differ. The ranks outside of a majority are at fault. The message
 // names the options, both values, the ranks and their hosts.
 void require_equal(World& world, const Facts& options);
 

@@ -1,8 +1,8 @@
 // The samples that a rank takes in each step. "shard": each epoch has one permutation of all samples, made from the
-// seed and the epoch alone; it is cut into global batches, and each of those into one share for each rank. So every
-// sample is used once in an epoch, and the batches are the same on any number of ranks. "random": each rank draws its
-// shares from all samples, with its own seed. In both, all ranks take the same number of steps; a share may be empty.
-// One thread.
+// seed and the epoch alone; it is cut into global batches, and each batch into one share for each rank. So every sample
+// is used once in an epoch, and the batches are the same on any number of ranks. "random": each rank draws its shares
+// from all samples, with its own seed. In both, all ranks take the same number of steps; a share may be empty. One
+// thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace anello::trainer {
 
-// [first, last): the part of `rank` out of `total` items. The parts of all `size` ranks are contiguous and together
-// complete; their sizes differ by at most one.
+// Returns the range [first, last) of `total` items that `rank` gets. The ranges of all `size` ranks are contiguous and
+// cover all items; their sizes differ by at most one.
 std::pair<std::size_t, std::size_t> part_of(std::size_t total, int rank, int size);
 
 class Sampler {

@@ -1,5 +1,5 @@
-// The checkpoint of a training on many ranks. Rank 0 alone reads and writes the file, under a lock; the others send it
-// what only they have, and get theirs back. Used by one thread of each rank.
+// The checkpoint of a training on many ranks. Only rank 0 reads and writes the file, under a lock; the other ranks send
+// it their residuals, and get them back. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
 #include <optional>
@@ -13,23 +13,24 @@
 
 namespace anello::trainer {
 
-// What rank 0 found. On other ranks only `progress` without its metrics.
+// The result of a restore on rank 0. On other ranks only `progress` is set, without its metrics.
 struct Restored {
   bool found = false;
   Progress progress;
-  int ranks_with_residuals = 0;      // of the run that wrote them; 0: without --feedback
+  int ranks_with_residuals = 0;      // ranks of the run that wrote the residuals; 0: without --feedback
   std::vector<std::string> changed;  // "--clip was 1, is now 0.5"
 };
 
 class SharedCheckpoint {
  public:
-  // Rank 0 locks the file until this is destroyed. Without --checkpoint nothing is read, written or sent. Everything
-  // given must outlive this. Error{file} on rank 0 if it cannot be written or another training writes it.
+  // Rank 0 locks the file until this object is destroyed. Without --checkpoint nothing is read, written or sent. All
+  // arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be written or another training
+  // writes it.
   SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
                    DataParallel& optimizer);
 
-  // Collective. Fills rank 0's state, which it does not send, and the residuals of all ranks, if the options say
-  // --resume. Error{file} on rank 0 if there is no such checkpoint.
+  // Collective. If --resume asks for it, fills rank 0's state, which is not sent to the others, and the residuals of
+  // all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
   Restored restore();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kForever{0};
 
 struct Graph : Backend::Kept {
-  gpu::Graph graph;  // empty until the second time
+  gpu::Graph graph;  // empty until the second call
 };
 }  // namespace
 
@@ -32,7 +32,8 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
                 text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
-// Waits for all that is queued, because it may use memory that is about to be released. False: it is not done in time.
+// Waits for all queued work, because it may use memory that is about to be released. False if the work is not done in
+// time.
 bool CudaBackend::drain() noexcept {
   try {
     gpu::record(device_, arrival_, stream());
@@ -154,7 +155,8 @@ bool CudaBackend::gather(const Chosen& chosen, Matrix images, std::uint8_t* labe
   return true;
 }
 
-// The first time it queues the work itself: libraries then load and allocate what they need, which a capture forbids.
+// Queues the work itself the first time, because libraries then load code and allocate memory, which is forbidden
+// during a capture.
 void CudaBackend::repeat(Recording& recording, const std::function<void()>& work) {
   if (!graphs_ || !recording) {
     work();

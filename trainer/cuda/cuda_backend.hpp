@@ -1,6 +1,6 @@
 // The arithmetic of training on a GPU: every function of Backend queues a kernel on one stream. The host waits only in
-// functions that return numbers: copy_out(), take_score(), square_sum(). One thread, whose current device is this one
-// as long as the backend lives; does not know ranks.
+// functions that return numbers: copy_out(), take_score(), square_sum(). Used by one thread, whose current device is
+// this one as long as the backend lives; independent of ranks.
 #pragma once
 #include <vector>
 
@@ -50,7 +50,7 @@ class CudaBackend : public Backend {
     std::size_t bytes = 0;
     gpu::Event passed;
   };
-  // All samples, or nothing if they do not fit.
+  // A copy of all samples, or nothing if they do not fit.
   struct Resident {
     const std::uint8_t* of;  // host memory
     gpu::DeviceMemory pixels, labels;

@@ -15,8 +15,9 @@
 namespace anello::trainer {
 namespace {
 
-// A sum is asked for as an average, times the number of ranks: NCCL's averages multiply by a factor for nothing, while
-// a sum with a factor is packed first. Takes the norm of the sums after finish(): GpuGradients has no max_norm.
+// Sums gradients as an average times the number of ranks: NCCL's average includes a factor at no cost, while gradients
+// for a sum with a factor are packed first. Computes the norm of the sums after finish(), because GpuGradients has no
+// max_norm.
 class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
