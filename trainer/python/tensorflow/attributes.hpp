@@ -13,13 +13,13 @@ int int_attribute(TF_OpKernelConstruction* node, const char* name);
 bool bool_attribute(TF_OpKernelConstruction* node, const char* name);
 std::string string_attribute(TF_OpKernelConstruction* node, const char* name);
 
-// The name under which ranks meet: that of the node.
+// The name by which the ranks' operations find each other: the node's.
 std::string name_of(TF_OpKernelConstruction* node);
-// The reduction that has Horovod's number.
+// Returns the reduction that has Horovod's number.
 anello_op reduction_of(TF_OpKernelConstruction* node);
-// A text that is a number: TensorFlow's own attributes have 32 bits.
+// Reads a number that is stored as text, because TensorFlow's own attributes have 32 bits.
 double factor_of(TF_OpKernelConstruction* node, const char* name);
-// The type that elements travel as; 0: their own.
+// The type in which elements are sent; 0: their own.
 int wire_of(TF_OpKernelConstruction* node);
 
 }  // namespace anello::tensorflow

@@ -10,10 +10,10 @@ namespace anello::tensorflow {
 namespace {
 
 constexpr int kOtherReason = -1;
-constexpr uint64_t kPatienceMs = 100;  // Python sees Ctrl-C in between
+constexpr uint64_t kPatienceMs = 100;  // Python handles Ctrl-C between two waits
 thread_local int failed_with = ANELLO_OK;
 
-// TensorFlow may start what waits for the node, and may free it: the call must not outlive this.
+// TensorFlow may free the node, and start others that wait for it: nothing may use `call` after this.
 void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
   if (failure) {
     if (call->options.waits) failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
@@ -33,7 +33,7 @@ void finish(void* context, anello_status status, const char* message) {
   end(std::move(call), failure);
 }
 
-// The operation goes on, and uses the memory of the call.
+// Fails the node, but not the operation: it goes on and uses the memory of the call.
 void leave(std::unique_ptr<Call> call) {
   tf.OpKernelContext_Failure(call->context, Status(Failure(Code::cancelled, "interrupted by a signal")));
   DoneCallback done = std::move(call->done);
@@ -50,7 +50,7 @@ void finish_here(std::unique_ptr<Call> call) {
     if (interrupted()) return leave(std::move(call));
     status = anello_named_wait(operation, kPatienceMs);
   }
-  // It may have ended after the wait, or with this very status.
+  // The operation may have ended after the wait, or with this very status.
   if (status == ANELLO_TIMED_OUT) status = anello_named_wait(operation, 0);
   finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
 }
@@ -62,7 +62,7 @@ void finish_when_done(std::unique_ptr<Call> call) {
   if (status != ANELLO_OK) finish(kept, status, anello_last_error());
 }
 
-// The memory of an output belongs to the operation.
+// Frees an output: its memory belongs to the operation.
 void let_go(void*, std::size_t, void* operation) {
   delete static_cast<std::shared_ptr<anello_named>*>(operation);
 }
@@ -75,7 +75,7 @@ void Call::add_input(int index) {
 }
 
 void Call::add_input_and_output(int index) {
-  // Another reference, such as this one, would keep TensorFlow from passing the memory on.
+  // Releases the input first: another reference would keep TensorFlow from reusing its memory for the output.
   const std::vector<int64_t> dims = dims_of(input_of(context, index).get());
   const Status status;
   int forwarded = -1;

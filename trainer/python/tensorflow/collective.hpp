@@ -1,4 +1,4 @@
-// A node of a graph that is an operation between ranks.
+// A node of a graph that stands for an operation between ranks.
 #pragma once
 #include <anello/anello.h>
 
@@ -19,38 +19,38 @@ struct Call {
   const Collective& node;
   TF_OpKernelContext* context;
   DoneCallback done;
-  std::vector<Tensor> tensors = {};  // whose memory the operation uses
+  std::vector<Tensor> tensors = {};  // the operation uses their memory
   Arrays inputs = {}, outputs = {};
   std::vector<uint64_t> splits = {};
   int ranks = 0;  // of the process set
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
   std::shared_ptr<anello_named> operation = {};
 
-  // Takes tensor number `index` from TensorFlow, which is only read.
+  // Takes input `index` from TensorFlow; the operation only reads it.
   void add_input(int index);
-  // Takes it, and gives TensorFlow an output of its shape: the same memory, if nothing else uses it.
+  // Takes the input, and gives TensorFlow an output of the same shape: in the same memory, if nothing else uses that.
   void add_input_and_output(int index);
-  // Gives TensorFlow what the operation has made, where it lies.
+  // Gives TensorFlow an output that the operation has made, without a copy.
   void set_made_output(int index);
 };
 
-// Several calls of one node may be under way, from several threads.
+// Several threads may run calls of one node at the same time.
 class Collective {
  public:
-  // `waits`: the thread that runs the node waits for its end; it may be Python's.
+  // `waits`: the thread that runs the node waits for the operation's end; it may be Python's thread.
   explicit Collective(int process_set, bool waits = false) : process_set_(process_set), waits_(waits) {}
   virtual ~Collective() = default;
 
-  // Submits the operation, and returns, unless the node is one that waits: no thread of TensorFlow's waits for other
-  // ranks. `done` runs when the outputs are there or the operation has failed.
+  // Submits the operation and returns, unless the node waits: no other thread of TensorFlow's waits for other ranks.
+  // Runs `done` when the outputs are there or the operation has failed.
   void run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const;
 
-  // Takes from TensorFlow what submit() needs. Throws Failure.
+  // Takes the inputs that submit() needs from TensorFlow. Throws Failure.
   virtual void take(Call& call, const ProcessSet& set) const = 0;
   virtual anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const = 0;
-  // take() has failed: the operation must fail on the other ranks too, which would wait for this one.
+  // Called if take() has failed: makes the operation fail on the other ranks too, which would wait for this one.
   virtual void refuse(const Call& call, const ProcessSet& set, const char* why) const = 0;
-  // The operation is complete: gives TensorFlow the outputs that are not there yet. Throws Failure.
+  // Called when the operation is complete: gives TensorFlow the remaining outputs. Throws Failure.
   virtual void deliver(Call& call) const = 0;
 
  protected:
@@ -65,9 +65,9 @@ class Collective {
 
 }  // namespace anello::tensorflow
 
-// Called by Python after a node that waits has failed on this thread. The status of the library, whose error
-// anello_last_error() describes; ANELLO_OK: no node has failed since the last call; -1: one has failed for another
-// reason, which other ranks that wait for this one have got too.
+// Called by Python after a node that waits has failed on this thread. Returns the status of the library, whose error
+// anello_last_error() describes; ANELLO_OK if no node has failed since the last call; -1 if a node has failed for
+// another reason, which other ranks that wait for this one have received too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
 ANELLO_API_END

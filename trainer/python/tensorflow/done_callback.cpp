@@ -11,7 +11,7 @@ namespace {
 
 struct Search {
   std::uintptr_t address;
-  std::uintptr_t object;  // where the object that has this address begins
+  std::uintptr_t object;  // start address of the shared object that contains this address
   bool found;
 };
 
@@ -28,7 +28,7 @@ int look_into(dl_phdr_info* object, std::size_t, void* data) {
   return search.found;
 }
 
-// dladdr() would also look for the name of the function, which takes a millisecond in a library of TensorFlow's size.
+// dladdr() would also look for the function's name, which takes a millisecond in a library of TensorFlow's size.
 Search code_at(std::uintptr_t address) {
   Search search{address, 0, false};
   dl_iterate_phdr(look_into, &search);
@@ -37,7 +37,7 @@ Search code_at(std::uintptr_t address) {
 
 }  // namespace
 
-// TensorFlow makes all its callbacks in one place, and looking for their code takes some microseconds.
+// Caches the last result: TensorFlow makes all its callbacks in one place, and the search takes some microseconds.
 bool is_std_function(const void* address) {
   static thread_local std::uintptr_t found_manager = 1, found_invoker = 1;  // no code lies there
   std::uintptr_t words[sizeof(std::function<void()>) / sizeof(std::uintptr_t)];

@@ -1,4 +1,4 @@
-// The callback by which an asynchronous kernel ends, kept for later.
+// The callback that ends an asynchronous kernel, kept until it is called.
 #pragma once
 #include <functional>
 
@@ -7,8 +7,9 @@
 namespace anello::tensorflow {
 
 // TensorFlow gives a kernel the address of a std::function<void()> that dies when the kernel returns. A kernel that
-// ends later must move it. That is outside TensorFlow's C API, and possible because TensorFlow requires libstdc++'s
-// std::function of every custom op. If the object does not look like one, it is left where it is.
+// ends later must move the function out. TensorFlow's C API does not offer that; it is possible because TensorFlow
+// requires libstdc++'s std::function of every custom op. If the object does not look like a std::function, it is not
+// moved.
 class DoneCallback {
  public:
   explicit DoneCallback(TF_AsyncOpKernelDoneCallback* given);
@@ -23,8 +24,8 @@ class DoneCallback {
   std::function<void()> kept_;
 };
 
-// True if the third and the fourth word at an address, which libstdc++'s std::function calls, point into code of one
-// shared object.
+// True if the third and the fourth word at the address point into code of one shared object: libstdc++'s std::function
+// calls these two.
 bool is_std_function(const void* address);
 
 }  // namespace anello::tensorflow

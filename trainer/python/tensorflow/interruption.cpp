@@ -11,7 +11,7 @@ struct _object;  // PyObject
 namespace anello::tensorflow {
 namespace {
 
-// Python's C API as far as it is used, looked up in the process: one build serves all versions.
+// The part of Python's C API that is used, looked up in the process, so that one build serves all versions.
 struct Python {
   int (*take_lock)() = look_up<int (*)()>("PyGILState_Ensure");
   void (*give_lock)(int) = look_up<void (*)(int)>("PyGILState_Release");
@@ -41,7 +41,7 @@ thread_local Exception raised;
 }  // namespace
 
 bool interrupted() {
-  // Another thread would handle no signal, and Python ends a thread that asks for its lock while it exits itself.
+  // Python handles signals only on its first thread. While it exits, it ends other threads that ask for its lock.
   if (gettid() != getpid() || !python().is_complete()) return false;
   const int held = python().take_lock();
   const bool is_raised = python().check_signals() != 0;
@@ -55,7 +55,8 @@ bool interrupted() {
 using namespace anello::tensorflow;
 
 ANELLO_API_BEGIN
-// Raises what interrupted() has kept for this thread, if anything. Called by Python, with its global lock.
+// Raises the exception that interrupted() has kept for this thread, if there is one. Called by Python, with its global
+// lock.
 extern "C" void anello_tensorflow_raise_interruption() {
   const Exception kept = std::exchange(raised, {});
   if (kept.type) python().restore(kept.type, kept.value, kept.trace);

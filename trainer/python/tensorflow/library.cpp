@@ -9,9 +9,9 @@
 namespace anello::tensorflow {
 namespace {
 
-using Specs = std::vector<std::string>;  // "name: type", as TensorFlow reads them
+using Specs = std::vector<std::string>;  // "name: type", TensorFlow's notation
 
-// An op of the library, except for its kernel.
+// An op of the library, without its kernel.
 struct Definition {
   const char* name;
   Specs attributes, inputs, outputs;
@@ -24,7 +24,7 @@ void define(const Definition& op) {
   for (const auto& each : op.attributes) tf.OpDefinitionBuilderAddAttr(builder, each.c_str());
   for (const auto& each : op.inputs) tf.OpDefinitionBuilderAddInput(builder, each.c_str());
   for (const auto& each : op.outputs) tf.OpDefinitionBuilderAddOutput(builder, each.c_str());
-  // TensorFlow ignores the argument: also with false the op would be stateful.
+  // TensorFlow ignores the argument: the op would be stateful even with false.
   if (op.stateful) tf.OpDefinitionBuilderSetIsStateful(builder, true);
   tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, op.shapes);
   const Status status;
@@ -32,7 +32,7 @@ void define(const Definition& op) {
   status.require_ok();
 }
 
-// On a GPU TensorFlow copies inputs and outputs from and to host memory.
+// On a GPU, TensorFlow copies inputs and outputs from and to host memory.
 void register_kernel(const Definition& op, const char* device, TF_KernelBuilder* builder) {
   const bool on_host = std::string_view(device) == "CPU";
   for (const Specs* arguments : {&op.inputs, &op.outputs})
@@ -45,7 +45,7 @@ void register_kernel(const Definition& op, const char* device, TF_KernelBuilder*
 
 constexpr const char* kDevices[] = {"CPU", "GPU"};
 
-// `Kernel` is made from a node; TensorFlow holds it as a `Base`.
+// Makes a `Kernel` from a node; TensorFlow holds it as a `Base`.
 template <class Base, class Kernel>
 void* create(TF_OpKernelConstruction* node) {
   Base* made = nullptr;
@@ -86,9 +86,9 @@ Specs operator+(Specs first, const Specs& second) {
   return first;
 }
 
-// TensorFlow merges equal stateless nodes, and runs those whose inputs are constant while it prepares a graph, in an
-// order of this rank's own. The attribute `distinct` and the input `now` keep it from both. Stateful ones it would run
-// one after the other.
+// TensorFlow merges equal stateless nodes, and runs nodes with constant inputs while it prepares a graph, in an order
+// that differs between ranks. The attribute `distinct` prevents the first, the input `now` the second. Stateful ops
+// would not do: TensorFlow would run them one after the other.
 void add_collectives() {
   const std::string types = kTypes;
   const Specs set = {"process_set: int = 0"};

@@ -1,4 +1,4 @@
-// Nodes that are a number of the world or of a process set, read when they run.
+// Nodes that return a number of the world or of a process set, read when they run.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace anello::tensorflow {
 
-// A number of a process set, or of the world. These throw Failure.
+// Returns a number of a process set, or of the world. These throw Failure.
 using NumberOf = int32_t(int process_set);
 NumberOf rank_in, size_of, is_included_in, local_rank, local_size;
 

@@ -59,15 +59,15 @@ class Registry {
  private:
   struct Entry {
     ProcessSet set;
-    int users = 0;  // calls that use its agenda now
+    int users = 0;  // calls that use its agenda at the moment
   };
 
   void require_world() const {
     if (!world_) throw Failure(Code::failed_precondition, "Horovod has not been initialized; use hvd.init().");
   }
 
-  // Callers are counted, and hold no lock: to submit an operation can end another one, after which TensorFlow may run
-  // the next kernel on the same thread.
+  // Counts callers instead of holding a lock for them: submitting an operation can end another one, after which
+  // TensorFlow may run the next kernel on the same thread.
   void remove(std::unique_lock<std::mutex>& lock, int id) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
@@ -87,7 +87,7 @@ class Registry {
   std::map<int, std::shared_ptr<Entry>> entries_;
 };
 
-// Never freed: threads of TensorFlow's may still run when the process ends.
+// Never freed: TensorFlow's threads may still run when the process ends.
 Registry& registry() {
   static auto* const all = new Registry;
   return *all;

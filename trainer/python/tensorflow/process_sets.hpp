@@ -17,15 +17,15 @@ struct ProcessSet {
   int rank = -1;                    // this process's number in the set
 
   int size() const { return int(members.size()); }
-  // The number of a rank of the world in the set; -1 if it is no member.
+  // Returns the number of a rank of the world in the set; -1 if it is not a member.
   int rank_of(int world_rank) const;
 };
 
-// These throw Failure if Python has not made it, or has removed it.
+// Both throw Failure if Python has not made the world or the set, or has removed it.
 World world();
-// As long as it is held, the agenda is not freed: hold it for one call that does not wait.
+// The agenda is not freed as long as the result is held: hold it for one call that does not wait.
 std::shared_ptr<const ProcessSet> process_set(int id);
-// As process_set(). Throws Failure if this process is no member, too.
+// The same as process_set(), but throws Failure also if this process is not a member.
 std::shared_ptr<const ProcessSet> own_process_set(int id);
 
 }  // namespace anello::tensorflow
@@ -34,7 +34,7 @@ std::shared_ptr<const ProcessSet> own_process_set(int id);
 ANELLO_API_BEGIN
 extern "C" {
 void anello_tensorflow_begin_world(int rank, int size, int local_rank, int local_size);
-// `agenda` is borrowed until the set is removed; NULL if this process is no member. `members`: ranks of the world.
+// `agenda` is borrowed until the set is removed; NULL if this process is not a member. `members`: ranks of the world.
 void anello_tensorflow_add_process_set(int id, anello_agenda* agenda, int size, const int* members);
 // When these return, no kernel uses the agenda any more.
 void anello_tensorflow_remove_process_set(int id);

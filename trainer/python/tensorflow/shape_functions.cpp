@@ -12,7 +12,7 @@ struct DeleteShape {
 };
 using Shape = std::unique_ptr<TF_ShapeHandle, DeleteShape>;
 
-// The shape functions of one node. What fails stays in `status`, where TensorFlow finds it.
+// Reads and sets the shapes of one node. Errors stay in `status`, where TensorFlow finds them.
 struct Shapes {
   TF_ShapeInferenceContext* context;
   TF_Status* status;
@@ -32,7 +32,7 @@ struct Shapes {
     tf.ShapeInferenceContextConcatenateShapes(context, first.get(), second.get(), shape.get(), status);
     return shape;
   }
-  // An output that is not set is unknown.
+  // Sets no output if the input's shape is unknown: an output that is not set is unknown too.
   void set_other_rows(int index) const {
     const Shape shape = input(index);
     if (!tf.ShapeInferenceContextRankKnown(context, shape.get())) return;

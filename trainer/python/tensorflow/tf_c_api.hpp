@@ -1,5 +1,5 @@
-// TensorFlow's C API of ops and kernels, as far as it is used, without TensorFlow's headers. The functions are looked
-// up in the TensorFlow that the process has loaded, so that one build serves all of its versions.
+// The part of TensorFlow's C API of ops and kernels that is used, without TensorFlow's headers. The functions are
+// looked up in the TensorFlow that the process has loaded, so that one build serves all of its versions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -99,7 +99,7 @@ struct CApi {
 #undef ANELLO_TF_MEMBER
 };
 
-// Empty until load_c_api() has found everything.
+// Empty until load_c_api() has found all functions.
 extern CApi tf;
 
 // `look_up` returns the address of a function, or nullptr. Returns the name of a function that is missing, or nullptr.

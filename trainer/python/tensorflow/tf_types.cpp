@@ -72,7 +72,7 @@ Tensor allocate_output(TF_OpKernelContext* context, int index, int type, std::sp
 }
 
 void Arrays::add(const TF_Tensor* tensor) {
-  static char nothing;  // the address of a tensor without elements, which TensorFlow may give as nullptr
+  static char nothing;  // the address of a tensor without elements, for which TensorFlow may return nullptr
   const std::vector<int64_t> dims = dims_of(tensor);
   const auto& shape = shapes_.emplace_back(dims.begin(), dims.end());
   void* data = tf.TensorData(tensor);

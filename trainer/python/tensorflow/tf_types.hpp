@@ -1,4 +1,4 @@
-// TensorFlow's numbers and objects as C++ has them: codes, types, and handles that free what they hold.
+// TensorFlow's numbers and objects in C++: codes, types, and handles that free their objects.
 #pragma once
 #include <anello/anello.h>
 
@@ -23,15 +23,15 @@ enum class Code {
   internal = 13
 };
 
-// internal: the world has ended, and nothing else. TensorFlow's sessions start again, for ever, after `aborted` and
-// `unavailable`.
+// Code `internal` means that the world has ended, and nothing else. After `aborted` and `unavailable` TensorFlow's
+// sessions would start again, forever.
 Code code_of(anello_status status);
 
-// Why a kernel fails.
+// The error of a kernel.
 class Failure : public std::runtime_error {
  public:
   Failure(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  // By an error of the library.
+  // Made from an error of the library.
   Failure(anello_status status, const std::string& message) : Failure(code_of(status), message) { status_ = status; }
   Code code() const { return code_; }
   anello_status status() const { return status_; }  // ANELLO_OK: the library has not failed
@@ -41,7 +41,7 @@ class Failure : public std::runtime_error {
   anello_status status_ = ANELLO_OK;
 };
 
-// Why `step` has thrown; nothing may leave a function that TensorFlow calls.
+// Runs `step` and returns its error, because no exception may leave a function that TensorFlow calls.
 template <class Step>
 std::optional<Failure> failure_of(Step step) {
   try {
@@ -49,7 +49,7 @@ std::optional<Failure> failure_of(Step step) {
     return std::nullopt;
   } catch (const Failure& failure) {
     return failure;
-  } catch (const std::exception& error) {  // there is no memory
+  } catch (const std::exception& error) {  // out of memory
     return Failure(Code::resource_exhausted, error.what());
   }
 }
@@ -68,20 +68,20 @@ class Status {
   operator TF_Status*() const { return its_; }
   bool ok() const { return tf.GetCode(its_) == int(Code::ok); }
   const char* message() const { return tf.Message(its_); }
-  // Throws what TensorFlow has put into it.
+  // Throws if TensorFlow has put an error into it.
   void require_ok() const;
 
  private:
   TF_Status* its_;
 };
 
-// The numbers of TensorFlow's types that Anello makes itself.
+// TensorFlow's numbers of the types that Anello makes itself.
 constexpr int kInt32 = 3, kInt64 = 9;
 
-// The names of the types that Anello has, as the definition of an op wants them.
+// The names of the types that Anello has, in the notation of an op's definition.
 constexpr const char* kTypes =
     "{uint8, int8, uint16, int16, int32, int64, uint32, uint64, half, bfloat16, float, double, bool}";
-// Throws Failure if Anello has no such type.
+// Returns Anello's type. Throws Failure if there is none.
 anello_dtype dtype_of(int type);
 
 struct DeleteTensor {
@@ -100,7 +100,7 @@ void set_output(TF_OpKernelContext* context, int index, std::span<const int64_t>
   std::copy(values.begin(), values.end(), static_cast<T*>(tf.TensorData(made.get())));
 }
 
-// Tensors as the library takes them. They must live as long as the list.
+// A list of tensors for the library. The tensors must live as long as the list.
 class Arrays {
  public:
   void add(const TF_Tensor* tensor);

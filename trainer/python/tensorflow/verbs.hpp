@@ -1,4 +1,4 @@
-// The verbs: the operations between ranks that a node of a graph may be.
+// The verbs: the operations between ranks that a node of a graph may stand for.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace anello::tensorflow {
 
-// As the library takes it.
+// An operation's name for the library's C API.
 class Name {
  public:
   Name() = default;
@@ -28,8 +28,8 @@ class Named : public Collective {
   void deliver(Call&) const override {}
 
  protected:
-  // The name of a call; none if operations are counted instead. Calls of one node that may be under way together, in a
-  // while loop, have different ones.
+  // The name of a call; empty if operations are counted. Calls of one node that may be under way at the same time, in a
+  // while loop, have different names.
   Name name(const Call& call) const;
   virtual anello_verb verb() const = 0;
 
