@@ -13,13 +13,13 @@ import digits
 
 
 def from_dataset(rows, batch):
-    """Every rank reads everything and keeps its share: for data that is small, or quickly read."""
+    """Every rank reads everything and keeps its share: for small data, or data that is read quickly."""
     mine = anello.shard(tf.data.Dataset.from_tensor_slices(rows), hvd.rank(), hvd.size(), uneven="drop")
     return mine.shuffle(len(mine)).batch(batch)
 
 
 def from_files(folder, batch):
-    """Every rank reads files of its own: for large data. Ranks agree on the steps, since files differ in length."""
+    """Every rank reads its own files: for large data. Ranks agree on the number of steps, since files differ."""
     paths = anello.shard(sorted(folder.glob("*.npy")), hvd.rank(), hvd.size(), uneven="drop")
     mine = np.concatenate([np.load(path) for path in paths])
     steps = int(hvd.world().min(len(mine) // batch))

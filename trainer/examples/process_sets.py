@@ -9,7 +9,7 @@ def main(steps=50):
     hvd.init(process_sets=[even, odd])
     mine = even if even.included() else odd
     torch.manual_seed(hvd.rank())
-    target = 2.0 if mine is even else 3.0  # each half learns to multiply by another number
+    target = 2.0 if mine is even else 3.0  # each half learns a different factor
 
     model = torch.nn.Linear(1, 1, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -1,7 +1,7 @@
 """Reads anello.h and gpu.h, which lie beside this file, so that no declaration is written twice.
 
 `read(text)` returns a `Header`: the constants by name, the structs as ctypes classes, and for each function its result
-and its arguments as ctypes types. It knows as much C as anello.h uses, and refuses what it does not understand.
+and its arguments as ctypes types. It parses only the part of C that anello.h uses, and refuses anything else.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Header(NamedTuple):
     callbacks: Dict[str, Any]
     functions: Dict[str, Tuple[Any, List[Any]]]  # result and arguments
     fallible: FrozenSet[str]  # the functions that return an anello_status
-    defaults: Dict[str, List[str]]  # of a struct: what its ..._INIT macro gives to its members, as text
+    defaults: Dict[str, List[str]]  # by struct: the values of its ..._INIT macro for its members, as text
 
 
 class _Reader:
@@ -110,7 +110,7 @@ def _defaults(text: str) -> Dict[str, List[str]]:
 
 
 def read(text: str) -> Header:
-    """The declarations of a header's text. ValueError names what it does not understand."""
+    """The declarations of a header's text. ValueError names the text that it cannot parse."""
     reader = _Reader()
     text = _COMMENT.sub("", text)
     text = re.sub(r"[ \t]+$", "", text, flags=re.M)
@@ -120,7 +120,7 @@ def read(text: str) -> Header:
     text = _DIRECTIVE.sub("", text)
     for body, name in _ENUM.findall(text):
         reader.enum(body, name)
-    # In the order of the text: a struct may have members of an earlier one, or callbacks.
+    # In the order of the text, because a struct may have members of an earlier struct, or callbacks.
     found = [(m.start(), reader.struct, m.groups()) for m in _STRUCT.finditer(text)]
     found += [(m.start(), reader.callback, m.groups()) for m in _CALLBACK.finditer(text)]
     for _, take, groups in sorted(found, key=lambda each: each[0]):
@@ -135,7 +135,7 @@ def default(header: Header, struct: str) -> ctypes.Structure:
     """A struct as its ..._INIT macro makes it."""
     made = header.structs[struct]()
     for (name, kind), text in zip(made._fields_, header.defaults[struct]):
-        if text != "NULL":  # which it is already
+        if text != "NULL":  # members are NULL already
             setattr(made, name, _value(header, text, kind))
     return made
 

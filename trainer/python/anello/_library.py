@@ -1,4 +1,4 @@
-"""libanello.so as Python sees it: `lib` has the functions of anello.h and gpu.h, `C` their constants.
+"""The functions and constants of libanello.so: `lib` has the functions of anello.h and gpu.h, `C` their constants.
 
 A function that fails raises the exception of `anello.errors`. Calls release Python's global lock.
 """
@@ -16,7 +16,7 @@ _FOLDER = pathlib.Path(__file__).parent
 
 
 def _load(name: str, how: Callable[[pathlib.Path], Any]) -> Any:
-    """A file of the package that only an installed one has."""
+    """Loads a file of the package that only an installed package has."""
     try:
         return how(_FOLDER / name)
     except OSError as why:
@@ -35,7 +35,7 @@ Tensor = header.structs["anello_tensor"]
 class _Functions:
     """The functions of the library; each is declared when it is first used."""
 
-    # Their callers look at the status: ANELLO_TIMED_OUT is no error.
+    # Not checked, because their callers look at the status: ANELLO_TIMED_OUT is not an error.
     _WAITS = ("anello_work_wait", "anello_work_wait_for", "anello_named_wait")
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ def check(status: int, *_: Any) -> int:
     rank = lib.anello_last_error_rank()
     message = lib.anello_last_error().decode("utf-8", "replace")
     raised = error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
-    first_report(raised)  # the library has made it
+    first_report(raised)  # the library has reported it to the other ranks
     raise raised
 
 

@@ -23,7 +23,7 @@ _Array = header.structs["anello_array"]
 
 
 class Gpu(NamedTuple):
-    """Where tensors in GPU memory lie, and the cudaStream_t on which they are made."""
+    """The GPU whose memory holds the tensors, and the cudaStream_t on which they are made."""
 
     device: int
     stream: int
@@ -55,7 +55,7 @@ class Operation(Pending):
         return (line.value or b"").decode("utf-8", "replace")
 
     def _outputs(self, like: Sequence[Any]) -> List[Any]:
-        """The tensors that the operation made, in the library's memory, which lives as long as they do."""
+        """The tensors that the operation made, in the library's memory, which stays as long as the tensors live."""
         made = []
         for index, each in enumerate(like):
             array = _Array()
@@ -115,8 +115,8 @@ def _submits(verb: str) -> Callable[[Method], Method]:
 class Agenda:
     """The named operations of a group, with connections of their own. All ranks create theirs in the same order.
 
-    Every verb returns an `Operation`; with `waits=True` the caller waits for it at once, and it takes less time. Lists
-    of tensors are one operation: all of it is done, or nothing.
+    Every verb returns an `Operation`. With `waits=True` the caller waits for it at once, which is faster. A list of
+    tensors is one operation: either all of it is done, or nothing.
     """
 
     def __init__(self, group: Group) -> None:
@@ -126,16 +126,16 @@ class Agenda:
         self._owned = Owned(handle.value, lib.anello_agenda_free)
 
     def use_gpus(self, world: Any) -> None:
-        """From now on tensors of allreduces and broadcasts may lie in GPU memory. All ranks of the group call."""
+        """Allows tensors of later allreduces and broadcasts in GPU memory. All ranks of the group call."""
         lib.anello_agenda_use_gpus(self._owned.live("agenda"), world._world.live("world"))
 
     @property
     def handle(self) -> int:
-        """As anello_agenda*, for other libraries that submit operations."""
+        """The agenda as anello_agenda*, for other libraries that submit operations."""
         return self._owned.live("agenda")
 
     def free(self) -> None:
-        """The agenda ends for this rank: let all ranks pass a barrier first."""
+        """Ends the agenda for this rank. All ranks should pass a barrier before."""
         self._owned.free()
 
     @_submits("allreduce")
@@ -145,7 +145,7 @@ class Agenda:
         """outputs[k] = the reduction of inputs[k] over all ranks; in place without outputs.
 
         Args:
-            gpu: all tensors are torch's, and lie on this GPU; see use_gpus().
+            gpu: all tensors are torch's, in the memory of this GPU; see use_gpus().
         """
         if outputs is not None and len(outputs) != len(inputs):
             raise ValueError(f"there are {len(inputs)} inputs, but {len(outputs)} outputs")
@@ -161,14 +161,14 @@ class Agenda:
 
     @_submits("allgather")
     def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
-        """The tensors of all ranks one after another, for each of the list; first dimensions may differ."""
+        """For each tensor of the list, the tensors of all ranks, concatenated; first dimensions may differ."""
         given = _Arrays(tensors, makes=True)
         return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
                             keep=given, result=lambda done: done._outputs(tensors))
 
     @_submits("allgather")
     def allgather_bytes(self, data: bytes, *, name: Optional[str] = None, waits: bool = False) -> Operation:
-        """The bytes of each rank, as a list; ranks may have different numbers of them."""
+        """The bytes of each rank, as a list; their lengths may differ."""
         given = _Arrays([data])
         return self._submit(lib.anello_named_allgather, name, given.list, 1, options=_options(waits=waits),
                             keep=given, result=lambda done: done._bytes_of_ranks(self.group.size))
@@ -186,7 +186,7 @@ class Agenda:
     @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
-        """(output, rows of each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
+        """(output, rows from each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
         given = _Arrays([tensor], makes=True)
         ranks = self.group.size
         rows = counts_of_ranks("splits", splits, ranks)
@@ -196,7 +196,7 @@ class Agenda:
     @_submits("reduce_scatter")
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
-        """This rank's rows of the reduction of each tensor; the first ranks get one more if rows are left over."""
+        """This rank's rows of the reduction of each tensor; the first ranks get one more if some are left over."""
         given = _Arrays(tensors, prepare=self._reduction(op), makes=True)
         return self._submit(lib.anello_named_reduce_scatter, name, given.list, len(tensors), op_code(op),
                             options=_options(prescale, postscale, None, waits), keep=given,
@@ -212,16 +212,16 @@ class Agenda:
         """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last.
 
         Args:
-            gpu: the GPU of this rank, if it has submitted nothing on one.
+            gpu: the GPU of this rank, if it has not submitted an operation with GPU tensors.
         """
         handle, options = ctypes.c_void_p(), _options(waits=True, gpu=gpu)
         lib.anello_named_join(self._owned.live("agenda"), ctypes.byref(options), ctypes.byref(handle))
         return Operation(handle.value, None, Operation._last)
 
     def refuse(self, verb: str, name: Optional[str], error: Exception) -> None:
-        """A call counts as submitted, though an error came before: the other ranks get Mismatch, with the reason.
+        """Counts a call as submitted although it failed before: the other ranks get Mismatch, with the reason.
 
-        Does nothing if that was done for this error.
+        Does nothing if this error has been reported already.
         """
         number = getattr(C, f"NAMED_{verb.upper()}")
         report(error, lambda reason: lib.anello_named_refuse(self._owned.handle, number, text("name", name), reason))
@@ -235,12 +235,12 @@ class Agenda:
 
 
 class _Arrays:
-    """Tensors as anello_array, and what keeps their memory.
+    """Tensors as anello_array, and the objects that keep their memory.
 
     Args:
-        use: raises if a tensor cannot be used as the verb does: View.input, View.in_place or View.output.
-        prepare: makes of a number the one that travels.
-        makes: the verb makes tensors like these for its result.
+        use: the check of a tensor: View.input, View.in_place or View.output. Raises if the verb cannot use it.
+        prepare: converts a number to the number that is sent.
+        makes: the verb makes tensors of the same kind for its result.
     """
 
     def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None, use: Callable[[View], Any] = View.input,

@@ -1,4 +1,4 @@
-"""Arguments of verbs as the library takes them. An error names the argument, and says what it must be."""
+"""Converts arguments of verbs for the library. An error names the argument, and says what it must be."""
 from __future__ import annotations
 
 import ctypes
@@ -25,7 +25,7 @@ def op_code(op: str) -> int:
 
 
 def wire_code(wire: Optional[str]) -> int:
-    """The number of the type that elements travel as; 0: their own."""
+    """The number of the type in which elements are sent; 0: their own."""
     found = _WIRES.get(wire) if wire is None or isinstance(wire, str) else None
     if found is None:
         raise ValueError(f"wire must be 'f16', 'bf16' or None, not {reprlib.repr(wire)}")
@@ -34,27 +34,27 @@ def wire_code(wire: Optional[str]) -> int:
 
 def factor(which: str, value: float) -> float:
     """A number as a float. TypeError names the argument."""
-    if type(value) is float:  # nearly always, and the rest takes longer
+    if type(value) is float:  # the usual case, and the fastest
         return value
     is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"
     if not is_complex and not is_masked(value) and not isinstance(value, (str, bytes, bytearray)):
         try:
             return float(value)
-        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError is torch's
             pass
     raise TypeError(f"{which} must be a number, not {reprlib.repr(value)}")
 
 
 def index(value: Any) -> Optional[int]:
-    """An integer of any library as an int; None if it is none."""
+    """An integer of any library as an int; None if it is not an integer."""
     try:
         return operator.index(value)
-    except (TypeError, RuntimeError, ValueError):  # the last ones are those of arrays
+    except (TypeError, RuntimeError, ValueError):  # RuntimeError and ValueError are raised by arrays
         return None
 
 
 def integer(which: str, value: Any, least: int, most: int) -> int:
-    """An integer of any library as an int. TypeError if it is none, ValueError if it is out of range."""
+    """An integer of any library as an int. TypeError if it is not an integer, ValueError if it is out of range."""
     number = index(value)
     if number is None:
         raise TypeError(f"{which} must be an integer, not {reprlib.repr(value)}")
@@ -76,36 +76,36 @@ def rank(which: str, value: Any, size: int) -> int:
 
 
 def ranks(which: str, values: Any, size: int) -> Any:
-    """Numbers of ranks as the library takes them."""
+    """Converts a list of ranks for the library."""
     numbers = [rank(f"{which}: rank", each, size) for each in _sequence(which, values)]
     return (ctypes.c_int * len(numbers))(*numbers)
 
 
 def text(which: str, value: Optional[str]) -> Optional[bytes]:
-    """A text as the library takes it; None if it is empty or None."""
+    """Converts a text for the library; None if it is empty or None."""
     if not isinstance(value, str):
         if value is None:
             return None
         raise TypeError(f"{which} must be a string, not {reprlib.repr(value)}")
-    if "\0" in value:  # the library would read only what is before it
+    if "\0" in value:  # the library would read only the part before it
         raise ValueError(f"{which} must not contain a zero byte: {reprlib.repr(value)}")
     return value.encode() or None
 
 
 def readable(reason: str) -> bytes:
-    """A text for people as the library takes it, whatever it has: a failure must not fail to be reported."""
+    """Converts a message for the library, whatever characters it has, so that each failure can be reported."""
     return reason.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
 
 
 def settings(values: Any) -> List[bytes]:
-    """Settings as the library takes them. TypeError if they are no list of texts."""
+    """Converts settings for the library. TypeError if they are not a list of texts."""
     if not isinstance(values, (list, tuple)) or not all(isinstance(each, (str, bytes)) for each in values):
         raise TypeError(f"settings must be a list, for example [\"ANELLO_RANK=3\"], not {reprlib.repr(values)}")
     return [os.fsencode(each) for each in values]
 
 
 def file_name(which: str, value: Any) -> bytes:
-    """The name of a file as the library takes it. TypeError or ValueError names the argument."""
+    """Converts the name of a file for the library. TypeError or ValueError names the argument."""
     try:
         name = os.fsencode(value)
     except TypeError:
@@ -116,7 +116,7 @@ def file_name(which: str, value: Any) -> bytes:
 
 
 def counts_array(counts: Sequence[int]) -> Any:
-    """Numbers of elements as the library takes them."""
+    """Converts numbers of elements for the library."""
     return (ctypes.c_uint64 * len(counts))(*counts)
 
 
@@ -136,7 +136,7 @@ def counts_list(which: str, counts: Any) -> List[int]:
 
 
 def counts_of_ranks(which: str, counts: Optional[Sequence[int]], size: int) -> Any:
-    """One number for each rank, where the library reads as many as there are ranks; None if there are none."""
+    """A list with one number for each rank, as many as the library reads; None without counts."""
     if counts is None:
         return None
     numbers = counts_list(which, counts)
@@ -156,7 +156,7 @@ def options(name: Optional[str] = None, wire: Optional[str] = None, prescale: fl
     made.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
     if counts is not None:
         numbers = counts_list("counts", counts)
-        made.held = counts_array(numbers)  # Python keeps it as long as the options
+        made.held = counts_array(numbers)  # Python keeps it as long as `made`
         made.counts, made.counts_size = ctypes.addressof(made.held), len(numbers)
     return made
 

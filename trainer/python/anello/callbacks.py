@@ -1,7 +1,7 @@
 """Callbacks for loops like those of Keras, which call on_train_begin, on_batch_begin and on_epoch_end.
 
-They need no framework: the loop gives them what they change. `Callbacks` calls a list of them in order. (TensorFlow
-itself has not been tried with them.)
+They need no framework: the loop passes them the values that they change. `Callbacks` calls a list of them in order.
+(They have not been tried with TensorFlow itself.)
 """
 from __future__ import annotations
 

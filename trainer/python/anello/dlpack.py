@@ -1,4 +1,4 @@
-"""DLPack: tensors of any library as they lie in memory, and memory of the engine as a tensor of torch."""
+"""DLPack: reads tensors of any library without a copy, and gives torch memory of the engine as a tensor."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,7 @@ DTYPES = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8
           (6, 8): C.BOOL}
 _TYPE_OF = {dtype: code for code, dtype in DTYPES.items()}
 CPU = 1
-HOST = (CPU, 3, 11)  # also memory that is pinned for a GPU
+HOST = (CPU, 3, 11)  # CPU and memory that is pinned for a GPU
 _UNSIGNED, COMPLEX, _BOOL = 1, 5, 6
 _READ_ONLY, _IS_COPIED = 1, 2
 
@@ -41,7 +41,7 @@ class _Versioned(ctypes.Structure):
 
 
 class _Block(_Managed):
-    """DLManagedTensor at the beginning of the memory that it describes, so that the library's function frees both."""
+    """A DLManagedTensor at the start of the memory that it describes, so that the library's function frees both."""
 
     _fields_ = [("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
 
@@ -59,9 +59,10 @@ _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def read(capsule: Any) -> Tuple[Tensor, bool]:
-    """The tensor of a capsule that was not consumed, valid as long as the capsule; and whether it may be written.
+    """The tensor of a capsule that was not consumed, valid as long as the capsule; and whether it is writable.
 
-    A capsule without a version cannot say that it may. To write a copy would change no tensor of the program.
+    A capsule without a version cannot say so, and counts as read-only: writing a copy would not change the program's
+    tensor.
     """
     if not _is_capsule(capsule, b"dltensor_versioned"):
         return Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False
@@ -72,28 +73,28 @@ def read(capsule: Any) -> Tuple[Tensor, bool]:
 
 
 def to_torch(managed: int) -> Any:
-    """The tensor of torch of a DLManagedTensor, which is freed if torch refuses it.
+    """Makes torch's tensor of a DLManagedTensor, which is freed if torch refuses it.
 
-    torch frees it without Python, so it may outlive the interpreter, in the rest of a graph. A tensor of
-    torch.frombuffer needs Python for that, and would block for ever.
+    torch frees it without Python, so it may outlive the interpreter, as a part of a graph that was never freed. A
+    tensor of torch.frombuffer would need Python for that, and would block forever.
     """
     torch = sys.modules["torch"]
     given = Tensor.from_address(managed)
     is_bool = given.code == _BOOL
     if is_bool:
-        given.code = _UNSIGNED  # torch 1.13 takes no other
+        given.code = _UNSIGNED  # torch 1.13 accepts only this code
     capsule = _new_capsule(managed, b"dltensor", None)
     try:
         made = torch.utils.dlpack.from_dlpack(capsule)
     except BaseException:
-        if _is_capsule(capsule, b"dltensor"):  # otherwise torch has taken it, and renamed the capsule
+        if _is_capsule(capsule, b"dltensor"):  # otherwise torch has consumed the capsule, and renamed it
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_Managed.from_address(managed).deleter)(managed)
         raise
     return made.view(torch.bool) if is_bool else made
 
 
 def zeros(dtype: int, count: int) -> Any:
-    """A flat tensor of torch of zeros, in memory that other ranks of the host read where it lies."""
+    """A flat tensor of torch filled with zeros, in memory that other ranks of the host can read directly."""
     memory = ctypes.c_void_p()
     lib.anello_allocate(_HEAD_BYTES + count * lib.anello_dtype_size(dtype), ctypes.byref(memory))
     address = memory.value or 0

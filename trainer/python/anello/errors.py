@@ -13,7 +13,7 @@ class Error(RuntimeError):
 
     Attributes:
         code: the kind of error, for example "rank_dead"; the names of anello_status in anello.h.
-        rank: the rank of the world that is at fault, or None if none is known.
+        rank: the rank of the world that is at fault; None if that is not determined.
     """
 
     def __init__(self, message: str, code: str = "", rank: Optional[int] = None) -> None:
@@ -35,7 +35,7 @@ class RankFailed(Error):
 
 
 class Unsupported(Error, NotImplementedError):
-    """This build or this machine cannot do it."""
+    """This build or this machine does not support the call."""
 
 
 _KINDS: Dict[str, Type[Error]] = {
@@ -57,7 +57,7 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
 
 
 def first_report(error: BaseException) -> bool:
-    """Notes that the other ranks have the reason of an error. False if that was noted before."""
+    """Notes that the other ranks have received the reason of an error. False if that was noted before."""
     noted = vars(error).get("_is_reported", False)
     vars(error)["_is_reported"] = True
     return not noted
@@ -71,7 +71,7 @@ _CALLED_ATTRIBUTE = re.compile(r"\.(rank|size|local_rank|local_size|node_rank|no
 
 
 def _explain_call(error: Any, trace: Optional[TracebackType]) -> None:
-    """Completes the message of an attribute of a group that was called, as its counterpart in Horovod is."""
+    """Completes the message of an attribute of a group that was called like a method, as in Horovod."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is not None and re.fullmatch("'(int|list|str)' object is not callable", str(error)):
@@ -82,7 +82,7 @@ def _explain_call(error: Any, trace: Optional[TracebackType]) -> None:
 
 
 def _end_at_call(trace: Optional[TracebackType]) -> None:
-    """Cuts off what is below the program's call into this package, also where torch made the call for it."""
+    """Removes the frames below the program's call into this package, also where torch made the call for the program."""
     frames = []
     while trace is not None:
         frames.append(trace)

@@ -20,11 +20,11 @@ from .work import Owned, Work
 class Group:
     """An ordered set of ranks. All its ranks call the same operations in the same order.
 
-    A tensor is a numpy array, a torch tensor, a buffer or anything with __dlpack__ or __array_interface__; it lies in
-    host memory and is contiguous. Verbs work in place unless `out` is given, and return the output. Each has a form
-    with _async, which returns a `Work` at once; the tensors must not be touched until it is done. TypeError or
-    ValueError, before anything is sent, if a tensor or an argument cannot be used; a tensor that is read-only, or does
-    not say that it may be written, can only be an input beside `out`.
+    A tensor is a numpy array, a torch tensor, a buffer or an object with __dlpack__ or __array_interface__; it is
+    contiguous and in host memory. Verbs work in place unless `out` is given, and return the output. Each verb has a
+    second form with _async, which returns a `Work` at once; the tensors must not be touched until it is done. TypeError
+    or ValueError, before anything is sent, if a tensor or an argument cannot be used. A tensor that is read-only, or
+    does not declare that it may be written, can only be an input, with `out` for the result.
 
     A number (bool, int, float or a scalar of numpy) is a tensor of one element, which is not changed: the verb returns
     the result as a number of the same type. An int has 64 bits, and the average of ints is a float; OverflowError
@@ -60,19 +60,19 @@ class Group:
         return [lib.anello_world_rank(self._handle, rank) for rank in range(self.size)]
 
     def rank_of(self, world_rank: int) -> Optional[int]:
-        """The group's number of a rank of the world; None if it is no member."""
+        """The number in the group of a rank of the world; None if that rank is not a member."""
         rank = lib.anello_rank_of(self._handle, integer("world_rank", world_rank, -2**31, 2**31 - 1))
         return None if rank < 0 else rank
 
     def group(self, members: Sequence[int]) -> "Group":
-        """The group of some ranks of this one. Only the members call. Does not communicate."""
+        """Makes the group of some ranks of this group. Only the members call. Does not communicate."""
         made, numbers = ctypes.c_void_p(), arguments.ranks("members", members, self.size)
         lib.anello_group_create(self._handle, numbers, len(numbers), ctypes.byref(made))
         return Group(Owned(made.value or 0, lib.anello_group_free))
 
     @collective
     def split(self, colour: int, key: int = 0) -> "Group":
-        """Ranks that give the same colour form a group, ordered by key. All ranks call; blocks."""
+        """Makes one group for each colour, of the ranks that give it, ordered by key. All ranks call; blocks."""
         made, least, most = ctypes.c_void_p(), -2**31, 2**31 - 1
         lib.anello_group_split(self._handle, integer("colour", colour, least, most), integer("key", key, least, most),
                                ctypes.byref(made))
@@ -102,8 +102,8 @@ class Group:
 
         Args:
             op: sum, average, min, max, product, bit_and, bit_or or bit_xor.
-            out: where the result goes.
-            wire: "f16" or "bf16": elements travel rounded to this type.
+            out: receives the result.
+            wire: "f16" or "bf16": elements are rounded to this type and sent in it.
             prescale, postscale: finite factors for inputs and results, of floating-point types. Each rank may have
                 a prescale of its own, which makes a weighted sum; the postscale is the same on all ranks.
             name: appears in errors and diagnostics.
@@ -142,7 +142,7 @@ class Group:
                           result=given.result(tensor), keep=(given, options))
 
     def broadcast(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Any:
-        """Copies the root's elements to the same tensor of every other rank; or a list of tensors of one type."""
+        """Copies the root's elements to the same tensor of every other rank; also for a list of tensors of one type."""
         return self.broadcast_async(tensor, root, name=name).wait()
 
     @collective
@@ -156,13 +156,13 @@ class Group:
 
     def allgather(self, tensor: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None,
                   name: Optional[str] = None) -> Any:
-        """The tensors of all ranks, one behind the other along the first dimension, on every rank.
+        """The tensors of all ranks, concatenated along the first dimension, on every rank.
 
-        Without `out`, numbers become an array if they are of numpy, otherwise a list; and Mismatch, on all ranks and
+        Without `out`, numbers of numpy become an array, other numbers a list. Raises Mismatch, on all ranks and
         before any tensor is sent, if the rows of two ranks have different numbers of elements.
 
         Args:
-            out: where the result goes; None: a new tensor, for which the ranks first exchange their first dimensions.
+            out: receives the result; None: a new tensor, for which the ranks first exchange their first dimensions.
             counts: the number of elements of each rank's tensor, the same list on all ranks.
         """
         if out is None and counts is None:
@@ -170,7 +170,7 @@ class Group:
         return self.allgather_async(tensor, out, counts=counts, name=name).wait()
 
     def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
-        """The tensors of all ranks, whose first dimensions they exchange; before it fails what this rank alone sees."""
+        """Exchanges the first dimensions, then gathers the tensors. Wrong arguments of this rank raise before."""
         with reporting(self._refuse):
             given, _ = view(tensor), text("name", name)
             require_results(tensor)
@@ -188,7 +188,7 @@ class Group:
 
     def _gathered(self, tensor: Any, given: View, out: Any,
                   counts: Optional[Sequence[int]]) -> Tuple[View, Callable[[], Any]]:
-        """Where the tensors of all ranks go, and what returns them: `out`, or a new tensor."""
+        """The place for the tensors of all ranks, and a function that returns it: `out`, or a new tensor."""
         if out is not None:
             return view(out), lambda: out
         rows, per_row = given.rows * self.size, math.prod(given.shape[1:])
@@ -209,9 +209,10 @@ class Group:
                           result=result, keep=(given, made, options))
 
     def gather(self, tensor: Any, out: Any = None, root: int = 0, **options: Any) -> Any:
-        """The tensors of all ranks, one behind the other along the first dimension, on the root; others get None.
+        """The tensors of all ranks, concatenated along the first dimension, on the root; others get None.
 
-        Unlike in allgather() ranks do not exchange their first dimensions: without `counts` all tensors have one shape.
+        Unlike in allgather(), ranks do not exchange their first dimensions: without `counts` all tensors have one
+        shape.
 
         Args:
             out, counts: as in allgather().
@@ -257,7 +258,7 @@ class Group:
                           ctypes.byref(options), result=lambda: out, keep=(given, made, lists, options))
 
     def alltoall(self, tensor: Any, out: Any, **options: Any) -> Any:
-        """Part r of out = this rank's part of the tensor of rank r.
+        """Part r of out = this rank's part of rank r's tensor.
 
         Args:
             send_counts, recv_counts: the number of elements for and from each rank; None: equal parts.
@@ -265,7 +266,7 @@ class Group:
         return self.alltoall_async(tensor, out, **options).wait()
 
     def _refuse(self, reason: bytes) -> None:
-        """Ranks that wait for this one in a collective get the reason why it does not come."""
+        """Reports why this rank does not come to a collective, to the ranks that wait for it there."""
         lib.anello_refuse(self._handle, reason)
 
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
@@ -281,7 +282,7 @@ class Group:
 
         Args:
             name: appears in errors and diagnostics.
-            consistency_token: any number of the program's own; Mismatch if the receiver's differs.
+            consistency_token: any number that the program chooses; Mismatch if the receiver's number differs.
         """
         self.send_async(tensor, to, **options).wait()
 
@@ -294,13 +295,13 @@ class Group:
                               result=lambda: tensor, keep=(made, options))
 
     def recv(self, tensor: Any, source: int, **options: Any) -> Any:
-        """Receives what `source` sent to this rank; count and type must be the same. Options are those of send()."""
+        """Receives the next tensor from `source`; count and type must be the same. Options are those of send()."""
         return self.recv_async(tensor, source, **options).wait()
 
     def probe(self, source: int) -> bool:
-        """Whether `source` has sent something to this rank that no recv has taken yet. Does not block.
+        """True if `source` has sent something to this rank that no recv has taken yet. Does not block.
 
-        While a recv from that rank is pending, what comes is for that: False. Raises as recv() does.
+        False while a recv from that rank is pending, because that recv takes what comes. Raises as recv() does.
         """
         arrived, source = ctypes.c_int(), self._rank("source", source)
         with self._receiving:
@@ -308,9 +309,9 @@ class Group:
         return bool(arrived.value)
 
     def recv_arrived_async(self, tensor: Any, sources: Iterable[int], **options: Any) -> Optional[Tuple[int, Work]]:
-        """Starts recv() from the first of some ranks that has sent something, and returns which. Does not block.
+        """Starts recv() from the first of some ranks that has sent something, and returns that rank. Does not block.
 
-        None if none of them has. No other thread can take it in between.
+        None if no rank has. No other thread can take the message in between.
         """
         with self._receiving:
             for source in sources:
@@ -353,7 +354,7 @@ class Group:
         return one[0]
 
     def _numbers(self, *mine: int) -> List[int]:
-        """Those of rank 0, then those of rank 1, and so on."""
+        """The numbers of rank 0, then those of rank 1, and so on."""
         numbers = (ctypes.c_uint64 * (len(mine) * self.size))()
         self.allgather((ctypes.c_uint64 * len(mine))(*mine), numbers)
         return list(numbers)
@@ -373,7 +374,7 @@ class Group:
 
     @collective
     def broadcast_object(self, value: Any = None, root: int = 0) -> Any:
-        """The root's value on every rank; the others' is ignored. Pickled, as in allgather_object."""
+        """The root's value on every rank; the values of other ranks are ignored. Pickled, as in allgather_object."""
         root = self._rank("root", root)
         mine = bytearray(pickle.dumps(value)) if self.rank == root else bytearray()
         size = (ctypes.c_uint64 * 1)(len(mine))
@@ -385,7 +386,7 @@ class Group:
 
 
 def _placed(tensor: Any, given: View, out: Any) -> Tuple[Any, Callable[[], Any], View]:
-    """Where a reduction's result goes, what returns it, and the view that holds its memory."""
+    """The place for a reduction's result, a function that returns it, and the view that holds its memory."""
     if out is None:
         return given.in_place(), given.result(tensor), given
     made = view(out)

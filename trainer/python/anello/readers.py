@@ -1,8 +1,8 @@
-"""How the objects of each library say where their elements lie: torch, numpy, __array_interface__, DLPack, buffers.
+"""Finds out where the elements of an object lie: of torch, numpy, __array_interface__, DLPack, and buffers.
 
-Each reader returns a View, or raises TypeError or ValueError with the type of the object and what to give instead.
-Neither torch nor numpy is imported here. Tensors lie in host memory, or where a caller says so in that of a GPU;
-contiguous, in row-major order.
+Each reader returns a View, or raises TypeError or ValueError with the type of the object and a remedy.
+Neither torch nor numpy is imported here. Tensors must be contiguous, in row-major order, in host memory or, if the
+caller allows that, in GPU memory.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUFFER = {"e": C.F16, "f": C.F32, "d": C.F64, "?": C.BOOL}
 _SIGNED = {1: C.I8, 2: C.I16, 4: C.I32, 8: C.I64}
 _UNSIGNED = {1: C.U8, 2: C.U16, 4: C.U32, 8: C.U64}
 _PARTS = {"to_local": "its .to_local()", "get_mask": "its .get_data() and .get_mask(), one after the other"}
-_dtypes: Dict[Any, int] = {}  # types of numpy and torch that have been seen
+_dtypes: Dict[Any, int] = {}  # element types of numpy and torch, filled when first used
 
 
 def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
@@ -40,7 +40,7 @@ def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
     if not tensor.is_contiguous():
         raise ValueError("the tensor is not contiguous: call .contiguous()")
     fixed = ""
-    if tensor.is_neg():  # its values are those in memory with the other sign
+    if tensor.is_neg():  # memory holds the negated values
         tensor, fixed = tensor.detach().resolve_neg(), ("the signs of the tensor are not in its memory, as in the "
                                                         "imaginary part of .conj(): give its resolve_neg(), or out=")
     address, storage = _memory_of(tensor)
@@ -49,7 +49,7 @@ def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
 
 
 def require_dense(tensor: Any) -> None:
-    """TypeError or ValueError unless the elements of a tensor of torch lie in memory as an array of their values."""
+    """TypeError or ValueError unless the memory of a tensor of torch holds its values as a plain array."""
     layout = str(tensor.layout)
     if tensor.is_nested or layout == "torch.jagged":
         raise ValueError("a nested tensor of torch cannot be sent: send its .values(), or the tensors of .unbind()")
@@ -108,14 +108,14 @@ def view_array(array: Any) -> View:
     fixed = "" if flags.writeable else _read_only(array)
     if not flags.aligned:
         array, fixed = array.copy(), unaligned(array)
-    if fixed or array.size == 0 or dtype == C.BF16:  # which buffers cannot say
+    if fixed or array.size == 0 or dtype == C.BF16:  # buffers have no type bfloat16
         return View(array.__array_interface__["data"][0], array.shape, dtype, fixed, array)
-    memory = ctypes.c_char.from_buffer(array)  # takes a third of the time that __array_interface__ does
+    memory = ctypes.c_char.from_buffer(array)  # three times as fast as __array_interface__
     return View(ctypes.addressof(memory), array.shape, dtype, "", memory)
 
 
 def view_numpy_scalar(scalar: Any) -> View:
-    """A scalar of numpy, for example numpy.float64; it travels in a copy."""
+    """A scalar of numpy, for example numpy.float64; a copy of it is sent."""
     copy = sys.modules["numpy"].array(scalar)
     return view_array(copy)._replace(value=lambda: copy[()])
 
@@ -155,7 +155,7 @@ def view_interface(owner: Any) -> View:
     """An object with __array_interface__ that is not numpy's.
 
     The protocol says that the object owns its memory, but objects that make it anew at each access, and free it at
-    once, are common. So an address is taken only where it is plain who holds the memory; see _holder_of().
+    once, are common. So an address is used only if it is certain which object holds the memory; see _holder_of().
     """
     interface = owner.__array_interface__
     typestr, shape = interface["typestr"], tuple(interface["shape"])
@@ -180,16 +180,16 @@ def view_interface(owner: Any) -> View:
 
 
 def _holder_of(owner: Any, address: int, size: int) -> Any:
-    """An object that keeps the memory at an address. TypeError if neither the owner nor what it stores does."""
+    """An object that keeps the memory at an address. TypeError if neither the owner nor its attributes do."""
     stored = getattr(owner, "__dict__", {})
     if size == 0 or "__array_interface__" in stored:
         return owner
     for each in (owner, *stored.values()):
         try:
             found = _memory_in(each)
-        except (TypeError, ValueError, BufferError):  # it exports none
+        except (TypeError, ValueError, BufferError):  # it does not export a buffer
             continue
-        # The second access finds the same memory, unless the object stores what it has made last.
+        # The second access returns the same memory, unless the object stores what it made for the last access.
         if (found.address <= address and address + size <= found.address + found.count * found.item_bytes
                 and owner.__array_interface__["data"][0] == address):
             return owner, found.keep
@@ -198,7 +198,7 @@ def _holder_of(owner: Any, address: int, size: int) -> Any:
 
 
 def _memory_in(holder: Any) -> View:
-    """The memory of an array of numpy, or a buffer. One that is read-only may be an array's only: others are copied."""
+    """The memory of an array of numpy or of a buffer. TypeError for a read-only buffer, which would be copied."""
     if isinstance(holder, getattr(sys.modules.get("numpy"), "ndarray", ())):
         return view_array(holder)
     buffer = memoryview(holder)
@@ -226,7 +226,7 @@ def _row_major(shape: Sequence[int], strides: Sequence[int], item: int) -> bool:
 
 
 def view_buffer(buffer: memoryview, owner: Any = None) -> View:
-    """A buffer, which cannot change its size while the view lives. One that is read-only is copied."""
+    """A buffer, which cannot change its size while the view lives. A read-only buffer is copied."""
     code = buffer.format.lstrip("<@=")
     dtype = _BUFFER.get(code)
     if dtype is None and len(code) == 1:
@@ -247,9 +247,9 @@ def view_buffer(buffer: memoryview, owner: Any = None) -> View:
 
 
 def view_dlpack(tensor: Any) -> View:
-    """A tensor of a library that speaks DLPack.
+    """A tensor of a library that supports DLPack.
 
-    Only the newer protocol says that a tensor may be written: tensors of TensorFlow and JAX, which use the older one,
+    Only the newer protocol can declare a tensor writable. Tensors of TensorFlow and JAX, which use the older one,
     are immutable, and may share their memory with others.
     """
     if getattr(getattr(tensor, "dtype", None), "name", "") in ("string", "resource", "variant"):
@@ -270,7 +270,7 @@ def view_dlpack(tensor: Any) -> View:
         raise ValueError("the tensor is not contiguous")
     fixed = "" if may_write else (f"{kind_of(tensor)} does not say by DLPack that it may be written: give out=, or a "
                                   "writable copy, for example numpy.array(it)")
-    # The capsule was not consumed: it frees its tensor when it dies.
+    # The capsule was not consumed, so it frees its tensor when it dies.
     return aligned(View((given.data or 0) + given.byte_offset, shape, dtype, fixed, (tensor, capsule)), tensor)
 
 
@@ -278,7 +278,7 @@ def _capsule_of(tensor: Any) -> Any:
     try:
         try:
             return tensor.__dlpack__(max_version=(1, 0))
-        except TypeError:  # the older protocol has no such argument
+        except TypeError:  # the older protocol does not have this argument
             return tensor.__dlpack__()
     except Exception as error:
         raise TypeError(f"{kind_of(tensor)} does not give its memory by DLPack ({type(error).__name__}: {error}): give "

@@ -1,6 +1,6 @@
-"""Calls that are refused in Python. Ranks that wait for this one get the reason, as of those that the library refuses.
+"""Calls that fail in Python. Ranks that wait for this rank get the reason, as for calls that the library refuses.
 
-Nothing here changes the error that the program gets, or hides it.
+Nothing here changes or hides the error that the program gets.
 """
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
-    """Gives the reason to the other ranks by `refuse`, once: an inner call, or the library, may have done it.
+    """Reports the reason to the other ranks by `refuse`, unless an inner call or the library has done so.
 
-    No rank waits in a world that has ended, or for a call that names no ranks.
+    Does nothing if the world has ended, or for a call that names no ranks: no rank waits then.
     """
     if first_report(error):
         with contextlib.suppress(Exception):
@@ -27,7 +27,7 @@ def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
 
 @contextlib.contextmanager
 def reporting(refuse: Callable[[bytes], Any]) -> Iterator[None]:
-    """A block that prepares and makes a call: what fails in it is reported by `refuse`."""
+    """A block that prepares and makes a call: errors in it are reported by `refuse`."""
     try:
         yield
     except Exception as error:
@@ -36,17 +36,17 @@ def reporting(refuse: Callable[[bytes], Any]) -> Iterator[None]:
 
 
 def sending_to(group: Any, to: int) -> ContextManager[None]:
-    """A block that sends to a rank of a group: if it fails before that, that rank gets the reason."""
+    """A block that sends to a rank of a group: if it fails before the send, that rank gets the reason."""
     return reporting(lambda reason: lib.anello_refuse_send(group._handle, to, reason))
 
 
 def receiving_from(group: Any, source: int) -> ContextManager[None]:
-    """A block that receives from a rank of a group: if it fails before that, that rank gets the reason."""
+    """A block that receives from a rank of a group: if it fails before the receive, that rank gets the reason."""
     return reporting(lambda reason: lib.anello_refuse_recv(group._handle, source, reason))
 
 
 def collective(method: Method) -> Method:
-    """A method that begins a collective of a group, to whose other ranks self._refuse() gives a reason."""
+    """Decorates a method that starts a collective of a group: self._refuse() reports errors to its other ranks."""
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,6 +1,6 @@
 """Numbers as tensors of one element: Python's bool, int and float, and numpy's scalars.
 
-A number has no memory of its own that an operation could write. It travels in a copy, and its verb returns the result
+A number has no memory of its own that an operation could write. A copy of it is sent, and the verb returns the result
 as a number of the same type.
 """
 from __future__ import annotations
@@ -17,17 +17,17 @@ _LEAST, _MOST = -2**63, 2**63 - 1
 
 
 def is_number(value: Any) -> bool:
-    """True for a number of Python or numpy that can travel."""
+    """True for a number of Python or numpy that can be sent."""
     return isinstance(value, (int, float)) or is_numpy_scalar(value)
 
 
 def is_numpy_scalar(value: Any) -> bool:
-    """True for a scalar of numpy, without importing it. Another thread may be importing it just now."""
+    """True for a scalar of numpy, without importing numpy: another thread may be importing it at this moment."""
     return isinstance(value, getattr(sys.modules.get("numpy"), "generic", ()))
 
 
 def is_python_number(value: Any) -> bool:
-    """True for a bool, an int or a float, but not for numpy.float64, which is one."""
+    """True for a bool, an int or a float, but not for numpy.float64, which is a float."""
     return isinstance(value, (int, float)) and not is_numpy_scalar(value)
 
 
@@ -54,9 +54,9 @@ def _box(value: Any) -> Any:
 
 
 def for_reduction(value: Any, op: str, ranks: int) -> Any:
-    """A number as a reduction over `ranks` ranks takes it.
+    """Converts a number for a reduction over `ranks` ranks.
 
-    The average of ints is a float. OverflowError if the sum or product of `ranks` ints like this one has more than 64
+    The average of ints is a float. OverflowError if the sum or product of `ranks` equal ints has more than 64
     bits: the engine's integers would wrap around.
     """
     if not isinstance(value, int):
@@ -76,10 +76,10 @@ def empty_numbers(like: Any, shape: Sequence[int]) -> Any:
 
 
 def numbers_over(like: Any, address: int, count: int) -> Any:
-    """The list of the Python numbers that lie at an address."""
+    """The list of the Python numbers at an address."""
     return list((type(_box(like)[0]) * count).from_address(address))
 
 
 def refuse_complex(value: Any) -> None:
-    """TypeError: a complex number cannot travel."""
+    """TypeError: a complex number cannot be sent."""
     raise TypeError(f"{kind_of(value)} cannot be sent: send .real and .imag")

@@ -9,15 +9,15 @@ _INFINITE, _UNKNOWN = -1, -2  # cardinalities of tf.data
 def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
     """This rank's share of some items: every size-th one, beginning with item `rank`. Sends nothing.
 
-    All ranks must get equally many, because a rank with more steps would wait for the others for ever. They must have the
+    All ranks must get equally many, because a rank with more steps would wait for the others forever. All must have the
     same items in the same order: shuffle a share, or shuffle with the same seed on all ranks.
 
     Args:
         items: a sequence, for example of files: the share is a list. An array: its rows; the share is an array, and is
             not a copy unless rows are repeated. Shard arrays that belong together one by one. A tf.data.Dataset: the
-            share is one too; shard it before batch(), whose last batch may be smaller.
+            share is a dataset too; shard it before batch(), whose last batch may be smaller.
         uneven: what to do with items that do not divide evenly: "error", "drop" (leave the last ones out), or
-            "repeat" (begin again from the first ones). A dataset of unknown length takes "drop" alone.
+            "repeat" (begin again from the first ones). A dataset of unknown length accepts only "drop".
     """
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} is not one of {size} ranks")
@@ -36,7 +36,7 @@ def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
 
 
 def _used(count: int, size: int, uneven: str) -> int:
-    """How many items are given out, of which those beyond the last are the first ones again."""
+    """The number of items that are given out; those beyond the last item are the first ones again."""
     left = count % size
     if left and uneven == "error":
         raise ValueError(f"{count} items cannot be divided evenly between {size} ranks: {left} are left over. "
@@ -61,8 +61,8 @@ def _of_dataset(items: Any, rank: int, size: int, uneven: str) -> Any:
 
 
 def _of_complete_groups(items: Any, rank: int, size: int) -> Any:
-    """Takes one of every `size` items, once all of these are there."""
-    gives_tuples = type(items.element_spec) is tuple  # whose parts are given as arguments
+    """Takes one item of every group of `size` items; an incomplete last group is left out."""
+    gives_tuples = type(items.element_spec) is tuple  # their parts are passed as separate arguments
 
     def own(*parts: Any) -> Any:
         return items.zip(parts if gives_tuples else parts[0]).skip(rank).take(1)

@@ -21,20 +21,20 @@ _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
-_joins = 0  # of all worlds of this process
+_joins = 0  # how often all ranks have joined, in all worlds of this process
 
 
 class Gpus(Protocol):
-    """How a framework's tensors in GPU memory travel."""
+    """Describes how a framework's tensors in GPU memory are sent."""
 
     def usable(self) -> bool:
-        """True if this process can give them to the engine where they lie."""
+        """True if the engine can use such tensors of this process without a copy."""
 
     def missing(self) -> str:
-        """Says what this process lacks."""
+        """Says what this process lacks for that."""
 
     def enable(self, on_all_ranks: bool) -> None:
-        """Called by init(), with the same on all ranks."""
+        """Called by init(), with the same argument on all ranks."""
 
     def enabled(self) -> bool:
         """True if tensors need not be copied to host memory."""
@@ -66,16 +66,16 @@ _gpus: Gpus = _NoGpus()
 
 
 def use_gpus(of_framework: Gpus) -> None:
-    """Called by a framework when it is imported. It counts from the next init() on."""
+    """Called by a framework when it is imported. Takes effect at the next init()."""
     global _gpus
     _gpus = of_framework
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the world, and sums one of each rank; does nothing if that is done already.
+    """Joins the world, and carries out a first sum; does nothing if the world is there already.
 
-    ValueError on all ranks, which have then left the world, if the arguments of one are wrong; Mismatch if ranks were
-    given other process sets than others.
+    ValueError on all ranks, which have then left the world, if one rank's arguments are wrong; Mismatch if the ranks
+    were given different process sets.
 
     Args:
         comm: None, or the list of all ranks.
@@ -118,7 +118,7 @@ def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
 
 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:
-    """The sets that are wanted, and why not. Raises nothing: other ranks wait for this one."""
+    """The requested sets, and why they are wrong. Does not raise, because other ranks wait for this rank."""
     assert _world is not None and _sets is not None
     if comm is not None and not (isinstance(comm, Iterable) and list(comm) == list(range(_world.size))):
         return [], "comm must be None: make a process set of some ranks with add_process_set()"
@@ -134,7 +134,7 @@ def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[s
 
 
 def _first_sums(size: int, *mine: float) -> List[float]:
-    """The first allreduce. It opens links, and loads what the first step would otherwise load, on some ranks later."""
+    """The first allreduce. It opens links, and loads code that ranks would otherwise load in the first step."""
     total = array.array("d", [1.0, *mine])
     global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
     ones, *sums = total
@@ -144,7 +144,7 @@ def _first_sums(size: int, *mine: float) -> List[float]:
 
 
 def _start_timeline(path: str) -> None:
-    """Rank 0's path counts. A training goes on without a timeline that cannot be written."""
+    """Only rank 0's path is used. If the timeline cannot be written, the training continues without it."""
     try:
         start_timeline(path)
     except Error as error:
@@ -160,7 +160,7 @@ def shutdown() -> None:
 
 
 def _end(patience: Optional[float]) -> None:
-    """Ends the world. Waits that many seconds for the other ranks (None: for ever), then leaves it."""
+    """Ends the world. Waits that many seconds for the other ranks (None: without a limit), then leaves it."""
     global _world, _sets
     with _lock:
         world, sets = _world, _sets
@@ -169,7 +169,7 @@ def _end(patience: Optional[float]) -> None:
         return
     try:
         if world.failure() is None:
-            # Other ranks may wait in a named operation: their message then names this one.
+            # Other ranks may wait in a named operation: then their message names this rank.
             began = time.monotonic()
             global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
             left = None if patience is None else max(0.0, patience - (time.monotonic() - began))
@@ -187,7 +187,7 @@ def is_initialized() -> bool:
 
 
 def world() -> World:
-    """The world, for what takes a group: anello.average_metrics(hvd.world(), metrics), anello.callbacks. Not Horovod's.
+    """The world, for functions that take a group: anello.average_metrics(hvd.world(), metrics). Not in Horovod.
 
     ValueError before init().
     """
@@ -239,14 +239,14 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Takes a process set away, when all ranks have called. False if there is none such."""
+    """Removes a process set, when all ranks have called. False if there is no such set."""
     world()
     assert _sets is not None
     return _sets.remove(process_set)
 
 
 def _get_process_set_ids_and_ranks() -> Dict[int, List[int]]:
-    """The ranks of the registered process sets by number, under the name by which Horovod's own tests ask for them."""
+    """The ranks of the registered process sets, by number. Horovod's own tests use this name."""
     world()
     assert _sets is not None
     return {each.process_set_id: list(each.ranks) for each in _sets.all if each.process_set_id is not None}
@@ -261,7 +261,7 @@ def join(device: int = -1) -> int:
     """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
     Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
-    joined takes no steps: broadcast from it what training goes on with. `device` has no meaning.
+    joined takes no steps: broadcast them before the training continues. `device` has no meaning.
     """
     global _joins
     world()
@@ -322,7 +322,7 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """1 if tensors of GPUs need not be copied, otherwise 0. Before init(), as far as it depends on this process."""
+    """1 if tensors of GPUs need not be copied, otherwise 0. Before init(), depends only on this process."""
     return int(cuda_built())
 
 
@@ -337,7 +337,7 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """As nccl_built(), as a bool."""
+    """The same as nccl_built(), as a bool."""
     return _gpus.enabled() if is_initialized() else _gpus.usable()
 
 

@@ -31,11 +31,11 @@ class State:
         self.save()
 
     def register_reset_callbacks(self, callbacks: List[Callable[[], None]]) -> None:
-        """Functions that are called when the world has changed."""
+        """Adds functions that are called when the world has changed."""
         self._callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """Calls them."""
+        """Calls the functions of register_reset_callbacks()."""
         for each in self._callbacks:
             each()
 
@@ -45,7 +45,7 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Nothing: the hosts of a world are fixed."""
+        """Does nothing: the hosts of a world are fixed."""
 
     def save(self) -> None:
         """Remembers the values as they are now."""
@@ -57,7 +57,7 @@ class State:
             setattr(self, name, _restored(getattr(self, name), self._saved[name]))
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and remembers them. If a value refuses that on one rank, all raise."""
+        """Gives all ranks the values of rank 0, and remembers them. If one rank cannot set a value, all raise."""
         for name in self._names:
             setattr(self, name, self._synchronized(getattr(self, name)))
         on_all_ranks(self.save)

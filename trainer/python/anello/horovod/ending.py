@@ -1,4 +1,4 @@
-"""How the script of this process ended, and how its world ends then."""
+"""How the script of this process ended, and how its world is to end."""
 from __future__ import annotations
 
 import sys
@@ -8,17 +8,17 @@ from typing import Any, Callable
 from ..errors import Error
 from ..world import World, script_failures
 
-PATIENCE_S = 60.0  # a rank whose script has ended waits so long for the others
+PATIENCE_S = 60.0  # how long a rank whose script has ended waits for the others
 
 
 def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> None:
-    """For atexit: a script need not end its world. If it failed, the other ranks fail at once, and name the reason.
+    """For atexit: a script need not end its world. If the script failed, the other ranks fail at once with its reason.
 
-    Others may have much to do yet, without this rank. If they wait for it, they fail when it leaves.
+    Other ranks may still have much to do without this rank. If they wait for it, they fail when it leaves.
 
     Args:
-        end: ends the world in good order, and raises TimeoutError if the others take longer than the seconds given.
-        remedy: what a script does that has less data than those of the others.
+        end: ends the world in good order, and raises TimeoutError if the others take longer than the given seconds.
+        remedy: advice for a script that has less data than the others.
     """
     if script_failures:
         world.abort(script_failures[-1])
@@ -54,7 +54,7 @@ class _Exit(SystemExit):
 
 
 def _exit(status: Any = None) -> None:
-    # A thread's sys.exit() ends the thread, silently only if it raises SystemExit itself.
+    # In a thread, sys.exit() ends only the thread, and silently only if it raises SystemExit itself.
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 
@@ -66,11 +66,11 @@ def _quit(quitter: Any, code: Any = None) -> None:
         _exit(code)
 
 
-# No documented hook sees how a script ended by SystemExit: the interpreter calls sys.excepthook for all other exceptions
-# alone, sets no sys.last_value, raises no audit event, and has dropped the exception when handlers of atexit run. The
-# status reaches on_exit(3) of the C library only, after Python has ended; the world must have ended before that.
+# No documented hook sees how a script ended by SystemExit: for it the interpreter does not call sys.excepthook, sets no
+# sys.last_value, raises no audit event, and has dropped the exception when handlers of atexit run. The status reaches
+# only on_exit(3) of the C library, after Python has ended; the world must have ended before that.
 sys.exit = _exit
-_site = sys.modules.get("_sitebuiltins")  # not without the module site
+_site = sys.modules.get("_sitebuiltins")  # missing without the module site
 if _site is not None:
-    # By its class: a program may have put something of its own where these builtins were.
+    # Changes their class: a program may have replaced these builtins.
     _quitter_call, _site.Quitter.__call__ = _site.Quitter.__call__, _quit

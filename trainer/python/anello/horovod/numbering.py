@@ -6,13 +6,14 @@ from typing import Any, Tuple
 
 from . import basics
 
-_used: "weakref.WeakKeyDictionary[Any, Tuple[int, int]]" = weakref.WeakKeyDictionary()  # joins and optimizers since
+_used: "weakref.WeakKeyDictionary[Any, Tuple[int, int]]" = weakref.WeakKeyDictionary()  # joins, and optimizers since
 
 
 def next_number(agenda: Any) -> int:
-    """The number of an optimizer that takes its first step with an agenda, or its first one after hvd.join().
+    """The number of an optimizer that takes its first step with an agenda, or its first step after hvd.join().
 
-    Counts optimizers that are used and not those that are made: one rank may have made one more, which it does not use.
+    Counts optimizers when they are used and not when they are made: one rank may have made one more that it does not
+    use.
     """
     joins, number = _used.get(agenda, (0, 0))
     if joins != basics.joins():

@@ -1,4 +1,4 @@
-"""Python objects of one rank, or of all, on every rank."""
+"""Sends Python objects of one rank, or of all, to every rank."""
 from __future__ import annotations
 
 import io
@@ -9,7 +9,7 @@ from .process_sets import ProcessSet, global_process_set, require_set
 from .refusals import on_all_ranks, submitting
 
 try:
-    import cloudpickle as _pickler  # takes lambdas and local classes too
+    import cloudpickle as _pickler  # also handles lambdas and local classes
 except ImportError:
     _pickler = pickle  # type: ignore[no-redef]
 
@@ -21,7 +21,7 @@ def _pickled(obj: Any) -> bytes:
 
 
 def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:
-    """The object that `load` returns on this rank. A class that one rank alone lacks is an error on all of them."""
+    """The object that `load` returns on this rank. If the class is missing on only one rank, all ranks raise."""
     return on_all_ranks(load, process_set, name and f"{name}, unpickled")
 
 

@@ -1,4 +1,4 @@
-"""Process sets: groups of ranks that have operations of their own, and the one of all ranks."""
+"""Process sets: groups of ranks with their own operations, and the set of all ranks."""
 from __future__ import annotations
 
 import itertools
@@ -14,10 +14,10 @@ class ProcessSet:
 
     Attributes:
         ranks: the ranks of the world that belong to it, in order.
-        process_set_id: the same on all ranks; None before it is registered and after it is removed. The next set may
-            get that of one that was removed, as in Horovod.
-        number: the same on all ranks, and of no other set of this world: functions that were traced for a set that was
-            removed must not run on another one.
+        process_set_id: the same on all ranks; None before it is registered and after it is removed. A later set may
+            get the id of a removed set, as in Horovod.
+        number: the same on all ranks, and never used again in this world: functions that were traced for a removed set
+            must not run on another set.
     """
 
     def __init__(self, ranks_or_comm: Iterable[int]) -> None:
@@ -31,11 +31,11 @@ class ProcessSet:
         self._agenda: Optional[Agenda] = None
 
     def __deepcopy__(self, _: Any) -> "ProcessSet":
-        """This set itself: a copy of a layer uses it too."""
+        """Returns this set itself, so that a copy of a layer uses it too."""
         return self
 
     def __reduce__(self) -> Any:
-        """A set of the same ranks, which is not registered; that of all ranks is the one of the process that loads it."""
+        """A set of the same ranks, not registered. The set of all ranks becomes that of the process that loads it."""
         return "global_process_set" if self is global_process_set else (ProcessSet, (self.ranks,))
 
     def included(self) -> bool:
@@ -54,21 +54,21 @@ class ProcessSet:
 
     @property
     def agenda(self) -> Agenda:
-        """Its operations. ValueError if this process does not belong to it."""
+        """The set's operations. ValueError if this process does not belong to it."""
         self._require_registered()
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
         return self._agenda
 
     def rank_of(self, world_rank: int) -> int:
-        """The number in the set of a rank of the world. ValueError if it is no member."""
+        """The number in the set of a rank of the world. ValueError if it is not a member."""
         self._require_registered()
         if world_rank not in self.ranks:
             raise ValueError(f"rank {world_rank} is not one of the ranks {self.ranks} of the process set")
         return self.ranks.index(world_rank)
 
     def _require_registered(self) -> None:
-        if self.number is None:  # a program can set process_set_id
+        if self.number is None:  # a program can set process_set_id itself
             if self is global_process_set:
                 raise ValueError("Horovod has not been initialized; use hvd.init().")
             raise ValueError(f"{self} is not registered: give it to init() or add_process_set()")
@@ -81,7 +81,7 @@ global_process_set = ProcessSet([])
 
 
 def as_process_set(given: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
-    """A set of these ranks, unless it is one. ValueError or TypeError if it is no list of ranks."""
+    """Makes a set of these ranks; a set is returned unchanged. ValueError or TypeError if it is not a list of ranks."""
     return given if isinstance(given, ProcessSet) else ProcessSet(given)
 
 
@@ -95,22 +95,22 @@ def require_set(given: Any) -> ProcessSet:
 
 
 class Watcher(Protocol):
-    """Follows which process sets there are."""
+    """Is informed which process sets there are."""
 
     def added(self, process_set: ProcessSet, world: Any) -> None:
-        """A set is registered; that of all ranks comes first."""
+        """A set has been registered; the first is the set of all ranks."""
 
     def removed(self, process_set: ProcessSet) -> None:
-        """A set ends; its agenda is freed afterwards. That of all ranks ends with the world."""
+        """A set ends; its agenda is freed afterwards. The set of all ranks ends with the world."""
 
 
-_AGREEMENT = "process sets"  # the operation by which the ranks compare what they do with them
+_AGREEMENT = "process sets"  # the operation by which the ranks compare their calls of add and remove
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
 
 
 def watch(watcher: Watcher) -> None:
-    """Reports to a watcher the sets that there are, and from now on every change."""
+    """Reports the existing sets to a watcher, and from then on every change."""
     _watchers.append(watcher)
     for each in _current.all if _current else ():
         watcher.added(each, _current.world)
@@ -146,14 +146,14 @@ class ProcessSets:
         _current = self
 
     def use_gpus(self) -> None:
-        """From now on all sets take tensors of GPUs where they lie. All ranks call, before other sets are added."""
+        """Lets all sets use GPU tensors without a copy. All ranks call, before other sets are added."""
         self._on_gpus = True
         global_process_set.agenda.use_gpus(self.world)
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered.
 
-        Raises Mismatch if other ranks do something else with process sets, or have refused to.
+        Raises Mismatch if other ranks make a different call for process sets, or have refused theirs.
         """
         try:
             made = self._checked(given)
@@ -165,7 +165,7 @@ class ProcessSets:
         return made
 
     def require_same(self, wanted: Sequence[ProcessSet]) -> None:
-        """Raises Mismatch on all ranks if they are to begin with different sets. All call; blocks."""
+        """Raises Mismatch on all ranks if their initial sets differ. All ranks call; blocks."""
         self._agree(f"begins with the process sets {[each.ranks for each in wanted]}")
 
     def _checked(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
@@ -189,7 +189,7 @@ class ProcessSets:
             watcher.added(made, self.world)
 
     def refusal(self, wanted: Sequence[ProcessSet]) -> Optional[str]:
-        """Why these sets cannot all be registered, or None. Asks no other rank."""
+        """Why these sets cannot all be registered, or None. Does not communicate."""
         known = {tuple(each.ranks): each for each in self.all}
         for each in wanted:
             if each.number is not None:
@@ -204,7 +204,7 @@ class ProcessSets:
         return None
 
     def remove(self, given: ProcessSet) -> bool:
-        """Takes a set away, when all ranks have called. False if it is not registered, or that of all ranks."""
+        """Removes a set, when all ranks have called. False if it is not registered, or is the set of all ranks."""
         if given is global_process_set or given not in self.all:
             return False
         self._agree(f"removes the process set {given.ranks}")
@@ -213,7 +213,7 @@ class ProcessSets:
         return True
 
     def end(self) -> None:
-        """All sets end with the world."""
+        """Ends all sets, because the world ends."""
         global _current
         for each in self.all:
             self._forget(each)
@@ -231,7 +231,7 @@ class ProcessSets:
 
     @staticmethod
     def _agree(does: str) -> None:
-        """Blocks until all ranks have called. Raises Mismatch on all of them if one does something else."""
+        """Blocks until all ranks have called. Raises Mismatch on all of them if one rank makes a different call."""
         ranks = global_process_set.agenda.allgather_bytes(does.encode(), name=_AGREEMENT, waits=True).wait()
         other = next((rank for rank, each in enumerate(ranks) if each != ranks[0]), None)
         if other is not None:

@@ -31,7 +31,7 @@ def engine_op(op: ReduceOp) -> str:
 
 
 def reduction_named(name: str) -> ReduceOp:
-    """The reduction whose name in the engine is given."""
+    """The reduction that has this name in the engine."""
     return next(op for op, each in _ENGINE_OPS.items() if each == name)
 
 

@@ -13,10 +13,11 @@ Result = TypeVar("Result")
 class submitting:
     """A block that submits an operation: if it fails, the operation fails on the other ranks of the set too.
 
-    A generator with contextlib would take ten times as long, in every call.
+    A generator with contextlib would take ten times as long in every call.
 
     Args:
-        later: names of operations of this verb that this rank would have submitted next, and the other ranks submit.
+        later: names of further operations of this verb that this rank would have submitted; they fail on the other
+            ranks too.
     """
 
     def __init__(self, verb: str, name: Optional[str], process_set: ProcessSet,
@@ -39,10 +40,10 @@ class submitting:
 
 def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set,
                  name: Optional[str] = "part of the program on all ranks") -> Result:
-    """The result of a part of the program that all ranks of a set call, and that may raise on one of them alone.
+    """The result of a part of the program that all ranks of a set call, and that may raise on only one of them.
 
-    The others get its reason, and do not wait for the operation that follows. Collective, if there is a world; blocks.
-    Threads that do so at the same time need a `name` each.
+    The others then raise too, with its reason, and do not wait for the operation that follows. Collective, if there is
+    a world; blocks. Threads that call it at the same time need different names.
     """
     if not basics.is_initialized():
         return part()

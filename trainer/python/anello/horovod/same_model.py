@@ -1,4 +1,4 @@
-"""Whether the models of all ranks have the same parameters: a rank would wait for ever for one that only it has."""
+"""Checks that all ranks have the same parameters: a rank would wait forever for a parameter that others lack."""
 from __future__ import annotations
 
 import collections
@@ -16,14 +16,14 @@ _MANY = 4  # names in an error
 
 
 def names_number(names: Iterable[str]) -> int:
-    """A number of 32 bits for some names, whatever their order."""
+    """A number of 32 bits for some names, independent of their order."""
     return zlib.crc32("\n".join(sorted(map(str, names))).encode())
 
 
 def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -> Optional[Mismatch]:
     """An error that names two ranks whose parameters have different names, the same on all ranks. All call; blocks.
 
-    Shapes are not compared: an operation does that, and names the parameter.
+    Shapes are not compared here: an operation does that, and names the parameter.
     """
     mine = f"{names_number(name for name, _ in named)} {len(named)}".encode()
     gathered = require_set(process_set).agenda.allgather_bytes(mine, name=NAMES, waits=True)
@@ -36,11 +36,11 @@ def explain_difference(named: Iterable[Tuple[str, Any]], process_set: ProcessSet
                        changed: bool = False) -> Optional[Mismatch]:
     """An error that says which parameters differ between two ranks, the same on all ranks. All call; blocks.
 
-    Its rank is one that differs from the majority of the ranks; None if there is no majority.
+    Its rank is one that differs from the majority; None if there is no majority.
 
     Args:
-        has: what a rank does with its parameters, for the error.
-        changed: this rank's parameters are others than in the step before.
+        has: describes what a rank does with its parameters, for the error.
+        changed: this rank's parameters differ from those of the step before.
     """
     mine = {"shapes": {name: list(each.shape) for name, each in named}, "changed": changed}
     ranks = _gather(mine, process_set)
@@ -51,7 +51,7 @@ def explain_difference(named: Iterable[Tuple[str, Any]], process_set: ProcessSet
     one, odd = kinds.index(usual), next(k for k, kind in enumerate(kinds) if kind != usual)
     first, rank = process_set.ranks[one], process_set.ranks[odd]
     why = _describe(first, ranks[one], rank, ranks[odd], has)
-    blamed = rank if 2 * count > len(kinds) else None  # without a majority none can be blamed
+    blamed = rank if 2 * count > len(kinds) else None  # without a majority no rank can be blamed
     return Mismatch(f"the models of the ranks differ: {why}; {REMEDY}", "mismatch", blamed)
 
 

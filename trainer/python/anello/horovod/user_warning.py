@@ -10,7 +10,7 @@ _not_the_users: List[str] = [os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def skip(framework: str) -> None:
-    """Calls from this module's folder are not the user's either."""
+    """Also skips callers in this module's folder: they are not the user's."""
     _not_the_users.append(os.path.dirname(framework) + os.sep)
 
 
