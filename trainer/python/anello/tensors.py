@@ -1,4 +1,4 @@
-"""The gate for tensors: every object that a verb takes becomes a View here, or is refused before anything is sent."""
+"""Converts every object that a verb takes to a View, or refuses it before anything is sent."""
 from __future__ import annotations
 
 import ctypes
@@ -15,16 +15,16 @@ from .view import NOTHING, View, kind_of
 __all__ = ["NOTHING", "View", "array_over", "empty_like", "in_place_array", "is_torch", "kind_of", "made_result",
            "reduced_view", "require_results", "results", "view"]
 
-_readers: Dict[type, Callable[[Any], View]] = {}  # for each type seen of torch and numpy, and of numbers
+_readers: Dict[type, Callable[[Any], View]] = {}  # by type, filled when first used
 
 
 def is_torch(tensor: Any) -> bool:
-    """True for a tensor of torch, without importing it. Another thread may be importing it just now."""
+    """True for a tensor of torch, without importing torch: another thread may be importing it at this moment."""
     return isinstance(tensor, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def view(tensor: Any, gpu: Optional[int] = None) -> View:
-    """Where a tensor's elements lie; a View is one itself. TypeError or ValueError says why it cannot be used.
+    """The view of a tensor's elements; a View is returned unchanged. TypeError or ValueError says what is wrong.
 
     Args:
         gpu: the number of the GPU on which a tensor of torch lies; None: host memory.
@@ -81,19 +81,19 @@ def _instead_of(tensor: Any) -> str:
 
 
 def in_place_array(views: Sequence[View]) -> Any:
-    """A list of tensors that an operation changes, as the library takes it."""
+    """Converts a list of tensors that an operation changes for the library."""
     return (Tensor * len(views))(*[each.in_place() for each in views])
 
 
 def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
-    """Makes the result of a verb that worked on a list in place: the list, or one with the numbers that were made."""
+    """Makes the result of a verb that worked on a list in place: the list, or a list with the new numbers."""
     if all(each.value is None for each in views):
         return lambda: tensors
     return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
 
 
 def reduced_view(tensor: Any, op: str, ranks: int) -> View:
-    """The view of a tensor, or of a number as a reduction over `ranks` ranks takes it."""
+    """The view of a tensor, or of a number converted for a reduction over `ranks` ranks."""
     found = view(tensor)
     return found if found.value is None else view(for_reduction(tensor, op, ranks))
 
@@ -101,7 +101,7 @@ def reduced_view(tensor: Any, op: str, ranks: int) -> View:
 def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
     """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch.
 
-    For a Python number it is an array of ctypes. For a View it is one without memory: `shape` has no elements then.
+    For a Python number, an array of ctypes. For a View, a View without memory: then `shape` has no elements.
     """
     if isinstance(tensor, View):
         return View(0, tuple(shape), tensor.dtype, "", None)
@@ -113,22 +113,22 @@ def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
 
 
 def require_results(tensor: Any) -> None:
-    """TypeError if a tensor like this one cannot be made for a result."""
+    """TypeError if no tensor of this kind can be made for a result."""
     if not is_torch(tensor) and not is_python_number(tensor) and not isinstance(tensor, View):
         _numpy_of(tensor)
 
 
 def made_result(tensor: Any, made: Any) -> Callable[[], Any]:
-    """Returns the tensor that empty_like() made, as a verb does: a list if it is for Python numbers."""
+    """Returns the tensor of empty_like() in the form of a verb's result: a list for Python numbers."""
     if is_python_number(tensor):
         return lambda: list(made)
     return lambda: made
 
 
 def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
-    """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy.
+    """A numpy array of the type of `like` over memory that lives as long as `owner`, without a copy.
 
-    For a Python number it is a list, for a View another one. TypeError if `like` is none of these.
+    For a Python number it is a list, for a View another View. TypeError if `like` is none of these.
     """
     if isinstance(like, View):
         return View(address, tuple(shape), like.dtype, "", owner)
@@ -141,7 +141,7 @@ def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any
 
 
 def _numpy_of(tensor: Any) -> Any:
-    """The module numpy, if the tensor is an array or a scalar of it."""
+    """The module numpy, if the tensor is an array or a scalar of numpy."""
     numpy = sys.modules.get("numpy")
     if not isinstance(tensor, getattr(numpy, "ndarray", ())) and not is_numpy_scalar(tensor):
         raise TypeError(f"cannot make a new {kind_of(tensor)} for the result: give a numpy array or a torch tensor, "

@@ -1,4 +1,4 @@
-"""Gradients of several backward passes, added up in variables of a graph before they are sent."""
+"""Adds up the gradients of several backward passes in variables of a graph before they are sent."""
 from __future__ import annotations
 
 from typing import Any, Callable, List, Sequence
@@ -9,7 +9,7 @@ from .gradients import Gradient, Gradients
 
 
 class Aggregation:
-    """Sends the sums of gradients in every pass that is the last of a step.
+    """Sends the sums of gradients in the last pass of each step.
 
     Its variables are local variables of the graph (tf.compat.v1.local_variables_initializer).
     """
@@ -28,7 +28,7 @@ class Aggregation:
         self._is_last: Any = None
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Any]:
-        """The gradients of all ranks and passes in the last pass of a step; in others what apply() does not use."""
+        """The combined gradients in the last pass of a step; in other passes values that apply() does not use."""
         there = [k for k, each in enumerate(gradients) if each is not None]
         made = list(gradients)
         with tf.compat.v1.variable_scope(None, f"aggregation_of_{self._name}"):
@@ -50,7 +50,7 @@ class Aggregation:
         return [each / tf.cast(divisor, each.dtype) for each in self._gradients.combine(sums, variables)]
 
     def apply(self, step: Callable[[], Any], gradients: Sequence[Gradient], global_step: Any) -> tf.Operation:
-        """Takes the step in the last pass; in others only the global step counts on."""
+        """Takes the step in the last pass; in other passes only the global step is increased."""
         with tf.control_dependencies([each for each in gradients if each is not None]):
             return tf.cond(self._is_last, lambda: _after(step()), lambda: _after(_count(global_step)))
 
@@ -65,7 +65,7 @@ def _dense(gradient: Any) -> tf.Tensor:
 
 
 def _add(name: str, gradient: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
-    """The sum of the passes so far; the first one of a step begins anew."""
+    """The sum of the passes so far; the first pass of a step starts a new sum."""
     its = _local(name, tf.zeros(gradient.shape, gradient.dtype))
     return its.assign(tf.where(tf.equal(before, 0), gradient, its.read_value() + gradient))
 
@@ -75,6 +75,6 @@ def _count(global_step: Any) -> Any:
 
 
 def _after(work: Any) -> tf.Tensor:
-    """A result for both branches of tf.cond, which is there when they are done."""
+    """A result for both branches of tf.cond, available when `work` is done."""
     with tf.control_dependencies([work] if work is not None else []):
         return tf.constant(True)

@@ -1,4 +1,4 @@
-"""Which tensors travel as one operation."""
+"""Decides which tensors are sent as one operation."""
 from __future__ import annotations
 
 import math
@@ -6,13 +6,13 @@ from typing import Any, List, Sequence
 
 
 def plan(tensors: Sequence[Any], limit_bytes: int) -> List[List[int]]:
-    """Divides tensors into lists of their numbers, from the last one on: so gradients become ready.
+    """Divides tensors into lists of their indices, from the last tensor on: gradients become ready in that order.
 
     Ranks with the same shapes get the same lists. A tensor of an unknown shape counts as nothing.
 
     Args:
-        tensors: what has a shape and a dtype.
-        limit_bytes: a list takes no more than these, except for one tensor that is larger.
+        tensors: objects with a shape and a dtype.
+        limit_bytes: the largest size of a list, except for one tensor that is larger.
     """
     lists: List[List[int]] = []
     room = -1

@@ -1,4 +1,4 @@
-"""The variables of Keras 3's optimizers also as a method: scripts for Horovod call optimizer.variables()."""
+"""Makes `variables` of Keras 3's optimizers callable too: scripts for Horovod call optimizer.variables()."""
 from __future__ import annotations
 
 from typing import Any, List
@@ -13,12 +13,12 @@ class _Variables(List[Any]):
         return self
 
     def __radd__(self, first: List[Any]) -> "_Variables":
-        # LossScaleOptimizer adds its own ones to those of the optimizer within.
+        # LossScaleOptimizer adds its own variables to those of its inner optimizer.
         return _Variables([*first, *self])
 
 
 def make_callable() -> None:
-    """Keras 2 had a method where Keras 3 has a list. After this both ways to write it work."""
+    """Keras 2 had a method where Keras 3 has a list. After this call both ways to write it work."""
     for kind in tf.keras.optimizers.Optimizer.__mro__:
         its = kind.__dict__.get("variables")
         if isinstance(its, property):

@@ -1,4 +1,4 @@
-"""How tensors travel: as they are, or rounded to 16 bits."""
+"""How tensors are sent: unchanged, or rounded to 16 bits."""
 from __future__ import annotations
 
 from typing import Any, ContextManager, List, Optional, Sequence, Tuple
@@ -14,12 +14,12 @@ from .reduction import Reduction
 class Compressor:
     """Rounds a tensor before it is sent, and restores its type afterwards."""
 
-    type: Optional[tf.DType] = None  # the one that travels
-    wire: Optional[str] = None  # how the engine calls it
+    type: Optional[tf.DType] = None  # the type in which tensors are sent
+    wire: Optional[str] = None  # the engine's name of that type
 
     @classmethod
     def compress(cls, tensor: Any) -> Tuple[Any, Any]:
-        """The tensor to send, and what decompress() needs."""
+        """The tensor to send, and the context for decompress()."""
         if cls.type is None or not tensor.dtype.is_floating:
             return tensor, None
         return tf.cast(tensor, cls.type), tensor.dtype
@@ -31,17 +31,17 @@ class Compressor:
 
 
 class NoneCompressor(Compressor):
-    """Tensors travel as they are."""
+    """Tensors are sent unchanged."""
 
 
 class FP16Compressor(Compressor):
-    """Floating-point tensors travel as float16."""
+    """Floating-point tensors are sent as float16."""
 
     type, wire = tf.float16, "f16"
 
 
 class BF16Compressor(Compressor):
-    """Floating-point tensors travel as bfloat16, which has the range of float32."""
+    """Floating-point tensors are sent as bfloat16, which has the range of float32."""
 
     type, wire = tf.bfloat16, "bf16"
 
@@ -56,10 +56,10 @@ class Compression:
 
 def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequence[Optional[str]],
                compression: Any) -> List[List[tf.Tensor]]:
-    """As operations.allreduces(), compressed.
+    """Does the same as operations.allreduces(), compressed.
 
-    With Compression.fp16 and .bf16 the engine rounds what travels, and sums in the tensors' own type. Where it cannot,
-    and for a compressor of the program's own, compress() and decompress() of the compressor are called.
+    With Compression.fp16 and .bf16 the engine rounds the elements that it sends, and sums in the tensors' own type. If
+    it cannot, or for a compressor of the program's own, compress() and decompress() of the compressor are called.
     """
     if compression is NoneCompressor:
         return operations.allreduces(lists, how, names)
@@ -72,7 +72,7 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
 
 def compressed(reduce: Any, lists: Sequence[Sequence[tf.Tensor]], compression: Any,
                compressing: ContextManager[None]) -> List[List[tf.Tensor]]:
-    """Reduces lists of tensors as a compressor makes them, in the block `compressing`."""
+    """Reduces lists of tensors after compress() of a compressor, in the block `compressing`."""
     with compressing:
         pairs = [[checked(compression).compress(each) for each in tensors] for tensors in lists]
     made = reduce([[sent for sent, _ in each] for each in pairs])

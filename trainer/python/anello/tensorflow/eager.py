@@ -1,4 +1,4 @@
-"""Operations outside of graphs. They block the thread that calls them; Ctrl-C interrupts that of the main thread."""
+"""Operations outside of graphs. They block the calling thread; on the main thread Ctrl-C interrupts them."""
 from __future__ import annotations
 
 import functools
@@ -20,13 +20,13 @@ from .errors import as_tensorflow
 _TYPES = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32,
           tf.int64, tf.uint64, tf.bool}
 _NAMES_KEPT = 1024
-# Each access to a name of `tf` takes a microsecond.
+# Looked up once, because each access to a name of `tf` takes a microsecond.
 _is_synchronous = tf.config.experimental.get_synchronous_execution
 _set_synchronous = tf.config.experimental.set_synchronous_execution
 
 
 class preparing(submitting):
-    """A block before an operation is submitted: if it fails, it fails on the other ranks too. Nothing in a graph."""
+    """A block before an operation is submitted: errors make it fail on the other ranks too. Does nothing in a graph."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if error is not None and executing_eagerly():
@@ -36,12 +36,12 @@ class preparing(submitting):
 def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Optional[str], process_set: ProcessSet,
         prescale: float = 1.0, postscale: float = 1.0, require: Callable[[], Any] = lambda: None,
         **arguments: Any) -> Any:
-    """Calls one of the library's functions, and returns its result. What fails on this rank fails on the others too.
+    """Calls a function of the library, and returns its result. Errors of this rank make the others fail too.
 
     Args:
-        sent: the tensors among the arguments that travel.
+        sent: the arguments that are sent.
         name: None: the operation is counted.
-        prescale, postscale: of a reduction.
+        prescale, postscale: the factors of a reduction.
         require: raises if other arguments are wrong.
     """
     with as_tensorflow(), submitting(verb, name, process_set):
@@ -58,13 +58,13 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
 
 
 def factors_in(now: tf.Tensor) -> Tuple[float, float]:
-    """The factors before and after a reduction that run() has called, from the input that has them."""
+    """The factors before and after a reduction, from the input into which run() has put them."""
     prescale, postscale = now[:4].numpy().view(numpy.float64)
     return float(prescale), float(postscale)
 
 
 def require_root(root_rank: int, process_set: ProcessSet) -> None:
-    """InvalidArgument if a rank of the world is none of a set."""
+    """InvalidArgument if a rank of the world is not a member of a set."""
     try:
         process_set.rank_of(root_rank)
     except ValueError as error:
@@ -73,14 +73,14 @@ def require_root(root_rank: int, process_set: ProcessSet) -> None:
 
 def _number(process_set: ProcessSet) -> int:
     try:
-        _ = require_set(process_set).agenda  # raises if this process has none
+        _ = require_set(process_set).agenda  # raises if this process is not a member
         return library.number(process_set)
     except ValueError as error:
         raise errors.InvalidArgument(str(error), "invalid_argument") from None
 
 
 class _synchronous:
-    """A block in which TensorFlow calls functions on this thread, and raises their errors there."""
+    """A block in which TensorFlow runs functions on this thread, and raises their errors here."""
 
     def __enter__(self) -> None:
         self._was = _is_synchronous()
@@ -101,7 +101,7 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 @functools.lru_cache(_NAMES_KEPT)
 def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
-    """The input for what may differ from call to call: the words of both factors, and the bytes of the name.
+    """The input for values that may differ from call to call: the words of both factors, and the bytes of the name.
 
     TensorFlow would keep a kernel for each value of an attribute.
     """
@@ -112,13 +112,13 @@ def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tens
 
 
 def _reason(error: tf.errors.OpError) -> BaseException:
-    """Why a function of the library has failed, as calls of the engine raise it."""
+    """The reason why a function of the library has failed, as an exception that calls of the engine raise."""
     status = library.take_failure()
     if isinstance(error, tf.errors.CancelledError):
         try:
             library.raise_interruption()
         except BaseException as interruption:
-            first_report(interruption)  # there is nothing to report: the operation is submitted, and goes on
+            first_report(interruption)  # nothing to report to other ranks: the operation is submitted, and goes on
             return interruption
     try:
         check(max(status, 0))
@@ -128,5 +128,5 @@ def _reason(error: tf.errors.OpError) -> BaseException:
     if isinstance(error, tf.errors.InvalidArgumentError):
         reason = errors.InvalidArgument(error.message, "invalid_argument")
     if status != 0:
-        first_report(reason)  # the library has made it
+        first_report(reason)  # the library has reported it to the other ranks
     return reason

@@ -19,7 +19,7 @@ ObjectState = State
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function of a State: all ranks begin with the values of rank 0.
 
-    Raises HorovodInternalError if the world has ended, also where a graph has found that out.
+    Raises HorovodInternalError if the world has ended, even if the error came from a graph.
     """
     return functools.wraps(train)(functools.partial(raising_of_world, elastic.run(train)))
 
@@ -28,8 +28,8 @@ class TensorFlowState(State):
     """Some variables, and plain values as keyword arguments.
 
     Args:
-        variables: in a graph of TensorFlow 1 all global ones may be left out.
-        session: that of a graph.
+        variables: may be left out in a graph of TensorFlow 1, for all global variables.
+        session: the session of a graph.
     """
 
     def __init__(self, variables: Optional[Sequence[Any]] = None, session: Any = None, **values: Any) -> None:
@@ -71,8 +71,8 @@ class TensorFlowKerasState(TensorFlowState):
     """A model of Keras, its optimizer, and plain values as keyword arguments.
 
     Args:
-        optimizer: that of the model if it is left out.
-        backend: of a graph of TensorFlow 1, what has the session: get_session().
+        optimizer: may be left out, for the model's.
+        backend: in a graph of TensorFlow 1, the object that has the session: get_session().
     """
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **values: Any) -> None:
@@ -85,11 +85,11 @@ class TensorFlowKerasState(TensorFlowState):
 
     @property
     def variables(self) -> List[Any]:
-        """Those of the model, without seeds, and of the optimizer as they are now."""
+        """The variables of the model, without seeds, and of the optimizer as they are now."""
         return [*self.model.weights, *(of_optimizer(self.optimizer) if self.optimizer is not None else [])]
 
 
 def _build(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Makes the variables of an optimizer before its first step: save() finds them, and restore() resets them."""
+    """Makes the variables of an optimizer before its first step, so that save() and restore() include them."""
     if hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
         optimizer.build(variables)

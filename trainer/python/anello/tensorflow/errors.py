@@ -1,4 +1,4 @@
-"""Errors of eager calls: those of the engine, which are those of TensorFlow too, as a graph raises them."""
+"""Errors of eager calls: of the engine, and also of TensorFlow's types, as graphs raise them."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, TypeVar
@@ -12,7 +12,7 @@ HorovodInternalError = errors.Error
 
 
 class _WithNode(tf.errors.OpError):
-    """Adds to an error of the engine what TensorFlow's errors have."""
+    """Adds the attributes of TensorFlow's errors to an error of the engine."""
 
     def __init__(self, error: errors.Error, code: int) -> None:
         errors.Error.__init__(self, str(error), error.code, error.rank)  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ class InvalidArgumentError(errors.InvalidArgument, _WithNode, tf.errors.InvalidA
 
 
 class as_tensorflow:
-    """A block whose errors of the engine are raised such that a script that expects TensorFlow's catches them."""
+    """A block that raises the engine's errors such that a script which expects TensorFlow's errors catches them."""
 
     def __enter__(self) -> None:
         pass
@@ -47,7 +47,7 @@ class as_tensorflow:
 
 
 def of_world(error: tf.errors.OpError) -> Optional[errors.Error]:
-    """The error that has ended the world, if it is why a function of TensorFlow has failed."""
+    """The error that ended the world, if a function of TensorFlow has failed because of it."""
     failure: Any = basics.world().failure() if basics.is_initialized() else None
     return failure if isinstance(error, tf.errors.InternalError) else None
 
@@ -56,7 +56,7 @@ Result = TypeVar("Result")
 
 
 def raising_of_world(call: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """Calls a function. Raises HorovodInternalError where the world has ended while a graph ran."""
+    """Calls a function. Raises HorovodInternalError if the world ended while a graph ran."""
     try:
         return call(*arguments, **options)
     except tf.errors.OpError as error:

@@ -5,9 +5,9 @@ import tensorflow as tf
 
 
 def keep_own(local_rank: int) -> None:
-    """Hides all GPUs from TensorFlow but that with the rank's number on its host, where it sees several.
+    """If TensorFlow sees several GPUs, hides all but the one with the rank's number on its host.
 
-    Without it each rank would take memory on all of them. ValueError if there are too few, RuntimeError if TensorFlow
+    Otherwise each rank would take memory on all of them. ValueError if there are too few, RuntimeError if TensorFlow
     uses them already.
     """
     gpus = tf.config.get_visible_devices("GPU")

@@ -1,4 +1,4 @@
-"""How the gradients of a training are combined: in buckets, which are sent while the backward pass goes on."""
+"""How the gradients of a training are combined: in buckets, which are sent during the backward pass."""
 from __future__ import annotations
 
 import itertools
@@ -24,21 +24,21 @@ Gradient = Union[None, tf.Tensor, tf.IndexedSlices]
 
 
 class Gradients:
-    """Makes of the gradients of this rank those of all ranks.
+    """Combines the gradients of this rank with those of all ranks.
 
-    In a graph buckets are planned when it is made. Each is one operation, which starts when its gradients are there.
+    In a graph, buckets are planned when it is made. Each is one operation, which starts when its gradients are ready.
     """
 
     def __init__(self, op: int = Average, compression: Any = Compression.none, sparse_as_dense: bool = False,
                  gradient_predivide_factor: float = 1.0, groups: Groups = None,
                  process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> None:
-        """ValueError or NotImplementedError says which argument is wrong. All ranks give equal ones.
+        """ValueError or NotImplementedError names the wrong argument. The arguments are equal on all ranks.
 
         Args:
             gradient_predivide_factor: averages are divided by it before they are added up, and multiplied afterwards.
-            groups: so many groups of gradients, or lists of variables: a group is one operation. None: buckets of
+            groups: a number of groups of gradients, or lists of variables: a group is one operation. None: buckets of
                 HOROVOD_FUSION_THRESHOLD bytes.
-            scale_local_gradients: those of local variables are divided by the number of ranks.
+            scale_local_gradients: gradients of local variables are divided by the number of ranks.
         """
         if not gradient_predivide_factor > 0:
             raise ValueError(f"gradient_predivide_factor must be above 0, but is {gradient_predivide_factor}")
@@ -53,11 +53,11 @@ class Gradients:
         self._local: Set[Any] = set()
 
     def register_local(self, variable: Any) -> None:
-        """The gradients of this variable stay those of this rank."""
+        """Excludes the gradients of this variable: each rank keeps its own."""
         self._local.add(key(variable))
 
     def is_local(self, variable: Any) -> bool:
-        """True if register_local() was called for it."""
+        """True if register_local() was called for this variable."""
         return key(variable) in self._local
 
     @tf.autograph.experimental.do_not_convert
@@ -65,9 +65,9 @@ class Gradients:
         """The gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            gradients: None where there is none, on all ranks alike: an error that compares shapes calls it (0,).
-            variables: those that they belong to.
-            name: operations are named by it and their number, not by where in a graph they are.
+            gradients: None for a missing gradient, on all ranks: an error about different shapes shows it as (0,).
+            variables: the variables of the gradients.
+            name: operations are named by it and their number, independent of their place in a graph.
         """
         process_set = self._how.process_set
         if not process_set.included() or process_set.size() == 1:
@@ -75,7 +75,7 @@ class Gradients:
         made = list(map(self._dense, gradients))
         local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
         absent = [k for k, each in enumerate(made) if each is None and not local]
-        for k in absent:  # without it, gradients of different variables could be added up where their shapes are equal
+        for k in absent:  # otherwise gradients of different variables could be added up if their shapes are equal
             made[k] = tf.zeros([0], tf.as_dtype(variables[k].dtype).base_dtype)
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
@@ -84,7 +84,7 @@ class Gradients:
         lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
-        # At the top, nodes of a second call get other names, which end like those of the first.
+        # At the top level, nodes of a second call get other names, which end like those of the first.
         with tf.name_scope("DistributedGradients" if name is None else ""):
             sent = [[made[k] for k in each] for each in lists]
             for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),
@@ -114,7 +114,7 @@ class Gradients:
 
 
 def groups_of(groups: Groups, num_groups: int) -> Groups:
-    """The groups, also where the program gives the older num_groups."""
+    """The argument `groups`, or the older num_groups if the program gives that."""
     if num_groups:
         warn("num_groups has been replaced by groups")
     return num_groups if groups is None and num_groups else groups
@@ -127,14 +127,14 @@ def _checked(groups: Groups) -> Groups:
 
 
 def _unscaled(how: Reduction) -> Reduction:
-    """Gathered values are not added up here: what is divided before is multiplied afterwards."""
+    """Leaves out the factors before and after the sum: gathered values are not added up here."""
     return how._replace(prescale=1.0, postscale=1.0)
 
 
 def _spread_infinity(local: Sequence[Any], gradients: List[Any], dense: Sequence[int]) -> None:
-    """Makes a gradient that travels NaN if a local one is not finite.
+    """Sets one of the gradients that are sent to NaN if a local gradient is not finite.
 
-    Where losses are scaled, all ranks leave such a step out together; otherwise their models would differ from then on.
+    With scaled losses, all ranks then skip such a step together; otherwise their models would differ from then on.
     """
     if not local or not dense:
         return

@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: ProcessSet,
             ignore_name_scope: bool = False) -> Dict[str, Any]:
-    """The arguments that all operations have: the ranks meet under the node's name, so that is the same on all of them.
+    """The arguments of every operation. The node's name must be the same on all ranks: they meet under it.
 
     NotImplementedError in a function that XLA compiles, ValueError if the process set is not registered.
     """
@@ -24,7 +24,7 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise NotImplementedError(f"XLA cannot compile {verb}, which waits for other ranks: give tf.function() or "
                                   "model.compile() jit_compile=False")
-    of_tensor = getattr(tensor, "name", "captured")  # eager ones, which a function takes from outside, have none
+    of_tensor = getattr(tensor, "name", "captured")  # captured eager tensors have no name
     return {"name": _node_name(name or f"{verb}_{of_tensor}"), "process_set": number(process_set),
             "ignore_name_scope": ignore_name_scope, "distinct": str(next(_numbers)), "now": _now(graph)}
 
@@ -34,12 +34,12 @@ def _node_name(name: str) -> str:
 
 
 def _now(graph: Any) -> tf.Tensor:
-    """An input whose value no graph has before it runs.
+    """An input whose value is only available when the graph runs.
 
-    While a graph is prepared, TensorFlow runs operations whose inputs are constant, in an order of this rank alone. One
-    that waits for other ranks would wait for ever.
+    While a graph is prepared, TensorFlow runs operations with constant inputs, in an order that differs between ranks.
+    An operation that waits for other ranks would wait forever.
     """
     if not hasattr(graph, "_anello_now"):
         with tf.control_dependencies(None):
-            graph._anello_now = ops.anello_rank()  # there, since it keeps the graph
+            graph._anello_now = ops.anello_rank()  # stored in the graph, since it refers to the graph
     return graph._anello_now

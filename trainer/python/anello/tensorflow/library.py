@@ -1,4 +1,4 @@
-"""The library of operations: `ops` has them as TensorFlow's functions. It follows which process sets there are."""
+"""The library of operations: `ops` has them as functions of TensorFlow. It is kept informed of the process sets."""
 from __future__ import annotations
 
 import ctypes
@@ -14,7 +14,7 @@ _FILE = pathlib.Path(__file__).parent.parent / "libanello_tensorflow.so"
 
 
 def _load() -> Tuple[Any, Any]:
-    """TensorFlow loads the file first, because it collects what the file registers while it does so."""
+    """TensorFlow loads the file first, because it collects only ops that are registered while it loads the file."""
     try:
         registered = tf.load_op_library(str(_FILE))
         functions = ctypes.CDLL(str(_FILE))
@@ -47,7 +47,7 @@ class _Sets:
 
 
 def number(process_set: ProcessSet) -> int:
-    """A set's number. ValueError if it is not registered, TypeError if it is no set."""
+    """A set's number. ValueError if it is not registered, TypeError if it is not a set."""
     require_set(process_set).included()
     assert process_set.number is not None
     if set_with_number(process_set.number) is not process_set:
@@ -57,7 +57,7 @@ def number(process_set: ProcessSet) -> int:
 
 ops, _functions = _load()
 take_failure = _functions.anello_tensorflow_take_failure
-# Calls of PyDLL raise what the function has set.
+# PyDLL raises the exception that the called function has set.
 raise_interruption = ctypes.PyDLL(str(_FILE)).anello_tensorflow_raise_interruption
 raise_interruption.restype = None
 process_sets.watch(_Sets())

@@ -1,4 +1,4 @@
-"""Python objects of one rank, or of all, on every rank. They need no session."""
+"""Sends Python objects of one rank, or of all, to every rank. They need no session."""
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -15,7 +15,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: Op
 
 def broadcast_object_fn(root_rank: int = 0, session: Any = None, name: Optional[str] = None,
                         process_set: ProcessSet = global_process_set) -> Callable[[Any], Any]:
-    """A function that does as broadcast_object()."""
+    """A function that does the same as broadcast_object()."""
     return lambda obj: objects.broadcast_object(obj, root_rank, name, process_set)
 
 

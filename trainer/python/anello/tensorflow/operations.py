@@ -20,15 +20,15 @@ Tensors = Sequence[tf.Tensor]
 
 
 def allreduce(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
-    """The reduction of each tensor over the ranks. The gradient of a sum or average is that of the gradients.
+    """The reduction of each tensor over the ranks. For a sum or average, the gradient is reduced in the same way.
 
-    NotImplementedError if that of another reduction is asked for.
+    NotImplementedError if the gradient of another reduction is requested.
     """
     return allreduces([tensors], how, [name])[0]
 
 
 def allreduces(lists: Sequence[Tensors], how: Reduction, names: Sequence[Optional[str]]) -> List[List[tf.Tensor]]:
-    """Several reductions, one for each list. In a graph they go on at once."""
+    """Several reductions, one for each list. In a graph they can run at the same time."""
     return [list(_reduce(ops.anello_allreduce, "allreduce", tensors, name, how, wire=how.wire or ""))
             for tensors, name in zip(lists, names)]
 
@@ -46,7 +46,7 @@ def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
-    """This rank's rows of each reduction. Gradients are gathered; those of a sum count once for each rank."""
+    """This rank's rows of each reduction. Gradients are gathered, and for a sum multiplied by the number of ranks."""
     return list(_reduce(ops.anello_reducescatter, "reduce_scatter", tensors, name, how))
 
 
@@ -63,9 +63,9 @@ def _gathered(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str] = None,
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """For each tensor those of all ranks, one after another.
+    """For each tensor the tensors of all ranks, concatenated.
 
-    The gradient of a tensor is the average over the ranks of its part of the gradients.
+    The gradient of a tensor is the average over the ranks of this tensor's part of the gradients.
     """
     return list(_call(ops.anello_allgather, "allgather", tensors, name, process_set, ignore_name_scope,
                       tensors=tensors).gathered)
@@ -87,7 +87,7 @@ def _averages_of_parts(gradients: Tensors, parts: Sequence[Tuple[Any, Any]], how
 
 def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: Optional[str] = None,
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """The root's tensors. Their gradients are the averages over the ranks on the root, and zero on the others."""
+    """The root's tensors. The gradients are averages over the ranks on the root, and zero on other ranks."""
     return list(_call(ops.anello_broadcast, "broadcast", tensors, name, process_set, ignore_name_scope,
                       lambda: eager.require_root(root_rank, process_set), tensors=tensors, root=root_rank))
 
@@ -96,7 +96,7 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 def _broadcast_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
     how = Reduction(Average, set_with_number(op.get_attr("process_set")),
                     ignore_name_scope=op.get_attr("ignore_name_scope"))
-    # All ranks must have one graph: where the result is always zero, TensorFlow would leave the reduction out.
+    # All ranks must have the same graph: if the result were always zero, TensorFlow would leave the reduction out.
     is_root = tf.equal(ops.anello_rank(), op.get_attr("root"))
     return [*_only_on_root(_complete(op.outputs, gradients), is_root, how), None]
 
@@ -107,10 +107,10 @@ def _only_on_root(gradients: Tensors, is_root: Any, how: Reduction) -> List[tf.T
 
 def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name: Optional[str] = None,
              ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """The rows that came, and how many from each rank. Gradients go back where the rows came from.
+    """The received rows, and the number of rows from each rank. Gradients go back to the ranks of the rows.
 
     Args:
-        splits: int32, the rows that each rank gets; without elements: equal parts.
+        splits: int32, the number of rows for each rank; empty: equal parts.
     """
     return list(_call(ops.anello_alltoall, "alltoall", [tensor], name, process_set, ignore_name_scope,
                       lambda: counts_of_ranks("splits", splits.numpy().tolist() or None, process_set.size()),
@@ -126,7 +126,7 @@ def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
 
 def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[str], how: Reduction,
             **arguments: Any) -> Any:
-    """As _call(). Factors are texts in a graph, because an attribute that is a number has 32 bits."""
+    """_call() for a reduction. In a graph, factors are texts, because an attribute that is a number has 32 bits."""
     if executing_eagerly():
         return eager.run(op, verb, tensors, name, how.process_set, how.prescale, how.postscale, tensors=tensors,
                          reduce_op=int(how.op), **arguments)
@@ -137,10 +137,10 @@ def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[
 
 def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str], process_set: ProcessSet,
           ignore_name_scope: bool, require: Callable[[], Any] = lambda: None, **arguments: Any) -> Any:
-    """Calls one of the library's functions here, or adds it to the graph.
+    """Calls a function of the library, or adds it to the graph.
 
     Args:
-        require: outside of graphs, raises if other arguments than the tensors are wrong.
+        require: outside of graphs, raises if arguments other than the tensors are wrong.
     """
     if executing_eagerly():
         return eager.run(op, verb, sent, name, process_set, require=require, **arguments)
@@ -148,13 +148,13 @@ def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str],
 
 
 def _complete(made: Tensors, gradients: Sequence[Any]) -> List[tf.Tensor]:
-    """The gradients of results, all of them and of their types: TensorFlow leaves out those of results not used."""
+    """Replaces missing gradients by zeros (TensorFlow gives None for unused results), and casts the others."""
     return [tf.zeros_like(its) if each is None else tf.cast(tf.convert_to_tensor(each), its.dtype)
             for its, each in zip(made, gradients)]
 
 
 def _reduction(op: tf.Operation) -> Reduction:
-    """The reduction that a node was made with. An operation that has no wire sends elements as they are."""
+    """The reduction with which a node was made. An operation without an attribute `wire` sends elements unchanged."""
     wire = tf.compat.as_str(op.get_attr("wire")) if op.type == "AnelloAllreduce" else ""
     factors = (eager.factors_in(op.inputs[-1]) if op.get_attr("waits")
                else (float(op.get_attr("prescale")), float(op.get_attr("postscale"))))

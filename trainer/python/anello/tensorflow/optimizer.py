@@ -1,4 +1,4 @@
-"""Optimizers whose gradients are those of all ranks: those of TensorFlow 1; Keras has a module of its own."""
+"""Distributed optimizers of TensorFlow 1. Those of Keras have a module of their own."""
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -24,11 +24,11 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         self._agg_helper = Aggregation(gradients, passes, averages, name) if passes > 1 else None
 
     def register_local_var(self, var: Any) -> None:
-        """The gradients of this variable stay those of this rank."""
+        """Excludes the gradients of this variable: each rank keeps its own."""
         self._of_all_ranks.register_local(var)
 
     def compute_gradients(self, *arguments: Any, **options: Any) -> List[Tuple[Any, Any]]:
-        """As the wrapped optimizer's, with the gradients of all ranks."""
+        """The wrapped optimizer's method, with the gradients of all ranks."""
         pairs = self._optimizer.compute_gradients(*arguments, **options)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
         if self._agg_helper is None:
@@ -39,7 +39,7 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         return list(zip(self._agg_helper.combine(gradients, variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """As the wrapped optimizer's; with several backward passes for a step, only in the last."""
+        """The wrapped optimizer's method; with several backward passes for a step, only in the last pass."""
         pairs = list(grads_and_vars)
 
         def step() -> Any:
@@ -50,15 +50,15 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         return self._agg_helper.apply(step, [each for each, _ in pairs], global_step)
 
     def get_slot(self, *arguments: Any, **options: Any) -> Any:
-        """As the wrapped optimizer's."""
+        """The wrapped optimizer's method."""
         return self._optimizer.get_slot(*arguments, **options)
 
     def get_slot_names(self, *arguments: Any, **options: Any) -> Any:
-        """As the wrapped optimizer's."""
+        """The wrapped optimizer's method."""
         return self._optimizer.get_slot_names(*arguments, **options)
 
     def variables(self, *arguments: Any, **options: Any) -> Any:
-        """As the wrapped optimizer's."""
+        """The wrapped optimizer's method."""
         return self._optimizer.variables(*arguments, **options)
 
 
@@ -67,13 +67,13 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
                          backward_passes_per_step: int = 1, op: int = Average, gradient_predivide_factor: float = 1.0,
                          average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
-    """An optimizer that takes its steps with the gradients of all ranks.
+    """An optimizer whose steps use the gradients of all ranks.
 
-    One of Keras is wrapped as anello.tensorflow.keras.DistributedOptimizer() does. Args: see Gradients.
+    An optimizer of Keras is wrapped by anello.tensorflow.keras.DistributedOptimizer(). Other arguments: see Gradients.
 
     Args:
-        optimizer: one of tf.compat.v1.train or of tf.keras.
-        backward_passes_per_step: gradients of so many passes are added up before they are sent.
+        optimizer: of tf.compat.v1.train or tf.keras.
+        backward_passes_per_step: the gradients of this number of passes are added up before they are sent.
         average_aggregated_gradients: these sums are divided by the number of passes.
     """
     combined = {"sparse_as_dense": sparse_as_dense, "op": op, "gradient_predivide_factor": gradient_predivide_factor,

@@ -11,8 +11,8 @@ class Reduction(NamedTuple):
     """How tensors are reduced, and between which ranks.
 
     Attributes:
-        wire: "f16" or "bf16" if they travel rounded; "" or None if not.
-        ignore_name_scope: in a graph the names of scopes are no part of the operation's name.
+        wire: "f16" or "bf16" if elements are sent in that type; "" or None: in their own.
+        ignore_name_scope: in a graph, the operation's name does not contain the names of scopes.
     """
 
     op: ReduceOp

@@ -1,4 +1,4 @@
-"""Whether the ranks have the same variables. They may call them otherwise: Keras counts the layers that a rank has made."""
+"""Checks that the ranks have the same variables. Names may differ: Keras counts the layers that a rank has made."""
 from __future__ import annotations
 
 import array
@@ -11,10 +11,10 @@ from ..horovod.same_model import REMEDY, explain_difference, names_number
 
 
 def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Optional[str] = None) -> None:
-    """Raises Mismatch on all ranks if they have other numbers, shapes or kinds of variables. All call; blocks.
+    """Raises Mismatch on all ranks if the number, shapes or kinds of their variables differ. All ranks call; blocks.
 
     Args:
-        name: that of an allreduce which ranks begin that do not call this: all of them get a Mismatch then.
+        name: of an allreduce that other ranks may begin instead of this call: all ranks then get a Mismatch.
     """
     named = _described(variables)
     number = names_number(each for each, _ in named)
@@ -30,16 +30,16 @@ def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Option
 
 
 def _kept_by_tensorflow(error: Mismatch) -> Mismatch:
-    """Where a function is made, TensorFlow replaces errors of other types by its own, unless they have this attribute."""
+    """Sets an attribute without which TensorFlow, when it makes a function, replaces the error by one of its own."""
     error.ag_pass_through = True  # type: ignore[attr-defined]
     return error
 
 
 def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
-    """Names that do not depend on what else a rank has made, with shapes, so that they are compared."""
+    """Names that do not depend on other objects that a rank has made, with shapes, so that shapes are compared too."""
     return [(f"{k}: {_last_part(each)} {tuple(each.shape)}", each) for k, each in enumerate(variables)]
 
 
 def _last_part(variable: Any) -> str:
-    """Without the number that Keras gives to variables that have no name."""
+    """A variable's name without the number that Keras adds for variables without a name."""
     return re.sub(r"_\d+$", "", str(variable.name).split("/")[-1].split(":")[0])

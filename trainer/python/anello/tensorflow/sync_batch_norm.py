@@ -11,13 +11,13 @@ from .verbs import grouped_allreduce
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
-    """As tf.keras.layers.BatchNormalization, with mean and variance of the batches of all ranks while training.
+    """tf.keras.layers.BatchNormalization with mean and variance over the batches of all ranks while training.
 
-    Batches may have different sizes, and may be empty on some ranks. Sums are made in float32 at least, and travel in
+    Batches may have different sizes, and may be empty on some ranks. Sums are computed in float32 at least, and sent in
     float64: 16 bits could not even count the elements.
 
     Args:
-        fused: False, the only way that there is.
+        fused: must be False.
     """
 
     def __init__(self, fused: Optional[bool] = False, process_set: ProcessSet = global_process_set,
@@ -42,7 +42,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         total, count = self._sums(axes, wide * weights, weights)
         count = tf.maximum(count, 1)
         mean = total / count
-        # Squares minus the square of the sum would cancel digits.
+        # A sum of squares minus the square of the sum would lose digits.
         squares, = self._sums(axes, tf.square(wide - tf.cast(mean, wide.dtype)) * weights)
         moments = [tf.cast(each, wide.dtype) for each in (mean, squares / count)]
         return tuple(each if keeps else tf.squeeze(each, list(axes)) for each in moments)

@@ -1,4 +1,4 @@
-"""Tapes whose gradients are those of all ranks."""
+"""Tapes that return the gradients of all ranks."""
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Tuple, Union
@@ -12,22 +12,22 @@ from .gradients import Gradients, Groups, groups_of
 
 
 class _Distributed(tf.GradientTape):
-    """The class that DistributedGradientTape puts before that of the tape that it wraps."""
+    """The base class that DistributedGradientTape inserts before the class of the wrapped tape."""
 
     _of_all_ranks: Gradients
 
     def register_local_source(self, source: Any) -> None:
-        """Its gradients stay those of this rank, divided by the number of ranks if scale_local_gradients."""
+        """Each rank keeps its own gradients of this source, divided by the number of ranks if scale_local_gradients."""
         self._of_all_ranks.register_local(source)
 
     @tf.autograph.experimental.do_not_convert
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False,
                  **options: Any) -> Any:
-        """As tf.GradientTape.gradient(), for all ranks. Blocks outside of graphs.
+        """tf.GradientTape.gradient(), with the gradients of all ranks. Blocks outside of graphs.
 
         Args:
             use_generic_names: operations are named by their number, for ranks whose graphs differ, or that have made
-                different numbers of Keras's layers before. Otherwise a graph names them after its gradients.
+                different numbers of Keras layers before. Otherwise operations in a graph are named after its gradients.
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
         name = "grad" if use_generic_names else None
@@ -36,7 +36,7 @@ class _Distributed(tf.GradientTape):
 
     def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
                                        use_generic_names: bool = False) -> Tuple[List[Any], List[Any]]:
-        """Two lists of pairs of source and gradient: those of registered local sources, and the others."""
+        """Two lists of pairs (source, gradient): first for registered local sources, then for all others."""
         gradients = self.gradient(target, sources, output_gradients, use_generic_names)
         pairs = list(zip(sources, gradients))
         return ([pair for pair in pairs if self._of_all_ranks.is_local(pair[0])],
@@ -49,7 +49,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
                             process_set: ProcessSet = global_process_set,
                             scale_local_gradients: bool = True) -> Any:
-    """A tape whose gradient() gives the gradients of all ranks. The one that it wraps records, before and afterwards.
+    """A tape whose gradient() gives the gradients of all ranks. The wrapped tape still records, before and afterwards.
 
     Args: see Gradients. Devices are accepted and not needed; num_groups is an older name of groups.
     """
@@ -59,7 +59,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    made.__dict__ = gradtape.__dict__  # they are one tape, which either of them may start and stop
+    made.__dict__ = gradtape.__dict__  # both are one tape, which either of them may start and stop
     made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
                                    groups_of(groups, num_groups), process_set, scale_local_gradients)
     return made
@@ -72,10 +72,10 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
                                    groups: Groups = None, process_set: ProcessSet = global_process_set,
                                    local_layers: Union[None, Any, Iterable[Any]] = None,
                                    scale_local_gradients: bool = True) -> Any:
-    """As DistributedGradientTape, but the gradients of some layers stay those of this rank.
+    """DistributedGradientTape() for all layers but some, whose gradients each rank keeps for itself.
 
     Args:
-        local_layers: a layer of Keras, or some.
+        local_layers: a layer of Keras, or a list of layers.
     """
     tape = DistributedGradientTape(gradtape, device_dense, device_sparse, compression, sparse_as_dense, op,
                                    gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients)
@@ -86,7 +86,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
 
 
 def layers_of(given: Union[None, Any, Iterable[Any]]) -> List[Any]:
-    """A layer, some, or None, as a list. ValueError if something else is among them."""
+    """A layer, several, or None, as a list. ValueError if an element is not a layer."""
     layers = [] if given is None else [given] if isinstance(given, tf.keras.layers.Layer) else list(given)
     if not all(isinstance(each, tf.keras.layers.Layer) for each in layers):
         raise ValueError("local_layers must be layers of tf.keras")

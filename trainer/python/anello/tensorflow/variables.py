@@ -1,4 +1,4 @@
-"""Variables of one rank on every rank. They may be TensorFlow's or those of Keras 3."""
+"""Sends variables of one rank to every rank. They may be TensorFlow's or those of Keras 3."""
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Optional, Sequence
@@ -13,18 +13,18 @@ from .eager import preparing
 
 
 def of_tensorflow(variable: Any) -> Any:
-    """TensorFlow's variable in one of Keras 3; any other object itself."""
+    """TensorFlow's variable inside a variable of Keras 3; any other object unchanged."""
     inner = getattr(variable, "value", None)
     return inner if isinstance(inner, tf.Variable) else variable
 
 
 def key(variable: Any) -> Any:
-    """Finds a variable in a set or dict: variables of TensorFlow cannot be compared."""
+    """A key for a variable in a set or dict: variables of TensorFlow cannot be compared."""
     return of_tensorflow(variable).ref()
 
 
 def of_optimizer(optimizer: Any) -> List[Any]:
-    """Those of an optimizer of Keras, with its learning rate, which tf-keras does not count among them."""
+    """The variables of an optimizer of Keras, with its learning rate, which is not in the list of tf-keras."""
     variables = optimizer.variables
     found = list(variables() if callable(variables) else variables)
     rate = getattr(optimizer, "_learning_rate", None)
@@ -41,7 +41,7 @@ def require_built(model: Any) -> None:
 @tf.autograph.experimental.do_not_convert
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
-    """Gives variables the root's values, and returns these. The list is one operation.
+    """Sets variables to the root's values, and returns these values. The list is one operation.
 
     Args:
         root_rank: a rank of the world.
@@ -60,10 +60,10 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
 @tf.autograph.experimental.do_not_convert
 def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: ProcessSet = global_process_set,
                         inplace: bool = False) -> Optional[tf.Operation]:
-    """Gives variables the root's values: model.variables, optimizer.variables. In a graph it returns the operation.
+    """Sets variables to the root's values: model.variables, optimizer.variables. In a graph returns the operation.
 
     Args:
-        variables: the same ones in the same order on all ranks.
+        variables: in the same order on all ranks.
         inplace: accepted and not needed.
     """
     with preparing("broadcast", None, process_set):
@@ -83,7 +83,7 @@ def _checked(variables: Any) -> List[Any]:
 
 
 def broadcast_global_variables(root_rank: int) -> tf.Operation:
-    """The operation that gives all global variables of the graph the root's values. RuntimeError outside of graphs."""
+    """The operation that sets all global variables to the root's values. RuntimeError outside of graphs."""
     if tf.executing_eagerly():
         raise RuntimeError("hvd.broadcast_global_variables() is for graphs: use hvd.broadcast_variables("
                            "model.variables, root_rank)")
@@ -91,7 +91,7 @@ def broadcast_global_variables(root_rank: int) -> tf.Operation:
 
 
 class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
-    """Gives all global variables the root's values when a session has been made, for MonitoredTrainingSession."""
+    """For MonitoredTrainingSession: sets all global variables to the root's values when a session has been made."""
 
     def __init__(self, root_rank: int, device: str = "") -> None:
         super().__init__()
@@ -104,5 +104,5 @@ class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
             self.bcast_op = broadcast_global_variables(self.root_rank)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Carries it out."""
+        """Runs the operation."""
         session.run(self.bcast_op)

@@ -1,8 +1,8 @@
 """The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
 
-They wait for their result outside of graphs; in a graph they are nodes. Gradients flow through them, except for
-minima, maxima and products. Devices are accepted and not needed. Names match operations of different ranks; unnamed ones
-are counted, and in a graph named after their tensor.
+They wait for their result outside of graphs; in a graph they are nodes. Gradients are supported, except for
+minima, maxima and products. Devices are accepted and not needed. Operations of different ranks match by their names;
+unnamed operations are counted, and in a graph named after their tensor.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .library import number, ops
 from .reduction import Reduction
 
 Tensor = Union[tf.Tensor, tf.Variable, Any]
-_as_written = tf.autograph.experimental.do_not_convert  # there is nothing in it that depends on tensors
+_as_written = tf.autograph.experimental.do_not_convert  # nothing in them depends on the values of tensors
 
 
 @_as_written
@@ -40,11 +40,11 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
             tf.IndexedSlices are floats, as in Horovod.
         prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers
             are multiplied in float64 and truncated.
-        ignore_name_scope: in a graph the names of scopes are no part of the operation's name.
+        ignore_name_scope: in a graph, the operation's name does not contain the names of scopes.
 
     Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or
-    arguments, which is a tf.errors.FailedPreconditionError too and does not disturb later operations. A graph raises
-    tf.errors.InternalError for the first.
+    arguments; in the latter case it is also a tf.errors.FailedPreconditionError, and later operations still work. A
+    graph raises tf.errors.InternalError if a rank has failed.
     """
     return _allreduce([tensor], average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)[0]
@@ -56,7 +56,7 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
-    """The reduction of each of a list, which is one operation; all tf.IndexedSlices of it are another one."""
+    """The reduction of each tensor of a list. The list is one operation; all its tf.IndexedSlices are another one."""
     return _allreduce(tensors, average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)
 
@@ -66,7 +66,7 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
     with preparing("allreduce", name, process_set):
         every = list(tensors)
     sparse = [each for each in every if isinstance(each, IndexedSlices)]
-    # Ranks wait in the first of the two operations, and do not come to the other one if that fails.
+    # Ranks wait in the first of the two operations, and do not come to the second if the first fails.
     first = ("allgather", _of_slices(name)) if sparse else ("allreduce", name)
     with preparing(*first, process_set):
         how = Reduction(reduction(op, average), process_set, prescale, postscale, ignore_name_scope=ignore_name_scope)
@@ -79,7 +79,7 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
-    """Gathers the values and indices of all ranks, which adds them up: an index may come from several ranks."""
+    """Gathers the values and indices of all ranks: as an index may occur several times, that adds the values up."""
     with preparing("allgather", name, how.process_set):
         if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
             raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
@@ -101,14 +101,14 @@ def _of_slices(name: Optional[str]) -> Optional[str]:
 @_as_written
 def allgather(tensor: Tensor, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
-    """The tensors of all ranks, one after another; their first dimensions may differ."""
+    """The tensors of all ranks, concatenated; their first dimensions may differ."""
     return grouped_allgather([tensor], name, ignore_name_scope, process_set)[0]
 
 
 @_as_written
 def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None, ignore_name_scope: bool = False,
                       process_set: ProcessSet = global_process_set) -> List[tf.Tensor]:
-    """For each tensor of a list those of all ranks, one after another. The list is one operation."""
+    """For each tensor of a list, the tensors of all ranks, concatenated. The list is one operation."""
     with preparing("allgather", name, process_set):
         given = _tensors(tensors)
     return operations.allgather(given, process_set, name, ignore_name_scope) if given else []
@@ -126,10 +126,10 @@ def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, ignore
 @_as_written
 def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ignore_name_scope: bool = False,
              process_set: ProcessSet = global_process_set) -> Union[tf.Tensor, Tuple[tf.Tensor, tf.Tensor]]:
-    """Exchanges rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
+    """Exchanges rows: splits[r] rows go to rank r of the process set. The splits must add up to all rows.
 
-    Without splits the parts are equal, and the result is the rows that came; with splits it is a pair: the rows, and
-    how many came from each rank.
+    Without splits the parts are equal, and the result is the received rows; with splits it is a pair: the rows, and
+    the number of rows from each rank.
     """
     with preparing("alltoall", name, process_set):
         parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
@@ -182,7 +182,7 @@ def join() -> tf.Tensor:
 
 @_as_written
 def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operation]:
-    """Done when all ranks of the set have come to it; does not wait for operations that are under way."""
+    """Done when all ranks of the set have called it; does not wait for operations that are under way."""
     if tf.executing_eagerly():
         basics.barrier(process_set)
         return None
@@ -190,7 +190,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operati
 
 
 def rank_op(name: Optional[str] = None) -> tf.Tensor:
-    """This process's number, an int32 found out when a graph runs. So are the following."""
+    """This process's number, an int32 that is read when a graph runs. The same holds for the following functions."""
     return ops.anello_rank(name=name)
 
 
@@ -215,7 +215,7 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
 
 
 def _number_of(process_set_id: int) -> int:
-    """That of all ranks has one number in every world, and may be used before there is one."""
+    """The set of all ranks has the same number in every world, which may be used before there is a world."""
     return number(set_with_id(process_set_id)) if process_set_id else 0
 
 

@@ -5,7 +5,7 @@
     model.compile(optimizer=optimizer, loss="mse")
     model.fit(data, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
 
-`tf.keras` decides which Keras it is: Keras 3, or Keras 2 where TF_USE_LEGACY_KERAS=1 is set and tf-keras installed.
+`tf.keras` decides which Keras is used: Keras 3, or Keras 2 if TF_USE_LEGACY_KERAS=1 is set and tf-keras is installed.
 Start the script with `anello run -n 4 -- python3 train.py`.
 """
 import tensorflow as _tensorflow

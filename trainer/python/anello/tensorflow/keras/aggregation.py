@@ -1,4 +1,4 @@
-"""Gradients of several backward passes are added up before they are sent, outside of graphs and in functions."""
+"""Adds up the gradients of several backward passes before they are sent, outside of graphs and in functions."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Sequence
@@ -28,7 +28,7 @@ class Aggregation:
             self.counter = tf.Variable(0, trainable=False, dtype=tf.int64, name="aggregation_counter")
 
     def add(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
-        """Counts a pass. ValueError if a gradient is a tf.IndexedSlices, unless sparse ones are made dense."""
+        """Counts a pass. ValueError if a gradient is a tf.IndexedSlices, unless sparse gradients are made dense."""
         for gradient, variable in zip(gradients, variables):
             if gradient is not None:
                 self._add(gradient, variable)
@@ -46,7 +46,7 @@ class Aggregation:
         self._sums[key(variable)].assign_add(dense)
 
     def is_complete(self) -> tf.Tensor:
-        """True if the pass that was counted last is the last one of a step."""
+        """True if the pass counted last is the last pass of a step."""
         return tf.equal(self.counter, self._passes)
 
     def summed(self, variables: Sequence[Any]) -> List[int]:
@@ -58,7 +58,7 @@ class Aggregation:
         return [tf.zeros_like(self._sums[key(each)]) for each in variables]
 
     def take(self, variables: Sequence[Any]) -> List[Gradient]:
-        """The sums, None where there is none. The next pass begins with zeros."""
+        """The sums; None for a variable without a gradient. The next pass begins with zeros."""
         taken: List[Gradient] = []
         for variable in variables:
             its = self._sums.get(key(variable))

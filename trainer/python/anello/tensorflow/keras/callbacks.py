@@ -21,12 +21,12 @@ Logs = Optional[Dict[str, Any]]
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Gives all ranks the variables of the root's model and optimizer, once, except for seeds of random layers.
 
-    It does so before the first batch, as far as all ranks have variables then, and after it, when all exist. A step
-    raises Mismatch on all ranks if their models differ.
+    It broadcasts the model before the first batch, if all ranks have built it by then, and all variables after it. A
+    step raises Mismatch on all ranks if their models differ.
 
     Args:
         device: accepted and not needed.
-        local_variables: a variable, or some, which stay those of each rank.
+        local_variables: a variable, or a list of variables, of which each rank keeps its own values.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Union[None, Any, Sequence[Any]] = None) -> None:
@@ -41,7 +41,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
             self.register_local_var(variable)
 
     def register_local_var(self, var: Any) -> None:
-        """This variable stays that of each rank."""
+        """Each rank keeps its own value of this variable."""
         self._local.add(key(var))
 
     def on_train_begin(self, logs: Logs = None) -> None:
@@ -50,7 +50,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def _all_are_built(self) -> bool:
         built = array.array("q", [int(self.model.built)])
-        # Named for a rank that has forgotten the callback: the report of what the others wait for shows it.
+        # The name is for a rank that has forgotten the callback: the report of the waiting ranks shows it.
         basics.global_process_set.agenda.allreduce(
             [built], op="min", name="hvd.callbacks.BroadcastGlobalVariablesCallback", waits=True).wait()
         return bool(built[0])
@@ -67,7 +67,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 class MetricAverageCallback(tf.keras.callbacks.Callback):
     """Replaces the metrics of an epoch by their averages over the ranks, for the callbacks that follow it in the list.
 
-    ValueError if ranks have other metrics.
+    ValueError if the ranks have different metrics.
 
     Args:
         device: accepted and not needed.
@@ -91,7 +91,7 @@ class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
 
     def __init__(self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",
                  save_freq: Any = "epoch", filepath: Optional[str] = None) -> None:
-        unset = "best.weights.h5" if save_weights_only else "best.keras"  # Keras 3 accepts no other endings
+        unset = "best.weights.h5" if save_weights_only else "best.keras"  # Keras 3 accepts only these endings
         super().__init__(filepath or unset, monitor=monitor, verbose=verbose, save_best_only=True,
                          save_weights_only=save_weights_only, mode=mode, save_freq=save_freq)
         if filepath is None:

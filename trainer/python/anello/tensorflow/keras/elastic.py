@@ -43,7 +43,7 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
 class UpdateBatchStateCallback(tf.keras.callbacks.Callback):
     """Keeps the number of the batch in state.batch; it is 0 between epochs.
 
-    A script that goes on in the middle of an epoch gives fit() the steps that are left: steps - state.batch.
+    A script that continues in the middle of an epoch gives fit() the remaining steps: steps - state.batch.
     """
 
     def __init__(self, state: State) -> None:

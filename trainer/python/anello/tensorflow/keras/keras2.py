@@ -1,4 +1,4 @@
-"""Optimizers of Keras 2 (tf-keras): minimize(), which Model.fit() calls, takes the gradients of all ranks."""
+"""Optimizers of Keras 2 (tf-keras): minimize(), which Model.fit() calls, uses the gradients of all ranks."""
 from __future__ import annotations
 
 import functools
@@ -12,10 +12,10 @@ Pairs = List[Tuple[Any, Any]]
 
 
 class Distributed(ForAllRanks):
-    """The class that DistributedOptimizer puts before that of the optimizer."""
+    """The base class that DistributedOptimizer inserts before the optimizer's own class."""
 
     def compute_gradients(self, loss: Any, var_list: Any, tape: Any = None) -> Pairs:
-        """As the optimizer's, with the gradients of all ranks. Blocks outside of functions."""
+        """The optimizer's method, with the gradients of all ranks. Blocks outside of functions."""
         return self._compute_gradients(loss, var_list, tape=tape)
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Pairs:
@@ -29,7 +29,7 @@ class Distributed(ForAllRanks):
         return list(zip(self._of_all_ranks([gradient for gradient, _ in pairs], variables), variables))
 
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
-        """As the optimizer's, with the gradients of all ranks."""
+        """The optimizer's method, with the gradients of all ranks."""
         mine: Any = super()
         return self._of_all_ranks(mine.get_gradients(loss, params), params)
 
@@ -50,9 +50,9 @@ class Distributed(ForAllRanks):
         return self._ranks.combine(self._ranks.aggregation.take(variables), variables)
 
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
-        """As the optimizer's. With several passes for a step, in the last; the others only count.
+        """The optimizer's method. With several passes for a step it acts in the last; the others are only counted.
 
-        It takes gradients as they are: in a custom loop use minimize(), or a DistributedGradientTape.
+        It does not combine gradients: in a custom loop use minimize(), or a DistributedGradientTape.
         """
         mine: Any = super()
         aggregation = self._ranks.aggregation
@@ -65,7 +65,7 @@ class Distributed(ForAllRanks):
         return self.iterations
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Those that the optimizer keeps for the model's, unless it has them. They must not be made in a branch."""
+        """Makes the optimizer's variables for the model's, unless they exist. They must not be made in a branch."""
         mine: Any = self
         with tf.name_scope(mine.name if hasattr(mine, "build") else mine._name), tf.init_scope():
             mine.build(variables) if hasattr(mine, "build") else mine._create_all_weights(variables)
@@ -75,6 +75,6 @@ class Distributed(ForAllRanks):
 
 
 def _done(call: Any) -> tf.Tensor:
-    """Calls it, for both branches of tf.cond, which must return equal types."""
+    """Runs the call for a branch of tf.cond; both branches must return equal types."""
     call()
     return tf.constant(True)

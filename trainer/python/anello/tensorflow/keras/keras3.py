@@ -1,4 +1,4 @@
-"""Optimizers of Keras 3: apply() takes the gradients of all ranks."""
+"""Optimizers of Keras 3: apply() uses the gradients of all ranks."""
 from __future__ import annotations
 
 import functools
@@ -14,13 +14,13 @@ XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compil
 
 
 class Distributed(ForAllRanks):
-    """The class that DistributedOptimizer puts before that of the optimizer."""
+    """The base class that DistributedOptimizer inserts before the optimizer's own class."""
 
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
-        """As the optimizer's, with the gradients of all ranks; with several passes for a step, only in the last.
+        """The optimizer's method with the gradients of all ranks; with several passes for a step, in the last pass.
 
         Model.fit() and apply_gradients() call it. Blocks outside of functions. Gradients of a DistributedGradientTape
-        are those of all ranks already, and are combined twice: use one of the two.
+        are combined already, and would be combined twice: use one of the two.
         """
         gradients = list(grads)
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)
@@ -34,7 +34,7 @@ class Distributed(ForAllRanks):
         tf.cond(aggregation.is_complete(), step, self._count)
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Those that the optimizer keeps for the model's, unless it has them. They must not be made in a branch."""
+        """Makes the optimizer's variables for the model's, unless they exist. They must not be made in a branch."""
         if not self.built:
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
@@ -45,25 +45,25 @@ class Distributed(ForAllRanks):
         return tf.constant(True)
 
     def _count(self) -> tf.Tensor:
-        """A pass that is not the last one of a step counts too."""
+        """Counts a pass that is not the last pass of a step."""
         self.iterations.assign_add(1)
         return tf.constant(False)
 
 
 def adapt_keras() -> None:
-    """Two methods of Keras ask what their optimizer needs, where it is a distributed one.
+    """Changes two methods of Keras so that they support distributed optimizers.
 
-    On import: model.compile(hvd.DistributedOptimizer(...)) takes the method before it makes the optimizer.
+    Runs on import, because model.compile(hvd.DistributedOptimizer(...)) reads the method before it makes the optimizer.
     """
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
-    # Where Keras finds it in another class, it takes it for one of the program, and does not call it for a file.
+    # In another class Keras would take it for a method of the program, and would not call it when it loads a file.
     trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "compile" in kind.__dict__)
     trainer.compile = _without_xla(trainer.compile)
 
 
 def _agreeing(check_finite: Any) -> Any:
-    """An infinite gradient of one rank must let all ranks leave a step out: they would wait for its gradients."""
+    """All ranks must skip a step together if one rank has an infinite gradient: they would wait for its gradients."""
 
     @functools.wraps(check_finite)
     def check(optimizer: Any, grads: Sequence[Any]) -> Any:
@@ -78,7 +78,7 @@ def _is_of_all_ranks(optimizer: Any) -> bool:
 
 
 def _without_xla(compile_model: Any) -> Any:
-    """XLA, which Keras takes where there is a GPU, cannot compile operations that wait for other ranks."""
+    """XLA, which Keras uses if there is a GPU, cannot compile operations that wait for other ranks."""
     signature = inspect.signature(compile_model)
 
     @functools.wraps(compile_model)

@@ -1,4 +1,4 @@
-"""Models that are loaded with an optimizer of all ranks."""
+"""Loads models with a distributed optimizer."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence, Type
@@ -14,10 +14,10 @@ from .optimizer import DistributedOptimizer
 def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] = None,
                custom_objects: Optional[Mapping[str, Any]] = None, compression: Any = Compression.none,
                legacy_opts: bool = False) -> Any:
-    """As tf.keras.models.load_model(). The model's optimizer has its saved state, and is a DistributedOptimizer.
+    """Does the same as tf.keras.models.load_model(). The optimizer has its saved state, and is a DistributedOptimizer.
 
     Args:
-        custom_optimizers: classes that Keras does not have.
+        custom_optimizers: optimizer classes that are not in Keras.
         custom_objects: other classes and functions, by name.
         legacy_opts: accepted and not needed.
     """
@@ -30,7 +30,7 @@ def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] =
 
 
 def turn_xla_off(model: Any) -> None:
-    """Keras chooses XLA when it compiles or loads a model on a machine with a GPU."""
+    """Keras may have chosen XLA when it compiled or loaded a model on a machine with a GPU."""
     if model.jit_compile:
         warn(XLA_IS_OFF)
         model.jit_compile = False

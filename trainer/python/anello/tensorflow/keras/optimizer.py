@@ -1,4 +1,4 @@
-"""DistributedOptimizer(): makes an optimizer of tf.keras one of all ranks."""
+"""DistributedOptimizer(): makes an optimizer of tf.keras a distributed one."""
 from __future__ import annotations
 
 import types
@@ -27,11 +27,11 @@ def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_d
                          gradient_predivide_factor: float = 1.0, op: int = Average, backward_passes_per_step: int = 1,
                          average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
-    """The optimizer itself, which takes its steps with the gradients of all ranks from now on.
+    """Changes the optimizer, and returns it: from now on its steps use the gradients of all ranks.
 
-    Its class becomes one of the same name below its own, so that it keeps its state, and a model that is saved with it
-    can be loaded without Anello. Model.fit() needs nothing else. In a custom loop with Keras 3 apply_gradients() combines
-    gradients, with Keras 2 minimize() does; with a DistributedGradientTape leave the optimizer as it is. A step raises
+    Its class becomes a subclass with the same name, so that it keeps its state, and a model that is saved with it can
+    be loaded without Anello. Model.fit() needs nothing else. In a custom loop apply_gradients() combines the gradients
+    with Keras 3, and minimize() with Keras 2; with a DistributedGradientTape do not wrap the optimizer. A step raises
     Mismatch on all ranks if they train different variables. Rank 0 warns, once after the first steps of Model.fit(), if
     their values differ.
 
@@ -42,19 +42,19 @@ def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_d
         sparse_as_dense: tf.IndexedSlices are added up as dense tensors; otherwise they are gathered.
         gradient_predivide_factor: averages are divided by it before they are added up, and multiplied afterwards.
         op: Average or Sum.
-        backward_passes_per_step: gradients of so many passes are added up before they are sent; `iterations` counts
-            passes.
+        backward_passes_per_step: the gradients of this number of passes are added up before they are sent; `iterations`
+            counts passes.
         average_aggregated_gradients: these sums are divided by the number of passes.
         num_groups: an older name of groups.
         groups: a number of groups of gradients, or lists of variables: a group is one operation. Otherwise gradients
-            travel in buckets of HOROVOD_FUSION_THRESHOLD bytes.
+            are sent in buckets of HOROVOD_FUSION_THRESHOLD bytes.
         scale_local_gradients: gradients of variables of register_local_var() are divided by the number of ranks.
     """
     gradients = {"op": op, "compression": compression, "sparse_as_dense": sparse_as_dense,
                  "gradient_predivide_factor": gradient_predivide_factor, "groups": groups_of(groups, num_groups),
                  "process_set": process_set, "scale_local_gradients": scale_local_gradients}
     _check(optimizer, op, backward_passes_per_step)
-    Gradients(**gradients)  # raises what is wrong before the optimizer is changed
+    Gradients(**gradients)  # raises if an argument is wrong, before the optimizer is changed
     settings = Settings(gradients, backward_passes_per_step, average_aggregated_gradients, name)
     object.__setattr__(optimizer, "__class__", _subclass(optimizer, settings))
     optimizer.begin()
@@ -76,7 +76,7 @@ def _check(optimizer: Any, op: int, passes: int) -> None:
 
 
 def of_this_keras(made: Any, kinds: Sequence[Any], what: str) -> Any:
-    """The object itself. TypeError if it is none of these kinds, but comes from another Keras for example."""
+    """Returns the object. TypeError if it is not of these types, for example because it comes from another Keras."""
     if not isinstance(made, tuple(kinds)):
         kind = type(made)
         raise TypeError(f"{what} must be one of tf.keras, which is Keras {getattr(tf.keras, '__version__', 2)}, not "
@@ -85,7 +85,7 @@ def of_this_keras(made: Any, kinds: Sequence[Any], what: str) -> Any:
 
 
 def _subclass(optimizer: Any, settings: Settings) -> Type[Any]:
-    """A class that is saved as that of the optimizer."""
+    """A class that is saved as the optimizer's own class."""
     plain = type(optimizer)
     module = tf.keras.optimizers.serialize(optimizer).get("module") or plain.__module__
 
@@ -95,7 +95,7 @@ def _subclass(optimizer: Any, settings: Settings) -> Type[Any]:
     made = types.new_class(plain.__name__, (_distributed, plain), exec_body=fill)
     package, found, registered = tf.keras.utils.get_registered_name(plain).rpartition(">")
     if found:
-        for each in (made, plain):  # both are saved under this name; the last one is what is loaded
+        for each in (made, plain):  # both are saved under this name; the last one is loaded
             tf.keras.utils.register_keras_serializable(package, registered)(each)
     return made
 
@@ -108,10 +108,10 @@ def PartialDistributedOptimizer(optimizer: Any, name: Union[None, str] = None, d
                                 process_set: ProcessSet = global_process_set,
                                 local_layers: Union[None, Any, Iterable[Any]] = None,
                                 scale_local_gradients: bool = True) -> Any:
-    """As DistributedOptimizer, but the gradients of some layers stay those of this rank.
+    """DistributedOptimizer() for all layers but some, whose gradients each rank keeps for itself.
 
     Args:
-        local_layers: a layer of Keras, or some. ValueError if one has no variables yet.
+        local_layers: a layer of Keras, or a list of layers. ValueError if a layer has no variables yet.
     """
     layers = layers_of(local_layers)
     for layer in layers:

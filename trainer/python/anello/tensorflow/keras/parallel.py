@@ -1,4 +1,4 @@
-"""parallelize(): everything that makes a training of one process one of many, in one call."""
+"""parallelize(): turns a training of one process into one of many processes, in one call."""
 from __future__ import annotations
 
 import os
@@ -35,7 +35,7 @@ class Parallel(NamedTuple):
     def callbacks(self, checkpoint: Optional[str] = None) -> List[Any]:
         """For fit(), on all ranks: metrics are averaged over them after each epoch, and rank 0 writes the checkpoint.
 
-        What looks at metrics, as EarlyStopping does, comes after these in the list, on all ranks.
+        In the list, place callbacks that use metrics, such as EarlyStopping, after these, on all ranks.
 
         Args:
             checkpoint: the path that save() takes.
@@ -51,7 +51,7 @@ class Parallel(NamedTuple):
         OSError on all ranks if it cannot be written.
 
         Args:
-            path: ends in .weights.h5 for the weights alone, otherwise in .keras or .h5.
+            path: ends in .weights.h5 for only the weights, otherwise in .keras or .h5.
         """
         save_on_rank_0(basics.world(), path, lambda file: _write(self.model, os.path.basename(os.fspath(path)), file))
 
@@ -60,16 +60,16 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
                 root_rank: int = 0, **options: Any) -> Parallel:
     """Joins the world, takes this rank's GPU, gives all ranks the root's variables, and averages gradients.
 
-    Afterwards Model.fit() averages gradients; in a loop of your own apply_gradients() does with Keras 3, and minimize()
-    with tf-keras. All ranks call; blocks. With one process it changes nothing, so that a script needs no second version.
-    It is for eager execution, which is TensorFlow 2's default.
+    Afterwards Model.fit() averages gradients; in a loop of your own apply_gradients() does so with Keras 3, and
+    minimize() with tf-keras. All ranks call; blocks. With one process it changes nothing, so that a script needs no
+    second version. It is for eager execution, which is TensorFlow 2's default.
 
     Args:
         model: a model of Keras that has its variables, compiled or not, or a function that makes one. On hosts with
             several GPUs give the function: a GPU must be chosen before anything is made.
-        optimizer: that of compile() if it is left out.
-        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is that much larger. Give
-            False for an optimizer of a file, whose rate is scaled already, or for a schedule.
+        optimizer: may be left out, for that of compile().
+        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is larger by that factor.
+            Give False for an optimizer from a file, whose rate is scaled already, or for a schedule.
         options: those of DistributedOptimizer.
     """
     if not tf.executing_eagerly():
@@ -83,7 +83,7 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
     trained_by = DistributedOptimizer(_optimizer(made, optimizer), **options)
     if _compiled(made) is not None:
         turn_xla_off(made)
-        made.train_function = None  # it may have been made for this rank alone
+        made.train_function = None  # may have been made for this rank only
     if scale_learning_rate and basics.size() > 1:
         _scale(trained_by, basics.size())
     trained_by.make_variables(made.trainable_variables)
@@ -97,11 +97,11 @@ def _compiled(model: Any) -> Any:
 
 
 def _optimizer(model: Any, given: Any) -> Any:
-    """The one that fit() uses; the given one if the model has none."""
+    """The optimizer that fit() uses; the given one if the model has none."""
     compiled = _compiled(model)
     if compiled is None and given is None:
         raise ValueError("the model has no optimizer: compile it, or give parallelize() one")
-    # In mixed precision compile() puts the one that it is given into another one.
+    # In mixed precision compile() wraps the optimizer that it is given.
     if given is not None and compiled is not None and given not in (compiled, getattr(compiled, "inner_optimizer", None)):
         raise ValueError("the model was compiled with another optimizer, which fit() would use: give parallelize() none")
     return compiled if given is None else given
@@ -110,13 +110,13 @@ def _optimizer(model: Any, given: Any) -> Any:
 def _scale(optimizer: Any, factor: int) -> None:
     try:
         optimizer.learning_rate = rate_of(optimizer) * factor
-    except (AttributeError, TypeError, ValueError) as error:  # Keras raises one of them for a schedule or a function
+    except (AttributeError, TypeError, ValueError) as error:  # Keras raises one of these for a schedule or a function
         raise ValueError("the learning rate is a schedule: multiply its rates by hvd.size(), and give "
                          "scale_learning_rate=False") from error
 
 
 def _write(model: Any, name: str, file: BinaryIO) -> None:
-    """Keras writes files, and looks at their names."""
+    """Writes a file and copies it to `file`: Keras writes only files, and their names matter."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
         (model.save_weights if name.endswith(".weights.h5") else model.save)(path)

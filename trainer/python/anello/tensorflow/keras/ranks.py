@@ -1,4 +1,4 @@
-"""The part of an optimizer that it has in common with those of the other ranks."""
+"""The part of a distributed optimizer that communicates with the other ranks."""
 from __future__ import annotations
 
 import weakref
@@ -23,7 +23,7 @@ class Settings(NamedTuple):
     Attributes:
         gradients: the arguments of Gradients.
         passes: backward passes of a step.
-        averages: their sums are divided by their number.
+        averages: the sums of the passes are divided by their number.
         name: the beginning of the operations' names.
     """
 
@@ -54,14 +54,14 @@ class Ranks:
         self._agenda: Any = None
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
-        """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if they have other variables."""
+        """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if their variables differ."""
         if not self._has_others():
             return list(gradients)
         self._agree(gradients, variables)
         return self.gradients.combine(gradients, variables, name=self._named("gradients"))
 
     def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
-        """A bool that is true if it is on all ranks."""
+        """A bool that is true if `finite` is true on all ranks."""
         if not self._has_others():
             return finite
         least = allreduce(tf.cast(finite, tf.int32), op=Min, name=self._named("finite"), process_set=self.process_set,
@@ -69,7 +69,7 @@ class Ranks:
         return tf.cast(least, tf.bool)
 
     def not_compared(self) -> List[Any]:
-        """The variables of the last step, for the first call that finds some; none for later ones."""
+        """The variables of the last step, once: calls after the first that found some return an empty list."""
         trained = [] if self._is_compared else self._trained
         self._is_compared = self._is_compared or bool(trained)
         return trained
@@ -79,12 +79,12 @@ class Ranks:
 
     def _named(self, what: str) -> str:
         if self._name is None:
-            since = f"_after_join_{basics.joins()}" if basics.joins() else ""  # numbers begin anew then
+            since = f"_after_join_{basics.joins()}" if basics.joins() else ""  # numbers start again then
             self._name = f"{self._prefix}_{next_number(self.process_set.agenda)}{since}"
         return f"{self._name}_{what}"
 
     def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
-        """Compares the variables, when a function is made or the program changes them. Blocks then."""
+        """Compares the variables when a function is made or the program has changed them. Then it blocks."""
         if self._agenda is None or self._agenda() is not self.process_set.agenda:
             self._agenda = weakref.ref(self.process_set.agenda)
             self._agreed.clear()
@@ -101,7 +101,7 @@ class Ranks:
 class ForAllRanks:
     """The base class of distributed optimizers; it serves Keras 3 and tf-keras."""
 
-    _settings: Settings  # of the class that is made
+    _settings: Settings  # set in the class that DistributedOptimizer makes
     _ranks: Ranks
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -109,14 +109,14 @@ class ForAllRanks:
         self.begin()
 
     def begin(self) -> None:
-        """The optimizer works for all ranks from now on."""
-        object.__setattr__(self, "_ranks", Ranks(self._settings))  # Keras would look for variables in it
+        """Makes the optimizer work for all ranks from now on."""
+        object.__setattr__(self, "_ranks", Ranks(self._settings))  # Keras would look for variables in the attribute
 
     def register_local_var(self, var: Any) -> None:
-        """The gradients of this variable stay those of this rank."""
+        """Excludes the gradients of this variable: each rank keeps its own."""
         self._ranks.gradients.register_local(var)
 
     @property
     def _agg_helper(self) -> Any:
-        # Horovod's name: programs look at its counter.
+        # Horovod's name of the attribute: programs read its counter.
         return self._ranks.aggregation

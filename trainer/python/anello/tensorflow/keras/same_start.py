@@ -1,4 +1,4 @@
-"""Whether all ranks train the same model in Model.fit(), or the script has forgotten to broadcast it."""
+"""Checks whether all ranks train the same model in Model.fit(), or the script has forgotten to broadcast it."""
 from __future__ import annotations
 
 import array
@@ -14,14 +14,14 @@ from ...horovod.process_sets import ProcessSet
 from ...horovod.user_warning import warn
 from ..variables import of_tensorflow
 
-_STEPS = 2  # BroadcastGlobalVariablesCallback may broadcast after the first one
+_STEPS = 2  # BroadcastGlobalVariablesCallback may broadcast after the first step
 _LIMIT = 2**32
 
 
 class SameStart(tf.keras.callbacks.Callback):
     """Compares the variables of a distributed optimizer once, after its first steps. Rank 0 warns if they differ.
 
-    It is the last callback of Model.fit(), so that all others have broadcast what they want to.
+    It is the last callback of Model.fit(), so that all other callbacks have broadcast before.
     """
 
     async_safe = True  # Keras 3 need not wait for the logs of a batch
@@ -30,7 +30,7 @@ class SameStart(tf.keras.callbacks.Callback):
     def __init__(self, ranks: Any) -> None:
         super().__init__()
         self._ranks = ranks
-        self._supports_tf_logs = True  # nor need tf-keras
+        self._supports_tf_logs = True  # the same for tf-keras
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         self._calls += 1
@@ -52,10 +52,11 @@ class SameStart(tf.keras.callbacks.Callback):
 
 
 def _first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optional[int]:
-    """The number of the first variable whose values differ between ranks. All of them call it; blocks."""
+    """The index of the first variable whose values differ between ranks. All ranks call it; blocks."""
     values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
     numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
-    # The maxima of both halves: where ranks differ, they do not add up. Zeros of ranks that have joined do not count.
+    # Sends both halves for their maxima: if ranks differ, the maxima do not add up. Zeros of joined ranks do not
+    # matter.
     sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
     process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
     count = len(numbers)
@@ -64,7 +65,7 @@ def _first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Opti
 
 @functools.lru_cache(maxsize=None)
 def compare_in_fit() -> None:
-    """Model.fit() compares the variables from now on, where its optimizer is a distributed one."""
+    """Makes Model.fit() compare the variables if its optimizer is a distributed one."""
     trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "fit" in kind.__dict__)
     trainer.fit = _comparing(trainer.fit)
 
@@ -80,7 +81,7 @@ def _comparing(fit: Any) -> Any:
             return fit(model, *arguments, **options)
         if getattr(model, "_fitted_for", None) is not ranks:
             object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
-            model.train_function = None  # one that was made before the optimizer was wrapped would train alone
+            model.train_function = None  # made before the wrapping, it would use only this rank's gradients
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
         return fit(*given.args, **given.kwargs)

@@ -14,10 +14,11 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
     """Sets the learning rate to initial_lr * multiplier, from start_epoch on and before end_epoch.
 
     Args:
-        multiplier: a function of the epoch, or a number, which is multiplied once more with each epoch.
-        staircase: the rate changes with the epoch; otherwise with each batch, and the function gets fractions too.
+        multiplier: a function of the epoch, or a number whose power increases by one with each epoch.
+        staircase: the rate changes once an epoch; otherwise with each batch, and the function gets fractions of epochs
+            too.
         momentum_correction: velocities, which contain the rates of past steps, change with the rate (Goyal et al., 2017).
-        steps_per_epoch: needed where Keras does not know the number.
+        steps_per_epoch: needed if Keras cannot find the number itself.
     """
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
@@ -68,12 +69,12 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
 
 
 def rate_of(optimizer: Any) -> float:
-    """The learning rate as it is now."""
+    """The current learning rate."""
     return float(tf.convert_to_tensor(optimizer.learning_rate))
 
 
 def _velocities(optimizer: Any) -> List[Any]:
-    """The variables that hold the sums of past steps, of an optimizer with momentum."""
+    """The variables of an optimizer with momentum that hold the sums of past steps."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if not getattr(optimizer, "momentum", 0):
         return []
@@ -85,7 +86,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     """Raises the learning rate from initial_lr / hvd.size() to initial_lr within the first epochs, batch by batch.
 
     Args:
-        verbose: 1: rank 0 says when the rate is reached.
+        verbose: 1: rank 0 prints a line when the rate is reached.
     """
 
     def __init__(self, initial_lr: float, warmup_epochs: int = 5, momentum_correction: bool = True,
@@ -95,7 +96,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def _part(self, epoch: float) -> float:
-        """The last batch of an epoch has the rate that belongs to the end of the epoch."""
+        """Counts so that the last batch of an epoch has the rate of the end of the epoch."""
         done = (epoch + 1 / self.steps_per_epoch) / self.end_epoch
         return (1 + done * (basics.size() - 1)) / basics.size()
 

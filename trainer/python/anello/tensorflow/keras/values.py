@@ -1,4 +1,4 @@
-"""The operations on values that can become tensors, with the arguments of Horovod's module for Keras."""
+"""The operations on values that can be converted to tensors, with the arguments of Horovod's module for Keras."""
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,4 +1,4 @@
-"""The variables of a training, which must be the same on all ranks when it begins."""
+"""Variables of a training, which must be equal on all ranks when it begins."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -9,6 +9,6 @@ from ..variables import broadcast_variables
 
 
 def give_all_ranks(variables: Sequence[Any], root_rank: int) -> None:
-    """Gives all ranks the root's values. All call; blocks. Mismatch on all ranks if they have other variables."""
+    """Gives all ranks the root's values. All ranks call; blocks. Mismatch on all ranks if their variables differ."""
     require_same(variables, global_process_set)
     broadcast_variables(variables, root_rank)
