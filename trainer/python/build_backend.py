@@ -1,8 +1,8 @@
 """Builds the wheel: runs CMake for the library and the launcher, and packs them with the modules.
 
-The standard library alone, so that `pip install ./trainer/python` needs no network. Needed are CMake, a C++20 compiler
-and the libraries that Anello itself needs (ring/cmake/README.md). Variables: CMAKE_ARGS, further arguments for CMake;
-ANELLO_BUILD_DIR, a build folder to use again.
+Uses only the standard library, so that `pip install ./trainer/python` needs no network. It needs CMake, a C++20
+compiler and the libraries that Anello itself needs (ring/cmake/README.md). Variables: CMAKE_ARGS, further arguments for
+CMake; ANELLO_BUILD_DIR, a build folder to reuse.
 """
 import base64
 import hashlib
@@ -27,7 +27,7 @@ def _version():
 
 
 def _tag():
-    """Any Python 3, any torch: the library uses neither. It is bound to the machine only."""
+    """The wheel fits any Python 3 and any torch, because the library uses neither. It depends only on the machine."""
     return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
@@ -84,7 +84,7 @@ def _pack(target, files, launcher, licence_files):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """PEP 517: builds a wheel in a folder, and returns its name.
 
-    With {"licenses": "libraries"} as settings the wheel has also the licences of the libraries that it contains.
+    With the setting {"licenses": "libraries"} the wheel also has the licences of the libraries that it contains.
     """
     name = f"anello-{_version()}-{_tag()}.whl"
     with tempfile.TemporaryDirectory() as scratch:

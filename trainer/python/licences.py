@@ -7,9 +7,9 @@ PACKAGES = ("libasio-dev", "libcli11-dev", "libhwy-dev", "libpmix-dev", "libssl-
 
 
 def of_libraries(build):
-    """The files by their names in a wheel of what was compiled in this folder. FileNotFoundError if one is missing."""
+    """The licence files for a build in this folder, by their names in a wheel. FileNotFoundError if one is missing."""
     files = {each: DEBIAN / "doc" / each / "copyright" for each in PACKAGES}
-    files["Apache-2.0"] = DEBIAN / "common-licenses" / "Apache-2.0"  # those of Highway and OpenSSL refer to it
+    files["Apache-2.0"] = DEBIAN / "common-licenses" / "Apache-2.0"  # Highway's and OpenSSL's refer to it
     for name, file in files.items():
         if not file.is_file():
             raise FileNotFoundError(f"the wheel contains code under the licence {file}, which is missing: install "
@@ -20,8 +20,8 @@ def of_libraries(build):
 
 
 def _of_cuda(toolkit):
-    """Licences of its runtime, which the GPU plugin contains."""
-    for pattern in "EULA.txt", "**/nvidia_cuda_runtime-*/**/License.txt":  # NVIDIA's archives; Python packages
+    """Licences of CUDA's runtime, which the GPU plugin contains."""
+    for pattern in "EULA.txt", "**/nvidia_cuda_runtime-*/**/License.txt":  # in NVIDIA's archives; in Python packages
         for file in toolkit.glob(pattern):
             return file
     raise FileNotFoundError(f"the GPU plugin contains CUDA's runtime, but there is no EULA.txt in {toolkit}: name the "

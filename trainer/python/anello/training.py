@@ -14,7 +14,7 @@ from .group import Group
 
 
 def steps_per_epoch(samples: int, batch: int, size: int) -> int:
-    """Steps in which `size` ranks see `samples` samples once, with `batch` samples a rank and step; a rest is left."""
+    """Steps in which `size` ranks see `samples` samples once, with `batch` samples a rank and step, rounded down."""
     steps = samples // (batch * size) if batch > 0 and size > 0 else 0
     if steps == 0:
         raise ValueError(f"{samples} samples are fewer than one batch of {batch} on each of {size} ranks")
@@ -22,21 +22,21 @@ def steps_per_epoch(samples: int, batch: int, size: int) -> int:
 
 
 def scaled_learning_rate(rate: float, global_batch: int, reference_batch: int) -> float:
-    """The rate that was tuned for `reference_batch`, for a larger batch: in proportion (Goyal et al., 2017)."""
+    """Scales a rate that was tuned for `reference_batch` in proportion to the batch (Goyal et al., 2017)."""
     return rate * global_batch / reference_batch
 
 
 def warm_up(steps: int, start: float = 0.0) -> Callable[[int], float]:
-    """Factors for the learning rate: from `start` to 1 in a straight line, then 1. Fits torch's LambdaLR."""
+    """Factors for the learning rate: rises linearly from `start` to 1, then stays 1. Fits torch's LambdaLR."""
     if steps < 0:
         raise ValueError(f"the number of steps must not be negative, but is {steps}")
     return lambda step: 1.0 if step >= steps else start + (1.0 - start) * (step + 1) / (steps + 1)
 
 
 def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, float]:
-    """Each metric averaged over the ranks, which must have the same ones; in one operation."""
+    """Averages each metric over the ranks, which must have the same metrics; in one operation."""
     names = sorted(metrics)
-    values = array.array("d", [float(metrics[name]) for name in names])  # before an operation: a wrong one may raise
+    values = array.array("d", [float(metrics[name]) for name in names])  # before the operation: a wrong one may raise
     others = group.allgather_object(names)
     for rank, each in enumerate(others):
         if each != names:
@@ -47,9 +47,9 @@ def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, flo
 
 @contextlib.contextmanager
 def replacing(path: "os.PathLike[str] | str") -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` when it is complete, and is removed if that fails.
+    """A file to write to. It replaces `path` when it is complete, and is removed if the writing fails.
 
-    A reader finds the old file or the new one, never a part, also after a crash.
+    Even after a crash, a reader finds the old file or the new file, never a part.
     """
     path = os.fspath(path)
     handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")

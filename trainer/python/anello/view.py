@@ -1,4 +1,4 @@
-"""A view: where the elements of a tensor lie, who owns that memory, and whether it may be written."""
+"""A view: the address of a tensor's elements, the owner of that memory, and whether it may be written."""
 from __future__ import annotations
 
 import ctypes
@@ -12,12 +12,12 @@ ITEM_BYTES = {C.F16: 2, C.BF16: 2, C.F32: 4, C.F64: 8, C.I8: 1, C.U8: 1, C.I16: 
 
 
 class View(NamedTuple):
-    """Where a tensor's elements lie.
+    """Describes where a tensor's elements lie.
 
     Attributes:
-        fixed: why an operation may not write the elements, and what to give instead; empty if it may.
+        fixed: why an operation may not write the elements, with a remedy; empty if it may.
         keep: holds the memory while the view lives.
-        value: of a number, which has no memory of its own: returns what lies in the view's memory as such a number.
+        value: for a number, which has no memory of its own: reads the view's memory as a number of the same type.
     """
 
     address: int
@@ -48,36 +48,36 @@ class View(NamedTuple):
         return not self.fixed and self.value is None
 
     def input(self) -> Any:
-        """As anello_input."""
+        """The view as anello_input."""
         return Input(self.address, math.prod(self.shape), self.dtype)
 
     def in_place(self) -> Any:
-        """As anello_tensor, for a result that takes the input's place. ValueError if it must not be written."""
+        """The view as anello_tensor, for a result that replaces the input. ValueError if it must not be written."""
         if self.fixed:
             raise ValueError(self.fixed)
         return Tensor(self.address, math.prod(self.shape), self.dtype)
 
     def output(self) -> Any:
-        """As anello_tensor, for a result. TypeError or ValueError if the tensor must not be written."""
+        """The view as anello_tensor, for a result. TypeError or ValueError if the tensor must not be written."""
         if self.value is not None:
             raise TypeError(f"{kind_of(self.value())} has no memory for a result: give a tensor, for example of numpy "
                             "or torch")
         return self.in_place()
 
     def result(self, tensor: Any) -> Callable[[], Any]:
-        """Makes the result of a verb that has worked in place: the tensor, or the number that was made."""
+        """Makes the result of a verb that has worked in place: the tensor, or the new number."""
         return self.value or (lambda: tensor)
 
 
 def kind_of(tensor: Any) -> str:
-    """The type of an object, with the library that it is from, for messages."""
+    """The type of an object, with the name of its library, for messages."""
     kind = type(tensor)
     library = kind.__module__.split(".")[0]
     return kind.__qualname__ if library == "builtins" else f"{library}.{kind.__qualname__}"
 
 
 def aligned(found: View, tensor: Any) -> View:
-    """The view, or that of a copy if its elements do not lie at multiples of their size."""
+    """The view; of a copy if its elements are not at multiples of their size."""
     if found.address % ITEM_BYTES[found.dtype] == 0:
         return found
     elements = ctypes.string_at(found.address, found.count * found.item_bytes)
@@ -86,7 +86,7 @@ def aligned(found: View, tensor: Any) -> View:
 
 
 def unaligned(tensor: Any) -> str:
-    """Why a tensor at an odd address is not written."""
+    """Says why a tensor at an unaligned address is not written."""
     return f"the elements of this {kind_of(tensor)} do not lie at a multiple of their size: give a copy(), or out="
 
 

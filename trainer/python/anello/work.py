@@ -1,4 +1,4 @@
-"""Handles of operations that were started and go on by themselves."""
+"""Handles of operations that are under way."""
 from __future__ import annotations
 
 import ctypes
@@ -10,12 +10,12 @@ from typing import Any, Callable, NoReturn, Optional, Set
 from ._library import C, check, lib
 
 _MAIN = threading.main_thread()
-# How long a wait of the main thread stays in the library: Python sees Ctrl-C in between.
+# The longest wait of the main thread inside the library: Python handles Ctrl-C between two waits.
 _PATIENCE_MS = 100
-_LONGEST_MS = 2**31 - 1  # that of another thread
-# Operations that are not done: their tensors must live, also if the program has dropped the handle.
+_LONGEST_MS = 2**31 - 1  # the longest wait of another thread
+# Unfinished operations: their tensors must live, even if the program has dropped the handle.
 _pending: Set["Pending"] = set()
-_process = 0  # changes in a child made by fork(), which must leave alone what its parent holds
+_process = 0  # changes in a child made by fork(), which must not use its parent's handles
 
 
 def _after_fork() -> None:
@@ -28,7 +28,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _limit_ms(timeout: Optional[float]) -> Optional[int]:
-    """A limit in seconds as the library takes it; None, or infinity: without one."""
+    """Converts a limit in seconds for the library; None for no limit, given as None or infinity."""
     if timeout is None or timeout == math.inf:
         return None
     if math.isnan(timeout):
@@ -42,7 +42,7 @@ def _longest_wait_ms(left_ms: Optional[int]) -> int:
 
 
 class Owned:
-    """A handle of the library that is freed once, and only by the process that got it."""
+    """A handle of the library that is freed once, and only by the process that created it."""
 
     def __init__(self, handle: Optional[int], free: Callable[[Any], None]) -> None:
         self.handle = handle
@@ -60,7 +60,7 @@ class Owned:
                         "this process")
 
     def is_ours(self) -> bool:
-        """False in a child made by fork(): its parent's threads may hold any lock there for ever."""
+        """False in a child made by fork(): locks of its parent's threads are never released there."""
         return self._made_by == _process
 
     def free(self) -> None:
@@ -74,7 +74,7 @@ class Owned:
 
 
 class Pending:
-    """An operation that goes on by itself, and the tensors that it needs."""
+    """An operation under way, and the tensors that it needs."""
 
     def __init__(self, owned: Owned, keep: Any) -> None:
         self._owned = owned
@@ -92,7 +92,7 @@ class Pending:
         raise NotImplementedError
 
     def _wait_for_ever(self) -> int:
-        """The status of the operation. Only the main thread gets signals; others may stay in the library."""
+        """The status of the operation. Only the main thread gets signals, so other threads wait in the library."""
         raise NotImplementedError
 
     def _result(self) -> Any:
@@ -108,8 +108,8 @@ class Pending:
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Blocks until the operation is done, and returns its output.
 
-        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds; at once if it is
-        not done and they are none, or negative.
+        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds; at once if
+        `timeout` is zero or negative and the operation is not done.
         """
         left_ms = _limit_ms(timeout)
         if left_ms is None and threading.current_thread() is not _MAIN:
@@ -122,7 +122,7 @@ class Pending:
             status = self._wait_for(part)
             if status != C.TIMED_OUT:
                 break
-            if self._is_done():  # since the limit passed, or with this very status
+            if self._is_done():  # done since the limit passed, or with this very status
                 status = self._wait_for(0)
                 break
             if left_ms is not None:

@@ -17,20 +17,20 @@ from .work import Owned
 
 
 _worlds: "weakref.WeakSet[World]" = weakref.WeakSet()
-script_failures: List[str] = []  # why the script of this process ended, if not in good order
+script_failures: List[str] = []  # why the script of this process failed, if it did
 
 
 class World(Group):
     """All ranks of a job, as a group; made by `anello.init()`. As a context manager it ends with finish().
 
-    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason. What
-    is asked of a world that has ended raises ValueError.
+    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason. Calls
+    on a world that has ended raise ValueError.
     """
 
     _what = "world"
 
     def __init__(self, handle: int) -> None:
-        self._failure: Optional[Exception] = None  # of a world that has ended
+        self._failure: Optional[Exception] = None  # the error of a world that has ended
         self._world = Owned(handle, lib.anello_world_free)
         super().__init__(Owned(lib.anello_world_group(handle), lambda _: None))
         self.local_rank: int = lib.anello_local_rank(handle)
@@ -57,13 +57,13 @@ class World(Group):
     def abort(self, reason: str) -> None:
         """Ends the world on every rank: their calls raise RankFailed with this rank and the reason.
 
-        Does nothing if this rank's has ended.
+        Does nothing if this rank's world has ended.
         """
         if self._world.handle:
             lib.anello_abort(self._world.handle, readable(reason))
 
     def leave(self) -> None:
-        """Leaves the world without waiting; finish() is the good way. Does nothing if it has ended."""
+        """Leaves the world without waiting; prefer finish(). Does nothing if the world has ended."""
         self._end(self.failure())
 
     def _end(self, failure: Optional[Exception]) -> None:
@@ -74,12 +74,12 @@ class World(Group):
         self._world.free()
 
     def failure(self) -> Optional[Exception]:
-        """The error that ended the world; None while it is in order, and if it ended so."""
+        """The error that ended the world; None before the end, and after a good end."""
         if not self._world.handle:
             return self._failure
         try:
             lib.anello_failure(self._world.handle)
-        except Exception as error:  # what the library reports, whatever its kind
+        except Exception as error:  # any kind of error that the library reports
             return error
         return None
 
@@ -109,7 +109,7 @@ class World(Group):
 
     @collective
     def start_timeline(self, path: str) -> None:
-        """All ranks begin to record. All ranks call; blocks."""
+        """Starts the recording on all ranks. All ranks call; blocks."""
         lib.anello_start_timeline(self._world.live(self._what), file_name("path", path))
 
     @collective
@@ -119,7 +119,7 @@ class World(Group):
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A part of the program's own work that the timeline shows: `with world.phase("backward"):`."""
+        """Shows a part of the program's own work in the timeline: `with world.phase("backward"):`."""
         phase = ctypes.c_void_p()
         lib.anello_phase_begin(self._world.live(self._what), readable(name), ctypes.byref(phase))
         try:
@@ -129,7 +129,7 @@ class World(Group):
 
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    """For sys.excepthook. At an interpreter's prompt an exception is no end."""
+    """For sys.excepthook. In an interactive interpreter an exception does not end the script."""
     if not hasattr(sys, "ps1"):
         script_failures.append(f"{kind.__name__}: {error}")
         for world in list(_worlds):
@@ -142,7 +142,7 @@ _excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 
 
 def init(settings: Sequence[str] = ()) -> World:
-    """Joins the world that the environment describes; started by nothing, a world of one rank.
+    """Joins the world that the environment describes; without a launcher, a world of one rank.
 
     Blocks until all ranks have joined, but not longer than ANELLO_START_TIMEOUT.
 
@@ -153,18 +153,18 @@ def init(settings: Sequence[str] = ()) -> World:
 
 
 def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
-    """Makes a world by `start(config, world)`, which Ctrl-C ends at once.
+    """Makes a world by `start(config, world)`; Ctrl-C ends the call at once.
 
     Python runs the handlers of signals only on the main thread, between its own instructions. So another thread makes
     the call, and the main thread waits for it.
     """
     world, failures, ended = ctypes.c_void_p(), [], threading.Event()
-    made: List[Any] = []  # the world, until somebody takes it
+    made: List[Any] = []  # holds the world until one thread takes it
     interrupted = ctypes.c_int(0)
     config.interrupted = ctypes.addressof(interrupted)
 
     def free_made() -> None:
-        with contextlib.suppress(IndexError):  # pop() gives it to one thread
+        with contextlib.suppress(IndexError):  # only one thread gets it from pop()
             lib.anello_world_free(made.pop())
 
     def call() -> None:
@@ -187,9 +187,9 @@ def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
     except BaseException:
         interrupted.value = 1
         try:
-            ended.wait(1)  # the other ranks receive why; a store that is asked for a key may take longer
+            ended.wait(1)  # the other ranks receive the reason; a store that is asked for a key may take longer
         finally:
-            free_made()  # call() may have looked at `interrupted` before
+            free_made()  # call() may have read `interrupted` before
         raise
     if failures:
         raise failures[0].with_traceback(None)
@@ -198,14 +198,14 @@ def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
 
 def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Callable[[str, float], str],
                  name: str = "exchange", settings: Sequence[str] = ()) -> World:
-    """Joins a world whose ranks find each other through somebody else's key-value store.
+    """Joins a world whose ranks find each other through a key-value store of the program or another library.
 
     Args:
         rank, size: of this process and of the world.
         put: stores a text under a new key.
-        get: the text of a key, when a rank has stored it; raises if that takes longer than so many seconds.
+        get: the value of a key, when a rank has stored it; raises if that takes longer than the given seconds.
         name: of the exchange, the same on all ranks.
-        settings: as those of init().
+        settings: as in init().
     """
     failures = []
 

@@ -1,4 +1,4 @@
-"""The operations that wait for their result. Gradients flow through those that return a new tensor."""
+"""The operations that wait for their result. Those that return a new tensor support gradients."""
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence, Tuple, Type, Union
@@ -15,7 +15,7 @@ from .compression import Compression, Compressor
 
 
 class _Allreduce(torch.autograd.Function):
-    """The gradient of a sum or average is that of the gradients; other reductions have none."""
+    """For a sum or average, the gradient is reduced in the same way; other reductions have no gradient."""
 
     @staticmethod
     def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -32,7 +32,7 @@ class _Allreduce(torch.autograd.Function):
 
 
 class _Allgather(torch.autograd.Function):
-    """The gradient of an input is the average over the ranks of its part of the gradients."""
+    """The gradient of an input is the average over the ranks of this input's part of the gradients."""
 
     @staticmethod
     def forward(ctx: Any, process_set: ProcessSet, name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -54,7 +54,7 @@ def _part(rows: Sequence[int], rank: int) -> Tuple[int, int]:
 
 
 class _Broadcast(torch.autograd.Function):
-    """The root's gradient is the average over the ranks; that of the others is zero."""
+    """The root's gradient is the average over the ranks; the gradient of the other ranks is zero."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Any:
@@ -70,7 +70,7 @@ class _Broadcast(torch.autograd.Function):
 
 
 class _Alltoall(torch.autograd.Function):
-    """Gradients go back where the rows came from."""
+    """Gradients go back to the ranks of the rows."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
@@ -97,7 +97,7 @@ def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor
 
 
 class _ReduceScatter(torch.autograd.Function):
-    """Gradients are gathered; those of a sum count once for each rank."""
+    """The gradients are gathered, and for a sum also multiplied by the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -115,16 +115,16 @@ class _ReduceScatter(torch.autograd.Function):
 
 
 class _NoGradient:
-    """The context of a function whose gradient nothing asks for."""
+    """The context of a function whose gradient is not needed."""
 
     def mark_non_differentiable(self, *_: torch.Tensor) -> None:
         pass
 
 
 def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
-    """function.apply(), or its forward() alone, which takes 10 us less, where no tensor needs a gradient.
+    """function.apply(), or only its forward(), which takes 10 us less, if no tensor needs a gradient.
 
-    apply() refuses tensors with a tangent (torch.autograd.forward_ad), whose gradients go forward.
+    apply() refuses tensors with a tangent (torch.autograd.forward_ad), which forward() would ignore.
     """
     if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in arguments):
         return function.apply(*arguments)
@@ -134,7 +134,7 @@ def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def _compressed(call: str, tensors: Sequence[torch.Tensor], compression: Type[Compressor]) -> Any:
-    """The tensors as they travel, and what is needed to decompress each."""
+    """The tensors to send, and for each the context to decompress it."""
     if not tensors:
         raise ValueError(f"{call}: there must be a tensor")
     return zip(*[checked(compression).compress(tensor) for tensor in tensors])
@@ -168,7 +168,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
 def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                        op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                        process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
-    """As grouped_allreduce_async_, and waits."""
+    """grouped_allreduce_async_(), and waits."""
     return ops.grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set,
                                         waits=True).wait()
 
@@ -176,19 +176,19 @@ def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] 
 def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
                op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """As allreduce_async_, and waits."""
+    """allreduce_async_(), and waits."""
     return grouped_allreduce_([tensor], average, name, op, prescale_factor, postscale_factor, process_set)[0]
 
 
 def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
-    """For each tensor of a list those of all ranks, one after another."""
+    """For each tensor of a list, the tensors of all ranks, concatenated."""
     return list(_apply(_Allgather, process_set, name, *tensors))
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The tensors of all ranks, one after another; their first dimensions may differ. See allgather_async()."""
+    """The tensors of all ranks, concatenated; their first dimensions may differ. See allgather_async()."""
     if ops.is_plain_number(tensor):
         return ops.allgather_async(tensor, name, process_set, waits=True).wait()
     return grouped_allgather([tensor], name, process_set)[0]
@@ -204,7 +204,7 @@ def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
 
 def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """Copies the root's tensor into that of every other rank."""
+    """Copies the root's tensor into the tensor of every other rank."""
     return ops.broadcast_async_(tensor, root_rank, name, process_set, waits=True).wait()
 
 
@@ -219,7 +219,7 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
                           compression: Type[Compressor] = Compression.none, op: Optional[int] = Average,
                           process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                           postscale_factor: float = 1.0) -> List[torch.Tensor]:
-    """For each tensor of a list this rank's rows of its reduction."""
+    """For each tensor of a list, this rank's rows of its reduction."""
     with submitting("reduce_scatter", name, process_set):
         options = {"op": reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                    "process_set": process_set}

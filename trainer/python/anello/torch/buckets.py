@@ -1,8 +1,8 @@
-"""Buckets: gradients that travel as one operation, without a copy.
+"""Buckets: gradients that are sent as one operation, without a copy.
 
-The gradients of a shared bucket are views of one flat tensor, which is what travels. autograd adds into them where they
-lie. A gradient that lies elsewhere is copied into its view, and a view takes its place. The bucket keeps views of its
-own, because the program may give the memory of a gradient away: `grad.data = ...`, or model.half().
+The gradients of a shared bucket are views of one flat tensor, which is what is sent. autograd adds to them in place. A
+gradient elsewhere is copied into its view, and the view replaces it. The bucket keeps views of its own, because the
+program may replace the memory of a gradient: `grad.data = ...`, or model.half().
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 class Reduction:
-    """How gradients are combined: the engine's reduction, factors, compression, error feedback, and where."""
+    """How gradients are combined: the engine's reduction, factors, compression, error feedback, and the process set."""
 
     def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet,
                  feedback: bool = False) -> None:
@@ -36,7 +36,7 @@ class Reduction:
         self.factor = factor  # inputs are divided by it, results multiplied
         self.compression = checked(compression)
         self.process_set = require_set(process_set)
-        # Tensors that travel rounded need no copy. A compressor of the program's own does; it may be an object.
+        # Tensors that are rounded by the engine need no copy. A program's own compressor does; it may be an object.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback
@@ -46,10 +46,11 @@ class Reduction:
 
     def start(self, tensors: Sequence[torch.Tensor], name: str,
               lost: Sequence[torch.Tensor] = ()) -> Callable[[], None]:
-        """Starts the reduction of tensors in place. What it returns waits for the end.
+        """Starts the reduction of tensors in place. Returns a function that waits for the end.
 
         Args:
-            lost: with feedback, what rounding has taken from each tensor; is added, and replaced.
+            lost: with feedback, the rounding errors of each tensor: they are added to it, and replaced by the new
+                errors.
         """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
         gpu = None if self.feedback or self.by_copy else gpus.place(tensors)
@@ -73,14 +74,14 @@ class Reduction:
         return wait
 
     def _round(self, sent: Sequence[torch.Tensor], lost: Sequence[torch.Tensor]) -> None:
-        """Rounds this rank's parts of the result to what travels: nothing may scale them any more."""
+        """Rounds this rank's parts of the result to the type that is sent: nothing may scale them afterwards."""
         factor = 1 / self.process_set.size() if self.op == "average" else 1.0
         for each, its in zip(sent, lost):
             lib.anello_round_with_feedback(view(each).output(), factor, wire_code(self.wire), view(its).address)
 
 
 class Bucket:
-    """Some parameters whose gradients travel as one operation when all of them are ready."""
+    """Parameters whose gradients are sent as one operation when all of them are ready."""
 
     def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter], shared: bool) -> None:
         self.name = name
@@ -93,8 +94,8 @@ class Bucket:
         self._streams = gpus.Streams()
         self._wait: Optional[Callable[[], None]] = None
         self._sent: Optional[_Gradients] = None
-        self._refusal: Optional[Exception] = None  # why start() sent nothing
-        self._absent: List[torch.nn.Parameter] = []  # frozen ones without a gradient, in this step
+        self._refusal: Optional[Exception] = None  # the error of start(), which then sent nothing
+        self._absent: List[torch.nn.Parameter] = []  # frozen parameters without a gradient in this step
         if shared:
             self._share()
 
@@ -107,7 +108,7 @@ class Bucket:
             self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
 
     def keep_lost(self, lost: Dict[Any, torch.Tensor]) -> None:
-        """Error feedback: what rounding has taken from each gradient so far moves to where the bucket needs it."""
+        """Error feedback: copies the rounding errors of each gradient so far to the bucket's memory for them."""
         flat = torch.cat([lost[each].reshape(-1) for each in self.parameters])
         parts = flat.split([each.numel() for each in self.parameters])
         lost.update({each: part.view(each.shape) for each, part in zip(self.parameters, parts)})
@@ -120,20 +121,20 @@ class Bucket:
 
     @property
     def refused(self) -> bool:
-        """Whether start() has failed since the last finish()."""
+        """True if start() has failed since the last finish()."""
         return self._refusal is not None
 
     def ready(self, parameter: torch.nn.Parameter) -> bool:
-        """A gradient is complete; True if it was the last."""
+        """Counts a complete gradient; True if it was the last."""
         self._missing.discard(parameter)
         self._streams.note(parameter)
         return not self._missing
 
     @torch.no_grad()  # the backward pass may be one with create_graph=True
     def start(self, reduction: Reduction) -> None:
-        """Sends the gradients; one that is not there counts as zero.
+        """Sends the gradients; a missing gradient counts as zero.
 
-        If that fails, it counts as started: finish() raises the error again, and Mismatch on the other ranks.
+        If that fails, the bucket counts as started: finish() raises the error again, and Mismatch on the other ranks.
         """
         try:
             self._wait = self._send(reduction)
@@ -175,9 +176,9 @@ class Bucket:
                                "optimizer.step() within optimizer.skip_synchronize()")
 
     def _gradients(self) -> _Gradients:
-        """The gradients, where they lie, and torch's numbers of changes to shared ones.
+        """The gradients, their addresses, and torch's numbers of changes to shared gradients.
 
-        Autograd may make gradients that are not shared as parts of one tensor, which has one number for all of them. In
+        Autograd may make gradients that are not shared as parts of one tensor, which has one number for all parts. In
         torch.inference_mode() nothing is counted.
         """
         versions = [flat._version for flat in self._flat if not flat.is_inference()]
@@ -185,7 +186,7 @@ class Bucket:
         return gradients, [None if each is None else each.data_ptr() for each in gradients], versions
 
     def zero(self) -> bool:
-        """Sets the gradients to zero where they lie. False if they are not shared."""
+        """Sets the gradients to zero in place. False if they are not shared."""
         self._missing = self._all.copy()
         for flat in self._flat:
             flat.zero_()
@@ -215,9 +216,9 @@ def _are_same(before: _Gradients, now: _Gradients) -> bool:
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
-    """A flat tensor of the type of `like`, on its device; of the host's memory such that ranks of the host read it.
+    """A flat tensor of the type and device of `like`; on the host in memory that other ranks of the host can read.
 
-    Where no such memory can be made, other ranks get copies.
+    If no such memory can be made, other ranks get copies.
     """
     if like.device.type == "cpu":
         try:
@@ -235,7 +236,7 @@ class SparseBucket(Bucket):
         self._gather = reduce
 
     def _send(self, reduction: Reduction) -> Callable[[], None]:
-        """One that is not there counts as no rows."""
+        """A missing gradient counts as one without rows."""
         parameter = self.parameters[0]
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter).to_sparse(1)
@@ -248,9 +249,9 @@ class SparseBucket(Bucket):
 
 
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
-    """Divides parameters into buckets of one type and device, from the last one on: so their gradients become ready.
+    """Divides parameters into buckets of one type and device, from the last parameter on: gradients get ready so.
 
-    Ranks whose models lie on one device each, whichever, get the same buckets.
+    Ranks whose models are each on one device, which may differ, get the same buckets.
     """
     buckets: List[List[torch.nn.Parameter]] = []
     open_buckets: Dict[Any, List[torch.nn.Parameter]] = {}

@@ -1,4 +1,4 @@
-"""Optimizers that share parameters: a gradient is sent by one of them, and only once."""
+"""Optimizers that share parameters: only one of them sends a gradient, and only once."""
 from __future__ import annotations
 
 import weakref
@@ -11,12 +11,12 @@ class Claim:
     """Which gradients an optimizer may send.
 
     Another optimizer over the same parameters may be a left-over that is never used again (a cell of a notebook that
-    was run twice), or one for another phase of the training. So the one that was made or used last sends gradients
-    during the backward pass; any other one sends its gradients in step().
+    was run twice), or it may be for another phase of the training. So the optimizer that was made or used last sends
+    gradients during the backward pass; any other optimizer sends its gradients in step().
 
     Attributes:
         sends_early: the optimizer sends gradients during the backward pass.
-        is_sending: it has begun to do so in this step.
+        is_sending: it has begun to send gradients in this step.
     """
 
     def __init__(self) -> None:
@@ -24,10 +24,10 @@ class Claim:
         self.is_sending = False
         self._names: Dict[Any, str] = {}
         self._rivals: "weakref.WeakSet[Claim]" = weakref.WeakSet()
-        self._are_averaged = False  # by a rival, since the last gradient
+        self._are_averaged = False  # by another optimizer, since the last gradient
 
     def follow(self, names: Dict[Any, str]) -> None:
-        """The optimizer has these parameters now."""
+        """Sets the current parameters of the optimizer."""
         self._names = names
         for other in list(_all):
             if other is not self and any(each in other._names for each in names):
@@ -44,10 +44,10 @@ class Claim:
         self._are_averaged = False
 
     def take(self, averages: bool = False) -> None:
-        """The optimizer is in use, so that others over the same parameters do not send early any more.
+        """Marks the optimizer as used, so that others over the same parameters do not send early any more.
 
         Args:
-            averages: it averages the gradients now.
+            averages: the optimizer averages the gradients now.
         """
         self.sends_early = True
         for other in self._rivals:
@@ -55,7 +55,7 @@ class Claim:
             other._are_averaged = other._are_averaged or averages
 
     def require_unsent(self) -> None:
-        """Call before gradients are averaged. RuntimeError if another optimizer has sent one of them already."""
+        """Call before gradients are averaged. RuntimeError if another optimizer has already sent one of them."""
         for other in self._rivals:
             if self._are_averaged or other.is_sending:
                 name = next(name for each, name in self._names.items() if each in other._names)

@@ -1,4 +1,4 @@
-"""How gradients travel: as they are, or rounded to 16 bits."""
+"""How gradients are sent: unchanged, or rounded to 16 bits."""
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -13,7 +13,7 @@ class Compressor:
 
     @classmethod
     def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
-        """The tensor to send, and what decompress() needs."""
+        """The tensor to send, and the context for decompress()."""
         if cls.wire is None or not tensor.dtype.is_floating_point:
             return tensor, None
         return tensor.type(cls.wire), tensor.dtype
@@ -25,17 +25,17 @@ class Compressor:
 
 
 class NoneCompressor(Compressor):
-    """Tensors travel as they are."""
+    """Tensors are sent unchanged."""
 
 
 class FP16Compressor(Compressor):
-    """Floating-point tensors travel as float16."""
+    """Floating-point tensors are sent as float16."""
 
     wire = torch.float16
 
 
 class BF16Compressor(Compressor):
-    """Floating-point tensors travel as bfloat16, which has the range of float32."""
+    """Floating-point tensors are sent as bfloat16, which has the range of float32."""
 
     wire = torch.bfloat16
 

@@ -1,7 +1,7 @@
 """A backend of torch.distributed: after `import anello.torch.distributed`, init_process_group("anello").
 
-DistributedDataParallel and the verbs of torch.distributed then use Anello, for tensors in host memory. Ranks are
-started by `anello run`, or by torchrun or anything else that torch understands.
+DistributedDataParallel and the functions of torch.distributed then use Anello, for tensors in host memory. Start the
+ranks by `anello run`, by torchrun, or in any other way that torch supports.
 """
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ..world import World, init, init_through
 from .distributed_group import AnelloProcessGroup
 from .distributed_work import Completer
 
-_world: Optional[World] = None  # of the default group, if that is one of Anello
-_beside: List[World] = []  # those of groups beside a default group of another backend, in the order of new_group()
+_world: Optional[World] = None  # of the default group, if its backend is Anello
+_beside: List[World] = []  # worlds of groups beside a default group of another backend, in the order of new_group()
 
 
 def _maps_memory(world: World) -> bool:
-    """Whether the ranks of a world reduce tensors where they lie, if these lie in memory of the engine."""
+    """True if the ranks of a world reduce tensors in place when these are in memory of the engine."""
     _, hosts, transport, _ = world.layout.split()
     return (hosts, transport) == ("1", "memory")
 
@@ -34,7 +34,7 @@ def _maps_memory(world: World) -> bool:
 def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcessGroup:
     """Called by torch.distributed on every member of a new group.
 
-    The default group is the world. Beside one of another backend each group is a world of its own.
+    The default group is the world. If the default group has another backend, each group is a world of its own.
     """
     global _world
     if dist.is_initialized():
@@ -52,7 +52,7 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
 
 
 def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
-    """The world's numbers of the members of a new group, which know only their own."""
+    """The world's numbers of the members of a new group. Each member has only its own, so they exchange them."""
     store.set(f"anello/{rank}", str(world_rank))
     members = []
     for each in range(size):
@@ -73,10 +73,10 @@ def _init_through(store: Any, rank: int, size: int) -> World:
 
 
 def _next_name(store: Any, size: int) -> str:
-    """The name of the world that the members of a group make next: of no other world, and alike on all of them.
+    """The name of the next world of a group's members: the same on all of them, and different from every other world.
 
-    Members cannot count the worlds that they make, because each of them is in other groups. The first one that comes
-    gives the name, so that nobody waits here for a rank that does not come.
+    Members cannot count the worlds that they make, because each of them is in other groups. The first member to come
+    chooses the name, so that no member waits here for one that does not come.
     """
     number, others = divmod(store.add("anello/joins", 1) - 1, size)
     key = f"anello/name/{number}"
@@ -88,7 +88,7 @@ def _next_name(store: Any, size: int) -> str:
 def _end(patience: Optional[float]) -> None:
     """Ends the worlds of this process, in the order in which all ranks have made them.
 
-    Waits that many seconds for operations that are not done, and for the others (None: for ever); then TimeoutError.
+    Waits that many seconds for unfinished operations, and for the others (None: without a limit); then TimeoutError.
     """
     global _world
     worlds = ([_world] if _world is not None else []) + _beside
@@ -119,7 +119,7 @@ def _at_exit() -> None:
 
 
 def _register() -> None:
-    # From torch 2.1 on a backend names its devices; torch warns of one that does not.
+    # From torch 2.1 on a backend declares its devices; torch warns if it does not.
     takes_devices = "devices" in inspect.signature(dist.Backend.register_backend).parameters
     dist.Backend.register_backend("anello", _make, **({"devices": ["cpu"]} if takes_devices else {}))
 

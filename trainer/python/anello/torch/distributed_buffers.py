@@ -1,4 +1,4 @@
-"""Tensors of torch.distributed as the engine takes them."""
+"""Converts tensors of torch.distributed for the engine."""
 from __future__ import annotations
 
 from typing import List, Tuple
@@ -9,7 +9,7 @@ from ..readers import require_dense
 
 
 class Buffers:
-    """Tensors as the engine takes them: contiguous; what had to be copied is copied back at the end."""
+    """Contiguous tensors for the engine; results are copied back from those that are copies."""
 
     def __init__(self) -> None:
         self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
@@ -29,7 +29,7 @@ class Buffers:
 
 
 def require_host(device: torch.device) -> None:
-    """RuntimeError for other devices, also where a script has given their backend beside this one."""
+    """RuntimeError for other devices, even if a script has given them another backend."""
     if device.type != "cpu":
         raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {device}: for those make "
                            'another group, for example by new_group(backend="nccl"); of "cpu:anello,cuda:nccl" torch '
@@ -41,9 +41,9 @@ def is_float8(tensor: torch.Tensor) -> bool:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of a type that the engine has: a complex one with one more dimension, of 2, and float8 as bytes.
+    """A tensor of a type that the engine has: complex numbers as a further dimension of size 2, and float8 as bytes.
 
-    A copy if it is conjugated or negated.
+    A copy if the tensor is conjugated or negated.
     """
     made = tensor.resolve_conj().resolve_neg()
     if is_float8(made):
@@ -52,13 +52,13 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def write_plain(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies what plain() has made of a tensor of this size into it."""
+    """Copies the result of plain() for a tensor of this size into the tensor."""
     typed = torch.view_as_complex(values.view(-1, 2)) if tensor.is_complex() else values.view(tensor.dtype)
     write(tensor, typed.view(tensor.shape))
 
 
 def write(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies values into a tensor. Only in inference mode torch writes to one that was made there."""
+    """Copies values into a tensor. torch writes to a tensor of inference mode only in inference mode."""
     with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
         tensor.copy_(values)
 

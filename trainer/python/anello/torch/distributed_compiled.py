@@ -1,4 +1,4 @@
-"""torch.compile and the verbs of a group."""
+"""Keeps torch.compile out of the methods of a group."""
 from __future__ import annotations
 
 import torch
@@ -7,10 +7,10 @@ import torch
 def called_as_is(group: type) -> type:
     """Keeps torch.compile out of a class's methods.
 
-    torch's C++ code calls them during the compiled forward pass of DistributedDataParallel too. torch.compile takes
-    what runs then for a part of the model, and a group for an object of torch's own without further attributes.
+    torch's C++ code also calls them during the compiled forward pass of DistributedDataParallel. There torch.compile
+    would take their code for a part of the model, and a group for an object of torch's own without further attributes.
     """
-    if hasattr(getattr(torch, "compiler", None), "disable"):  # since torch 2.1
+    if hasattr(getattr(torch, "compiler", None), "disable"):  # available since torch 2.1
         for name, method in list(vars(group).items()):
             if callable(method) and not name.startswith("_"):
                 setattr(group, name, torch.compiler.disable(method))

@@ -1,4 +1,4 @@
-"""A group of torch.distributed over one of the engine."""
+"""A group of torch.distributed over a group of the engine."""
 from __future__ import annotations
 
 import collections
@@ -35,7 +35,7 @@ def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: t
 
 
 def _tagged(tag: int) -> Dict[str, Any]:
-    """Options of a transfer, whose tags are compared."""
+    """Options of a transfer whose tags are compared."""
     return {"name": f"tag {tag}", "consistency_token": tag & (2**64 - 1)} if tag else {}
 
 
@@ -51,14 +51,15 @@ class AnelloProcessGroup(Identity):
     """The operations of torch.distributed over an Anello group. All ranks call them in the same order."""
 
     def __init__(self, group: Group, limit: timedelta, store: Any, maps_memory: bool) -> None:
-        """`maps_memory`: the world's ranks reduce tensors where they lie, if these lie in memory of the engine."""
+        """`maps_memory`: the world's ranks reduce tensors in place when these are in memory of the engine."""
         super().__init__(group.rank, group.size, limit, store)
         self._group = group
         self._maps_memory = maps_memory
         self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = {}
         self._limited: "collections.deque[Operation]" = collections.deque()
-        # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
+        # Not at exit: handlers of the script may still use the group. The world ends after those handlers, in
+        # _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
     def _part(self, ranks: List[int], limit: timedelta, store: Any) -> "AnelloProcessGroup":
@@ -69,18 +70,18 @@ class AnelloProcessGroup(Identity):
 
     @property
     def maps_memory(self) -> bool:
-        """Whether its ranks reduce tensors where they lie, if these lie in memory of the engine."""
+        """True if its ranks reduce tensors in place when these are in memory of the engine."""
         return self._maps_memory and 2 <= self._group.size <= 8
 
     def average_in_memory(self, memory: Any, tensors: List[torch.Tensor]) -> Operation:
-        """Starts the average of a tensor that has a second address in memory of the engine. Does not block."""
+        """Starts the average of a tensor whose memory is also mapped by the engine. Does not block."""
         return self._start("allreduce", [self._group.allreduce_async(memory, "average")], tensors, lambda: None)
 
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
-        """`order`: those of one order are done one after the other."""
+        """`order`: operations with the same `order` are completed one after the other."""
         operation = Operation(verb, works, tensors, finish, self._limit, self._callbacks_of(order))
-        if order == "collectives":  # a transfer may be meant for later
+        if order == "collectives":  # a transfer may be awaited only later
             operation.limit_future(self._limited)
         return self._add(operation, order)
 
@@ -88,7 +89,7 @@ class AnelloProcessGroup(Identity):
         return self._completer(("callbacks of", order))
 
     def _completer(self, order: Any) -> Completer:
-        # setdefault() alone is one step for other threads, but makes a completer each time.
+        # setdefault() alone would be atomic for other threads, but makes a completer each time.
         return self._completers.get(order) or self._completers.setdefault(order, Completer())
 
     def _add(self, operation: Operation, order: Any) -> Operation:
@@ -102,7 +103,7 @@ class AnelloProcessGroup(Identity):
         how = reduction(opts, tensors)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, **how)
-        usable = [buffers.usable(tensor) for tensor in tensors]  # all, before one is sent
+        usable = [buffers.usable(tensor) for tensor in tensors]  # checks all before any is sent
         works = [self._group.allreduce_async(tensor, **how) for tensor in usable]
         return self._start("allreduce", works, tensors, buffers.copy_back)
 
@@ -117,7 +118,7 @@ class AnelloProcessGroup(Identity):
             scaled = mine.values() if prescale == 1.0 else mine.values() * prescale
             indices = self._group.allgather(mine.indices().t().contiguous())
             values = self._group.allgather(scaled.contiguous())
-            # Not into a detached tensor, which would not share its indices.
+            # Not into a detached tensor: it would not share the indices.
             write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
@@ -149,7 +150,7 @@ class AnelloProcessGroup(Identity):
     @collective
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
                             opts: Any = None) -> Operation:
-        """outputs[rank] has that rank's tensors."""
+        """outputs[rank] receives that rank's tensors."""
         for rank, tensors in enumerate(outputs):
             if len(tensors) != len(inputs):
                 raise ValueError(f"all_gather: each rank gives {len(inputs)} tensors, but the outputs of rank {rank} "
@@ -268,7 +269,7 @@ class AnelloProcessGroup(Identity):
         return [each * plain(tensor[:1]).numel() for each in rows]
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
-        """The receiver gets what a rank sends in the order in which it sends; a receive with another tag fails."""
+        """The receiver gets a rank's messages in the order in which they are sent; a receive with another tag fails."""
         with sending_to(self._group, to):
             given = Buffers().usable(_only(tensors), written=False)
             work = self._group.send_async(given, to, **_tagged(tag))
@@ -283,12 +284,12 @@ class AnelloProcessGroup(Identity):
         return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
-        """From whichever rank sends first; receives that name a rank and were started before get theirs."""
+        """Receives from the rank that sends first; earlier receives that name a rank get that rank's messages."""
         if self._group.size == 1:
             raise RuntimeError("there is no other rank to receive from")
         buffers = Buffers()
         buffer = buffers.usable(_only(tensors))
-        view(buffer).output()  # what the engine does not take is refused here, as by recv()
+        view(buffer).output()  # refuses tensors that the engine does not accept, as recv() does
         order = "recv from any"
         receive = AnyReceive(self._any_source, buffer, _tagged(tag), tensors, buffers.copy_back, self._limit,
                              self._callbacks_of(order))

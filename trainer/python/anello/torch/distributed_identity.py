@@ -1,4 +1,4 @@
-"""A group's properties for which torch asks beside its verbs: its name, its devices, its limits of time."""
+"""The properties of a group that torch asks for: its name, its devices, its limits of time."""
 from __future__ import annotations
 
 import time
@@ -12,14 +12,14 @@ from .distributed_buffers import require_host
 
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
-    """The object that torch's C++ code finds as the backend of a group. That code asks for hooks; its verbs raise."""
+    """The object that torch's C++ code uses as a group's backend. The code asks for hooks; its operations raise."""
 
     def getBackendName(self) -> str:
         return "anello"
 
 
 class Identity(dist.ProcessGroup):
-    """A group that is its own backend: torch's class in C++ has none for a group in Python, and no name."""
+    """A group that is its own backend: torch's C++ class has neither backend nor name for a group in Python."""
 
     supports_abort_hooks = supports_coalescing = supports_reconfigure = supports_shrinking = supports_window = False
     _supports_time_estimate = False
@@ -32,7 +32,7 @@ class Identity(dist.ProcessGroup):
         self._store = store
         self._name, self._description = "", "undefined"
         self._monitored_barriers = 0
-        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # torch attaches its own hooks
+        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # torch registers its own hooks by this method
             self._placeholder = _Placeholder(rank, size)
             self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
             self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, self._placeholder)
@@ -69,25 +69,27 @@ class Identity(dist.ProcessGroup):
         return self
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """The limit of operations that are started from now on."""
+        """Sets the limit of operations that are started from now on."""
         self._limit = timeout
 
     def eager_connect_single_device(self, device: Any) -> None:
-        """The ranks were connected when the world began."""
+        """Does nothing: the ranks were connected when the world began."""
 
     def perform_nocolor_split(self, device: Any) -> None:
-        """Called on those that are not in a new group. They have nothing to do."""
+        """Called on ranks that are not in a new group, which have nothing to do."""
 
     def shutdown(self) -> None:
-        """The world ends with the script, or the next init_process_group(): others may need it still."""
+        """Does nothing, as others may need the world. It ends with the script or the next init_process_group()."""
 
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Blocks until all ranks have called it.
 
-        Raises RuntimeError on all ranks if one of them has not within `timeout` (that of the group) after rank 0: it
-        names the first one, or with `wait_all_ranks` all. The others wait for rank 0 at least as long as the group
-        allows, as with Gloo, since it may come late and then waits itself. The ranks meet in torch's store, so that one
-        that is missing disturbs no operation.
+        Raises RuntimeError on all ranks if a rank has not called it within `timeout` (the group's by default) after
+        rank 0:
+        it names the first such rank, or with `wait_all_ranks` all. The others wait for rank 0 at least as long as the
+        group's
+        limit, as with Gloo, since rank 0 may come late and then waits itself. The ranks meet in torch's store, so that
+        a missing rank disturbs no operation.
         """
         limit = self._limit if timeout is None else timeout
         self._monitored_barriers += 1
@@ -105,7 +107,7 @@ class Identity(dist.ProcessGroup):
             raise RuntimeError(f"monitored_barrier: rank {late} of the group has not called it within {limit}")
 
     def _late(self, prefix: str, limit: timedelta, all_of_them: bool) -> str:
-        """The ranks that have not come, "none" if all have."""
+        """The ranks that have not come; "none" if all have."""
         end, late = time.monotonic() + limit.total_seconds(), []
         for rank in range(1, self.size()):
             if not self._appears(f"{prefix}/{rank}", timedelta(seconds=end - time.monotonic())):
@@ -116,19 +118,19 @@ class Identity(dist.ProcessGroup):
 
     def _appears(self, key: str, limit: timedelta) -> bool:
         try:
-            self._store.wait([key], max(limit, timedelta(milliseconds=1)))  # some stores wait for ever with 0
-        except RuntimeError:  # DistStoreError of newer torch is one too
+            self._store.wait([key], max(limit, timedelta(milliseconds=1)))  # with a limit of 0 some stores wait forever
+        except RuntimeError:  # DistStoreError of newer torch is a RuntimeError too
             return False
         return True
 
     def _part(self, ranks: List[int], limit: timedelta, store: Any) -> "Identity":
-        """The group of some ranks of this one, among them this one."""
+        """The group of some ranks, including this rank."""
         raise NotImplementedError
 
     def split_group(self, new_ranks: List[int], timeout: Optional[timedelta] = None, opts: Any = None,
                     group_name: Optional[str] = None, group_desc: Optional[str] = None,
                     device_types: Optional[List[torch.device]] = None) -> "Optional[Identity]":
-        """The group of some ranks, in this order; None on a rank that is not one of them."""
+        """The group of some ranks, in this order; None on a rank that is not in it."""
         if self.rank() not in new_ranks:
             return None
         name = group_name or f"{self._name}:split:{'-'.join(map(str, new_ranks))}"

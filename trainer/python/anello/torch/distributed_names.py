@@ -1,11 +1,11 @@
-"""The names that torch's versions have for the methods of a group."""
+"""The names of a group's methods in different versions of torch."""
 from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
 import torch.distributed as dist
 
-# A method has its newest name; versions of torch before that call it by the others.
+# The former names of methods, which older versions of torch call. A method itself has its newest name.
 FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
     "all_gather_single": ("_allgather_base",),
     "all_gather_single_coalesced": ("allgather_into_tensor_coalesced",),
@@ -17,7 +17,7 @@ FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
     "set_timeout": ("_set_default_timeout",),
 }
 
-# Methods that torch calls and that are not available, with the remedy.
+# Methods that torch calls and that are not available, each with the remedy.
 REFUSED: Dict[str, str] = {
     "_end_coalescing": "call _coalescing_manager() without device=",
     "_end_time_estimate": "measure the collective",
@@ -33,7 +33,7 @@ REFUSED: Dict[str, str] = {
     "shrink": "make a new group of the ranks that stay",
 }
 
-# Before torch 2.1 these surround every batch of transfers, and may do nothing.
+# Before torch 2.1, torch calls these around every batch of transfers. They may do nothing.
 AROUND_BATCHES: Tuple[str, ...] = ("_end_coalescing", "_start_coalescing")
 if hasattr(dist.distributed_c10d, "_CoalescingManager"):
     AROUND_BATCHES = ()
@@ -52,7 +52,7 @@ def _refusal(name: str, remedy: str) -> Any:
 
 
 def under_all_names(group: type) -> type:
-    """Gives a class the former names of its methods, and those that are refused or do nothing."""
+    """Adds to a class the former names of its methods, and the methods that are refused or do nothing."""
     for name, former in FORMER_NAMES.items():
         for each in former:
             setattr(group, each, getattr(group, name))

@@ -1,4 +1,4 @@
-"""DistributedOptimizer(): checks what the program asks for, and wraps its optimizer."""
+"""DistributedOptimizer(): checks the program's arguments, and wraps its optimizer."""
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Tuple, Type
@@ -26,15 +26,15 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
     Args:
         optimizer: any optimizer of torch, or one derived from them; its class stays a base of the result's.
         named_parameters: model.named_parameters(), for messages.
-        compression: Compression.fp16 or .bf16: gradients travel rounded to 16 bits.
-        backward_passes_per_step: how many backward passes add to a gradient before it is sent.
+        compression: Compression.fp16 or .bf16: gradients are sent in 16 bits.
+        backward_passes_per_step: number of backward passes whose gradients are added up before they are sent.
         op: Average or Sum; Min, Max, Product. Adasum is not available.
         gradient_predivide_factor: with Average: gradients are divided by it before the sum, and multiplied after it.
-        groups: a number, or lists of parameters: gradients of a group travel together. By default the size decides
+        groups: a number, or lists of parameters: gradients of a group are sent together. By default the size decides
             (HOROVOD_FUSION_THRESHOLD, 4 MiB). `num_groups` is its older name.
-        sparse_as_dense: sparse gradients travel as dense ones.
-        process_set: the ranks that train together; others step with their own gradients.
-        error_feedback: with compression: what rounding takes from a gradient is added to that of the next step, so
+        sparse_as_dense: sparse gradients are sent as dense ones.
+        process_set: the ranks that train together; other ranks step with their own gradients.
+        error_feedback: with compression: the rounding error of a gradient is added to the gradient of the next step, so
             that gradients too small for 16 bits are not lost. Not Horovod's. See residuals().
         compare_parameters: rank 0 warns if the ranks have different parameters in the first step and still in the
             second, for example because the script does not broadcast them. The same on all ranks. Not Horovod's.
@@ -49,7 +49,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
         raise ValueError("this optimizer is a DistributedOptimizer already")
     kind = type(optimizer)
     made = object.__new__(type(kind.__name__, (Distributed, kind), {"__module__": __name__}))
-    # A learning-rate schedule may have put a step() of its own into the optimizer.
+    # Without `step`: a learning-rate schedule may have put its own step() into the optimizer.
     made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
     made._distribute(optimizer, named, Reduction(engine_op(chosen), gradient_predivide_factor, compression,
                                                  process_set, error_feedback),

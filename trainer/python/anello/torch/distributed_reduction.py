@@ -1,4 +1,4 @@
-"""The reductions of torch.distributed as options of the engine's verbs."""
+"""Converts the reductions of torch.distributed to options of the engine's verbs."""
 from __future__ import annotations
 
 from typing import Any, Dict, Sequence
@@ -29,7 +29,7 @@ def reduction(opts: Any, tensors: Sequence[torch.Tensor]) -> Dict[str, Any]:
 
 
 def _premul_factor(op: Any) -> float:
-    """The factor of PREMUL_SUM. torch shows it only to pickle, and before 2.0 to nobody."""
+    """The factor of PREMUL_SUM. torch shows it only when it is pickled, and before 2.0 not at all."""
     state = op.__getstate__() if hasattr(op, "__getstate__") else None
     factor = state[1] if isinstance(state, tuple) and len(state) == 2 else None
     if not isinstance(factor, (float, torch.Tensor)) or torch.is_tensor(factor) and factor.numel() != 1:

@@ -23,15 +23,16 @@ _TorchWork = getattr(dist, "Work", None) or dist._Work
 class Completer:
     """A thread that waits for operations in their order, moves their data, and completes their futures.
 
-    A group has one for its collectives, one for the transfers to each peer and from it, and one for receives from any:
-    what is done in one order need not wait for the rest, for example an allreduce for a receive started before it.
-    Callbacks of futures have others, since they may wait for operations.
+    A group has one thread for its collectives, one for the transfers to each peer, one for those from it, and one for
+    receives from any rank: operations of one order need not wait for others, for example an allreduce for a receive
+    that was started before it. Callbacks of futures have other threads, since they may wait for operations.
     """
 
     _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
-        # Guards the next three, so that nothing is queued behind the end of a thread. The garbage collector may call
+        # Guards the next three, so that nothing is added to a thread that is about to end. The garbage collector may
+        # call
         # stop() within stop().
         self._lock = threading.RLock()
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
@@ -39,7 +40,7 @@ class Completer:
         self._unfinished = 0
 
     def add(self, operation: Any) -> None:
-        """`operation` has complete(), which is called once and raises nothing."""
+        """`operation` has a method complete(), which is called once and does not raise."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, args=(self._queue,), name="anello completer", daemon=True)
@@ -49,11 +50,11 @@ class Completer:
             self._queue.put(operation)
 
     def is_idle(self) -> bool:
-        """Whether everything that was added is complete."""
+        """True if everything that was added is complete."""
         return self._unfinished == 0
 
     def stop(self) -> None:
-        """Ends the thread when every operation is done; a later one gets a new thread. Does not block."""
+        """Ends the thread when every operation is done; a later operation gets a new thread. Does not block."""
         with self._lock:
             if self._thread is not None:
                 self._queue.put(None)
@@ -61,7 +62,7 @@ class Completer:
 
     @classmethod
     def stop_all(cls, limit: Optional[float] = None) -> None:
-        """Waits until every operation of every group and its callbacks are done. TimeoutError after `limit` seconds."""
+        """Waits until all operations of all groups and their callbacks are done. TimeoutError after `limit` seconds."""
         end = None if limit is None else time.monotonic() + limit
         while cls._running:  # a callback may start operations
             running = list(cls._running.items())
@@ -79,14 +80,14 @@ class Completer:
                 if operation is None:
                     return
                 operation.complete()
-                del operation  # it would keep its tensors until the next one comes
+                del operation  # otherwise the variable would keep its tensors until the next operation comes
                 with self._lock:
                     self._unfinished -= 1
         finally:
             Completer._running.pop(threading.current_thread(), None)
 
 
-# A child made by fork() has none of its parent's threads, and perhaps their locks for ever.
+# A child made by fork() has none of its parent's threads, but perhaps their locks, which are never released.
 os.register_at_fork(after_in_child=Completer._running.clear)
 
 
@@ -109,14 +110,14 @@ class _CompletedFuture:
             self._future.set_result(None)
         finally:
             _this_thread.runs_callbacks = False
-            unclaimed.operations.clear()  # what callbacks have started
+            unclaimed.operations.clear()  # drops operations that callbacks have started
 
 
 class _Unclaimed(threading.local):
-    """The last operations that a thread has started and nobody has waited for.
+    """The last operations that a thread has started and that were not waited for.
 
-    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python has gone. It waits in
-    the thread that started the operation, for at most two at a time.
+    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python is gone. It waits in
+    the thread that started the operation, for at most two operations at a time.
     """
 
     def __init__(self) -> None:
@@ -125,26 +126,26 @@ class _Unclaimed(threading.local):
 
 unclaimed = _Unclaimed()
 
-# Operations that the program has dropped, without their tensors and tracebacks. torch's C++ code may wait for its part of each much
-# later, as for functional collectives, and once for each tensor of a list. From torch 2.8 on its part keeps the one in
-# Python.
+# Operations that the program has dropped, without their tensors and tracebacks. torch's C++ code may wait for its part
+# of an operation much later, as for functional collectives, and once for each tensor of a list. From torch 2.8 on the
+# C++ part keeps the Python part alive.
 _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
 
 
 def _without_traceback(error: Optional[Exception]) -> Optional[Exception]:
-    """A copy of the error without its traceback; the program may hold the error itself, which keeps its own."""
+    """A copy of the error without its traceback. The program may hold the error itself, which keeps its traceback."""
     try:
         return copy.copy(error)
-    except Exception:  # a class may take other arguments than it keeps
+    except Exception:  # the constructor of a class may need other arguments
         return RuntimeError(str(error))
 
 
 class Operation(_TorchWork):
-    """An operation. It lives until it is done, also if the program drops it."""
+    """An operation. It lives until it is done, even if the program drops it."""
 
     def __init__(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                  limit: timedelta, callbacks: Completer, source: int = -1) -> None:
-        """`callbacks`: runs callbacks one after the other, except those of an operation that a callback has started."""
+        """`callbacks`: runs callbacks one after the other, except for operations that a callback has started."""
         super().__init__()
         self._verb = verb
         self._limit = limit
@@ -153,33 +154,33 @@ class Operation(_TorchWork):
         self._error: Optional[Exception] = None
         self._done = threading.Event()
         self._over: torch.futures.Future = torch.futures.Future()
-        self._lock = threading.Lock()  # of the next two
+        self._lock = threading.Lock()  # guards the next two
         self._is_watched = False  # the program has a future, which may have callbacks
         self._is_over = False  # the future is complete, or will be at once
         self._late_at = 0.0
         self._limited: "Optional[collections.deque[Operation]]" = None
-        # A callback may wait for this operation, and keeps the thread for callbacks meanwhile.
+        # A callback may wait for this operation, and then blocks the thread for callbacks.
         self._calls_back_alone = _this_thread.runs_callbacks
         self._callbacks = Completer() if self._calls_back_alone else callbacks
 
     def __del__(self, keep: Callable[[Any], None] = _dropped.append) -> None:
-        if hasattr(self, "_calls_back_alone"):  # it was made without an error
+        if hasattr(self, "_calls_back_alone"):  # the constructor has not failed
             self._works, self._tensors, self._finish = (), [], lambda: None
             self._error = _without_traceback(self._error)
             keep(self)
 
     def limit_future(self, limited: "collections.deque[Operation]") -> None:
-        """The limit ends also a wait for the future, counted from now.
+        """Also ends the wait for the future after the limit, counted from now.
 
         Args:
-            limited: the operations of this order that are not done and have such a limit. The first one sees to all.
+            limited: the unfinished operations of this order with such a limit. The first one checks the limits of all.
         """
         self._late_at = time.monotonic() + self._limit.total_seconds()
         self._limited = limited
         limited.append(self)
 
     def _begin(self) -> None:
-        """Called first, by the completer."""
+        """Called by the completer before it waits."""
 
     def complete(self) -> None:
         """Called once, by the completer."""
@@ -188,7 +189,7 @@ class Operation(_TorchWork):
             for work in self._works:
                 self._wait_for(work)
             self._finish()
-        except Exception as error:  # it belongs to those who wait
+        except Exception as error:  # for the threads that wait
             self._error = error
         if self._limited is not None:
             self._limited.remove(self)
@@ -203,28 +204,28 @@ class Operation(_TorchWork):
         work.wait()
 
     def _seconds_to_next_limit(self) -> float:
-        """Completes the futures that are late, with an error; their operations go on."""
+        """Completes the futures that are late with an error; their operations go on."""
         now = time.monotonic()
         limited = list(self._limited or ())
         for each in limited:
             if each._late_at <= now:
                 each._complete_future()
         left = [each._late_at - now for each in limited if each._late_at > now]
-        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # one may come that has the whole limit
+        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # one with the whole limit may come
 
     def _complete_future(self) -> None:
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
-            # Callbacks of those before it come first, also before one that the program adds soon.
+            # Callbacks of earlier operations must run first, even before a callback that the program is about to add.
             if not self._is_watched and self._callbacks.is_idle():
                 self._over.set_result(None)
                 return
         future = _CompletedFuture(self._over)
         try:
             self._callbacks.add(future)
-        except RuntimeError:  # there is no further thread
+        except RuntimeError:  # no more threads can be started
             future.complete()
         if self._calls_back_alone:
             self._callbacks.stop()
@@ -262,7 +263,7 @@ class Operation(_TorchWork):
         return self._error
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Blocks until the operation is done. Ctrl-C is seen at once; a timeout of zero is that of the group."""
+        """Blocks until the operation is done. Ctrl-C ends the wait at once; a timeout of zero means the group's."""
         self._claim()
         limit = timeout or self._limit
         if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
@@ -272,7 +273,7 @@ class Operation(_TorchWork):
         return True
 
     def _describe(self) -> str:
-        """As the engine has it in its errors: "allreduce of 7 float64"."""
+        """Describes the operation as the engine's errors do: "allreduce of 7 float64"."""
         if not self._tensors:
             return self._verb
         elements = sum(each.numel() for each in self._tensors)
@@ -287,23 +288,24 @@ class Operation(_TorchWork):
         return self._tensors
 
     def source_rank(self) -> int:
-        """The rank of the group that sent what was received; -1 if it is not known yet, or nothing is received."""
+        """The rank of the group that sent the received message; -1 before that has come, or if none is received."""
         return self._source
 
-    def _source_rank(self) -> int:  # the name in torch.distributed
+    def _source_rank(self) -> int:  # torch.distributed calls it by this name
         return self.source_rank()
 
     def get_future(self) -> torch.futures.Future:
         self._claim()
         with self._lock:
             self._is_watched = True
-        # Not one with set_exception(): torch's code in C++, such as DistributedDataParallel's, would take the exception
-        # for the list of tensors, and crash.
+        # Does not use set_exception(): torch's C++ code, such as DistributedDataParallel's, would take the exception
+        # for the
+        # list of tensors, and crash.
         return self._over.then(self._outcome)
 
 
 class AnySource:
-    """The other ranks of a group, any of which may send. They are asked in turn, so that none waits for ever."""
+    """The other ranks of a group, any of which may send. They are polled in turn, so that none waits forever."""
 
     _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 50e-6, 1e-3
 
@@ -312,7 +314,7 @@ class AnySource:
         self._last = group.rank
 
     def receive(self, buffer: Any, options: Dict[str, Any]) -> Tuple[int, Work]:
-        """Starts to receive from the first rank of which something comes, and returns which. Blocks until then.
+        """Starts to receive from the first rank that has sent something, and returns that rank. Blocks until then.
 
         Raises the world's error if the world fails, and ValueError when it has ended.
         """
@@ -329,7 +331,7 @@ class AnySource:
 
 
 class AnyReceive(Operation):
-    """A receive from whichever rank sends first."""
+    """A receive from the rank that sends first."""
 
     def __init__(self, any_source: AnySource, buffer: torch.Tensor, options: Dict[str, Any], *operation: Any) -> None:
         super().__init__("recv", [], *operation)

@@ -38,9 +38,9 @@ class TorchState(State):
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Divides a data set between the ranks, and leaves out what was processed in this epoch.
+    """Divides a data set between the ranks, and leaves out the indices that were processed in this epoch.
 
-    Every rank gets equally many indices; some are given twice if they do not divide evenly.
+    Every rank gets equally many indices; if they do not divide evenly, some are given twice.
     """
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
@@ -52,26 +52,26 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: another order, nothing processed. Call it at the end of the epoch before."""
+        """Begins an epoch: a new order, nothing processed. Call it at the end of the previous epoch."""
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Says that every rank has processed a batch of this epoch."""
+        """Records that every rank has processed a batch of this epoch."""
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> Dict[str, int]:
-        """Where the sampler is."""
+        """The position of the sampler."""
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
     def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Goes there."""
+        """Sets the position to that of state_dict()."""
         self.epoch, self.processed_num = state["epoch"], state["processed_num"]
         self.reset()
 
     def reset(self) -> None:
-        """Divides what is left between the ranks."""
+        """Divides the remaining indices between the ranks."""
         self.num_replicas, self.rank = basics.size(), basics.rank()
         order = list(range(len(self.dataset)))
         if self.shuffle:

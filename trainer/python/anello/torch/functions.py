@@ -1,4 +1,4 @@
-"""Parameters and the state of optimizers of one rank on every rank."""
+"""Sends parameters and the state of optimizers of one rank to every rank."""
 from __future__ import annotations
 
 import itertools
@@ -37,7 +37,7 @@ def _named(params: Any) -> List[Tuple[str, Any]]:
 
 
 def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
-    """Copies the root's tensors, each under its name. If one is refused, so are those after it, on all ranks."""
+    """Copies the root's tensors, each under its name. If one is refused, so are the following, on all ranks."""
     handles: List[ops.Handle] = []
     try:
         for k, (name, tensor) in enumerate(named):
@@ -49,7 +49,7 @@ def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, proces
 
 
 def _wait_for_all(handles: Sequence[ops.Handle]) -> None:
-    """Also if one has failed: then the names are free again. Raises the error of the first one that has."""
+    """Waits for all, even if one has failed, so that the names are free again. Raises the first error."""
     errors = []
     for handle in handles:
         try:
@@ -61,7 +61,7 @@ def _wait_for_all(handles: Sequence[ops.Handle]) -> None:
 
 
 class _Placeholder:
-    """Stands for a tensor in a state that is sent as an object; the tensor itself travels by itself."""
+    """Replaces a tensor in a state that is sent as an object; the tensor is sent separately."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device
@@ -72,7 +72,7 @@ class _Placeholder:
 
 
 def _map(value: Any, kind: type, change: Any) -> Any:
-    """Equal dicts, lists and tuples with every value of a kind replaced."""
+    """Copies dicts, lists and tuples, and replaces every value of a type."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, dict):
@@ -86,8 +86,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                               process_set: ProcessSet = global_process_set) -> None:
     """Copies the root's state and options of an optimizer to the other ranks.
 
-    The others get the entries that the root has, also if they had none yet. `model` is accepted and not needed. Raises
-    on all ranks if the optimizer of one has other groups of parameters.
+    The others get the entries that the root has, even if they had none yet. `model` is accepted and not needed. Raises
+    on all ranks if one rank's optimizer has different groups of parameters.
     """
     tensors: List[torch.Tensor] = []
 
@@ -95,7 +95,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
         tensors.append(given.make() if isinstance(given, _Placeholder) else given)
         return _Placeholder(given) if isinstance(given, torch.Tensor) else tensors[-1]
 
-    with submitting("allgather", None, process_set):  # that of the object
+    with submitting("allgather", None, process_set):  # for the broadcast of the object
         if not hasattr(optimizer, "state_dict"):
             raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
         is_root = require_set(process_set).rank_of(root_rank) == process_set.rank()
@@ -108,7 +108,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
 
 
 def _give_gradients(optimizer: torch.optim.Optimizer) -> None:
-    """Scripts expect gradients of zero behind a broadcast of the state."""
+    """Sets missing gradients to zero: scripts expect them after a broadcast of the state."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if parameter.requires_grad and parameter.grad is None:

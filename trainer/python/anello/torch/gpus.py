@@ -1,7 +1,7 @@
-"""Tensors in GPU memory: whether reductions and broadcasts take them where they lie.
+"""Tensors in GPU memory: decides whether reductions and broadcasts use them directly.
 
-They do if every rank has a GPU and Anello's plugin for it: NCCL or pinned host memory then carries them. Otherwise, and
-for the other operations, they are copied to host memory and back.
+They do if every rank has a GPU and Anello's plugin for it: then NCCL or pinned host memory is used. Otherwise, and
+for all other operations, tensors are copied to host memory and back.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def usable() -> bool:
 
 
 def missing() -> str:
-    """Says what this process lacks."""
+    """Says what this process lacks for that."""
     if not torch.version.cuda:
         return "has a torch without CUDA"
     if torch.cuda.device_count() == 0:
@@ -32,7 +32,7 @@ def missing() -> str:
 
 
 def enable(on_all_ranks: bool) -> None:
-    """Called by init(), with the same on all ranks."""
+    """Called by init(), with the same argument on all ranks."""
     global _enabled, _own
     _enabled, _own = on_all_ranks, None
 
@@ -43,9 +43,9 @@ def enabled() -> bool:
 
 
 def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
-    """The GPU that the tensors lie on, and the stream that makes them. None: they go through host memory.
+    """The GPU of the tensors, and the stream that makes them. None: they are copied to host memory.
 
-    That is so for tensors of several devices, and for those of another GPU than the first operation's.
+    That is so for tensors of several devices, and for a GPU other than that of the first operation.
     """
     global _own
     if not _enabled or len({tensor.device for tensor in tensors}) != 1 or not tensors[0].is_cuda:
@@ -68,13 +68,13 @@ class Streams:
         self._seen: Dict[int, torch.cuda.Stream] = {}
 
     def note(self, tensor: torch.Tensor) -> None:
-        """The tensor has just been made, on the current stream."""
+        """Records that the tensor has just been made, on the current stream."""
         if tensor.is_cuda:
             stream = torch.cuda.current_stream(tensor.device.index)
             self._seen[stream.cuda_stream] = stream
 
     def join(self) -> None:
-        """Work that is queued on the current stream later waits for all of them."""
+        """Makes later work on the current stream wait for all recorded streams."""
         for stream in self._seen.values():
             current = torch.cuda.current_stream(stream.device)
             if current.cuda_stream != stream.cuda_stream:

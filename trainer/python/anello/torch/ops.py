@@ -1,7 +1,8 @@
-"""The operations that return a handle, and what waits for a handle.
+"""The operations that return a handle, and the functions that take a handle.
 
-Names match operations of different ranks; unnamed ones are counted. Tensors may lie anywhere and have any strides:
-what the engine cannot use directly is copied. Reductions and broadcasts take tensors of a GPU where they lie (gpus.py).
+Operations of different ranks match by their names; unnamed operations are counted. Tensors may be on any device and
+have any strides: the engine gets a copy if it cannot use them directly. Reductions and broadcasts use tensors in GPU
+memory directly (gpus.py).
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from . import gpus
 
 
 def is_plain_number(value: Any) -> bool:
-    """True for a number of Python or numpy, which travels without a tensor of torch."""
+    """True for a number of Python or numpy, which is sent without a tensor of torch."""
     return not isinstance(value, torch.Tensor) and is_number(value)
 
 
@@ -83,7 +84,7 @@ def _check(tensor: torch.Tensor) -> None:
 
 
 def _usable(tensor: torch.Tensor, gpu: Optional[Gpu] = None) -> torch.Tensor:
-    """The tensor itself where the engine can use it, else a copy: on that GPU, or in host memory."""
+    """The tensor itself if the engine can use it, otherwise a copy: on that GPU, or in host memory."""
     _check(tensor)
     tensor = tensor.detach()
     return (tensor.cpu() if gpu is None else tensor).resolve_neg().contiguous()
@@ -103,7 +104,7 @@ def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
 
 
 def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)) -> Optional[Gpu]:
-    """As gpus.place(). Integers are multiplied in host memory."""
+    """gpus.place(), except that integers with factors are multiplied in host memory."""
     for tensor in tensors:
         _check(tensor)
     gpu = gpus.place(tensors)
@@ -141,7 +142,7 @@ def _only(finish: Callable[[Any], List[torch.Tensor]]) -> Callable[[Any], torch.
 def _start_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, op: ReduceOp, name: Optional[str],
                      factors: Tuple[float, float], process_set: ProcessSet,
                      waits: bool) -> Tuple[Operation, List[torch.Tensor]]:
-    """The operation, and the tensors that it was given."""
+    """Returns the operation, and the tensors that it was given."""
     gpu = _place(tensors, factors)
     if in_place:
         _require_places(tensors)
@@ -176,7 +177,7 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
 
 
 def _first(handle: Handle) -> Handle:
-    """The handle of a list of one tensor as that of the tensor."""
+    """Converts the handle of a list of one tensor to a handle of the tensor."""
     handle._finish = _only(handle._finish)
     return handle
 
@@ -186,16 +187,16 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts the reduction of a tensor over all ranks. The result is a new tensor.
 
-    A number (bool, int, float or a scalar of numpy) may take the tensor's place: the result is a number of its type.
+    A number (bool, int, float or a scalar of numpy) may be given for the tensor: the result is a number of its type.
     The average of ints is a float.
 
     Args:
         average: older form of `op`: True for Average, False for Sum.
-        name: matches the operation with that of other ranks; it may be used again when the result was waited for.
+        name: matches the operation with that of other ranks; it can be used again after the result was waited for.
         op: Average (the default), Sum, Min, Max or Product. Averages of integer tensors are truncated.
         prescale_factor, postscale_factor: finite factors for the tensor and for the result, the same on all ranks.
             Integers are multiplied in float64 and truncated.
-        waits: the caller calls synchronize() at once, which makes it faster.
+        waits: the caller calls synchronize() at once, which is faster.
     """
     if is_plain_number(tensor):
         with submitting("allreduce", name, process_set):
@@ -218,7 +219,7 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
 
 def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = None,
                            process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
-    """Starts the reduction of a sparse tensor. What it returns waits, and returns a sparse tensor."""
+    """Starts the reduction of a sparse tensor. Returns a function that waits, and returns a sparse tensor."""
     with submitting("allgather", name and f"sparse {name}", process_set):
         op = reduction(op, refused=(Min, Max, Product), of="a sparse tensor")
         if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
@@ -247,9 +248,9 @@ def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str]
 
 def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set,
                     waits: bool = False) -> Handle:
-    """Starts the gathering of all ranks' tensors, one after another; their first dimensions may differ.
+    """Starts to concatenate the tensors of all ranks; their first dimensions may differ.
 
-    Numbers become an array of numpy if they are of numpy, otherwise a list.
+    Numbers of numpy become an array of numpy, other numbers a list.
     """
     if is_plain_number(tensor):
         return _first(Handle(require_set(process_set).agenda.allgather([tensor], name=name, waits=waits), list))
@@ -258,7 +259,7 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
 
 def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """Starts to copy the root's tensor into that of every other rank. `root_rank` is a rank of the world."""
+    """Starts to copy the root's tensor into the tensor of every other rank. `root_rank` is a rank of the world."""
     with submitting("broadcast", name, process_set):
         gpu = _place([tensor])
         _require_places([tensor])
@@ -270,7 +271,7 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """As broadcast_async_, into a new tensor. The result of a number is a number."""
+    """broadcast_async_() into a new tensor. The result for a number is a number."""
     with submitting("broadcast", name, process_set):
         if is_plain_number(tensor):
             root, agenda = process_set.rank_of(root_rank), require_set(process_set).agenda
@@ -283,9 +284,9 @@ def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = 
 def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
                    name: Optional[str] = None, process_set: ProcessSet = global_process_set,
                    waits: bool = False) -> Handle:
-    """Starts the exchange of rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
+    """Starts to exchange rows: splits[r] rows go to rank r of the process set. The splits must add up to all rows.
 
-    The result is the rows that came, and, if splits are given, how many came from each rank.
+    The result is the received rows, and, if splits are given, the number of rows from each rank.
     """
     with submitting("alltoall", name, process_set):
         rows = None if splits is None else _split_list(splits)
@@ -314,7 +315,7 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
                                 op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
                                 prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                                 waits: bool = False) -> Handle:
-    """Starts the reduction of a list of which each rank gets its rows. The result is a list of new tensors."""
+    """Starts the reduction of a list; each rank gets its rows. The result is a list of new tensors."""
     with submitting("reduce_scatter", name, process_set):
         usable = [_usable(tensor) for tensor in tensors]
         if any(tensor.dim() == 0 for tensor in tensors):

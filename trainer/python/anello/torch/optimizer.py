@@ -1,16 +1,16 @@
-"""An optimizer whose gradients are those of all ranks.
+"""An optimizer that uses the gradients of all ranks.
 
-In the first step the ranks agree on which gradients there are and which of them are sparse, and step() sends them. From
+In the first step the ranks agree on the gradients that exist and on those that are sparse, and step() sends them. From
 the second step on they are sent during the backward pass, in buckets. The ranks begin with a first step again when the
-program has changed the optimizer's parameters, and after hvd.join(), because some may not have had one.
+program has changed the optimizer's parameters, and after hvd.join(), because some ranks may not have had a first step.
 
-If only some ranks have changed theirs, all get an error: agreeing has the name of the first bucket, so that the two
-meet and are a Mismatch.
+If only some ranks have changed their parameters, all get an error: the agreement has the name of the first bucket, so
+that the two operations meet and are a Mismatch.
 
-No exception leaves a hook, because torch keeps the rest of the graph of an interrupted backward pass until the thread
-ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and step()
-within skip_synchronize(), raise it at once, and keep it. Hooks hold weak references, so that the rest of a graph keeps
-no optimizer.
+No exception leaves a hook, because torch would keep the rest of the graph of an interrupted backward pass until the
+thread ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and
+step() within skip_synchronize(), raise it at once, and keep it. Hooks hold weak references, so that the rest of a graph
+does not keep an optimizer alive.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .trained import Trained
 
 
 class Distributed(torch.optim.Optimizer):
-    """The class that DistributedOptimizer puts before that of the optimizer that it wraps."""
+    """The base class that DistributedOptimizer inserts before the class of the wrapped optimizer."""
 
     def _distribute(self, wrapped: torch.optim.Optimizer, named: Optional[Dict[Any, str]], reduction: Reduction,
                     passes: int, groups: Groups, sparse_as_dense: bool, compare_parameters: bool) -> None:
@@ -46,7 +46,7 @@ class Distributed(torch.optim.Optimizer):
         self._sparse_as_dense = sparse_as_dense
         self._synchronized = False
         self._should_synchronize = True
-        self._error: Optional[Exception] = None  # the first since synchronize()
+        self._error: Optional[Exception] = None  # the first error since synchronize()
         self._groups = groups
         self._compare_parameters = compare_parameters
         self._claim = Claim()
@@ -66,7 +66,7 @@ class Distributed(torch.optim.Optimizer):
             grouped(list(self._trained.names), groups)
 
     def _follow_parameters(self) -> bool:
-        """Finds out what the optimizer trains now. True if that has changed."""
+        """Updates the list of trained parameters. True if they have changed."""
         if not self._trained.update(self.param_groups):
             return False
         self._claim.follow(self._trained.names)
@@ -75,7 +75,7 @@ class Distributed(torch.optim.Optimizer):
         return True
 
     def _follow(self) -> None:
-        """Makes this step a first one if what the ranks have agreed on does not hold any more."""
+        """Makes this step a first step if the agreement of the ranks does not hold any more."""
         agenda = self._reduction.process_set.agenda
         age = (weakref.ref(agenda), joins())
         changed = self._follow_parameters()
@@ -86,12 +86,12 @@ class Distributed(torch.optim.Optimizer):
                 self._begin_training(changed=False)
 
     def _begin_training(self, changed: bool) -> None:
-        """The next step is a first one."""
+        """Makes the next step a first step."""
         self._agreed = False
         self._same_start = SameStart(self._trained.names, self._reduction.process_set, self._compare_parameters, changed)
 
     def _agree(self) -> None:
-        """Blocks until all ranks are here, and makes the buckets."""
+        """Blocks until all ranks have called it, and makes the buckets."""
         self._keep_lost()
         if self._groups is None and not self._sparse_as_dense:
             self._sparse |= {each for each in self._trained.names if each.grad is not None and each.grad.is_sparse}
@@ -140,10 +140,10 @@ class Distributed(torch.optim.Optimizer):
             bucket.keep_lost(self._lost)
 
     def residuals(self) -> Dict[str, torch.Tensor]:
-        """With error_feedback: by name of the parameter, what rounding has taken from this rank's gradient.
+        """With error_feedback: the rounding error of this rank's gradients, by name of the parameter.
 
-        The next step adds it. It belongs to a checkpoint of this rank; copy into these tensors to restore it. Another
-        step may move them: call this again after it.
+        It is added in the next step. It belongs to a checkpoint of this rank; copy into these tensors to restore it. A
+        later step may move the tensors: call this again after it.
         """
         return {self._trained.names[each]: lost for each, lost in self._lost.items()}
 
@@ -159,7 +159,7 @@ class Distributed(torch.optim.Optimizer):
             self._error = self._error or error
 
     def _send(self, parameter: torch.nn.Parameter) -> None:
-        """Counts a gradient, and starts its bucket if it is the last one."""
+        """Counts a gradient, and starts its bucket if it is the bucket's last gradient."""
         self._claim.note_gradient()
         left = self._passes_left.get(parameter)
         if left is None or not self._claim.sends_early or not self._may_send():
@@ -177,7 +177,7 @@ class Distributed(torch.optim.Optimizer):
             bucket.start(self._reduction)
 
     def _has_agreed(self) -> bool:
-        """Whether the buckets hold. Asked before the first one of a step is sent."""
+        """True if the buckets are still valid. Called before the first bucket of a step is sent."""
         if not self._is_under_way():
             self._follow()
         return self._agreed
@@ -186,12 +186,12 @@ class Distributed(torch.optim.Optimizer):
         return any(bucket.started for bucket in self._buckets)
 
     def synchronize(self) -> None:
-        """Blocks until the gradients are those of all ranks; step() does it by itself.
+        """Blocks until the gradients are those of all ranks; step() calls it by itself.
 
         A gradient that this rank did not compute counts as zero. Call it before gradients are clipped, and then
-        step() within skip_synchronize(). Raises the first thing that went wrong since the backward pass began, once
-        nothing is under way. After that the next backward pass may begin, except after the error of different models:
-        each call raises it again, until hvd.shutdown() and a new optimizer.
+        step() within skip_synchronize(). Raises the first error since the backward pass began, when nothing is under
+        way any more. Then the next backward pass may begin, except after the error of different models: each
+        call raises that again, until hvd.shutdown() and a new optimizer.
         """
         try:
             self._finish_buckets()
@@ -209,7 +209,7 @@ class Distributed(torch.optim.Optimizer):
             raise error
 
     def _finish_buckets(self) -> None:
-        """Finishes every bucket, also if others fail; none if ranks have different models."""
+        """Finishes every bucket, even if others fail; none if ranks have different models."""
         if not self._may_send():
             return
         try:
@@ -233,7 +233,7 @@ class Distributed(torch.optim.Optimizer):
         if compare:
             self._attempt(self._same_start.begin_again, f"parameters of optimizer {self._number}")
         if self._first is None:
-            self._agreed = False  # nothing would meet a rank that agrees alone: do so in each step
+            self._agreed = False  # the agreement of a single rank would meet no operation of others: agree in each step
         else:
             self._attempt(self._finish_first, self._first)
         if self._same_start.error is not None:
@@ -249,21 +249,21 @@ class Distributed(torch.optim.Optimizer):
         try:
             bucket.finish()
         except Exception as error:
-            if refused or isinstance(error, Mismatch):  # another rank may agree about changed parameters instead
+            if refused or isinstance(error, Mismatch):  # another rank may be agreeing on changed parameters
                 self._same_start.explain()
             raise
 
     def _restart_count(self) -> None:
-        self._passes_left = self._all_passes.copy()  # which asks no tensor for its hash
+        self._passes_left = self._all_passes.copy()  # copying does not hash tensors
 
     def _restore_sparse(self) -> None:
-        if isinstance(self, torch.optim.SparseAdam):  # it takes no others
+        if isinstance(self, torch.optim.SparseAdam):  # it accepts only sparse gradients
             for each in self._trained.names:
                 each.grad = None if each.grad is None else each.grad.to_sparse(1)
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Within it, step() takes the gradients as they are, because synchronize() was called before."""
+        """Within it, step() uses the gradients unchanged, because synchronize() was called before."""
         self._should_synchronize = False
         try:
             yield
@@ -271,7 +271,7 @@ class Distributed(torch.optim.Optimizer):
             self._should_synchronize = True
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """How many backward passes add to a gradient before it is sent."""
+        """Sets the number of backward passes whose gradients are added up before they are sent."""
         self.backward_passes_per_step = passes
         self._all_passes = dict.fromkeys(self._trained.names, passes)
         self._restart_count()
@@ -280,7 +280,7 @@ class Distributed(torch.optim.Optimizer):
         """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
 
         A closure, which LBFGS needs, is called as often as the optimizer wants. After each call the gradients are
-        combined, and so is the loss: the optimizer decides by it, and all ranks must decide alike.
+        combined, and so is the loss: the optimizer makes decisions by it, and these must be equal on all ranks.
         """
         if self._should_synchronize and closure is not None:
             closure = self._of_all_ranks(closure)
@@ -303,20 +303,20 @@ class Distributed(torch.optim.Optimizer):
                                "parameters before loss.backward(), on all ranks")
 
     def _note_step(self) -> None:
-        """A learning-rate schedule that was made before the wrapping looks there, and warns if no step was taken."""
+        """Counts the step for a learning-rate schedule made before the wrapping, which warns if there was none."""
         wrapped: Any = self._wrapped
         if "step" in wrapped.__dict__:
             wrapped._opt_called = True
             wrapped._step_count = getattr(wrapped, "_step_count", 0) + 1  # before torch 2.4
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """As that of the wrapped optimizer, which stays the same one for learning-rate schedules made before."""
+        """Loads it into the wrapped optimizer, which stays the same object for earlier learning-rate schedules."""
         super().load_state_dict(state_dict)
         self._wrapped.param_groups, self._wrapped.state = self.param_groups, self.state
 
     @property
     def _parameter_names(self) -> Dict[Any, str]:
-        # Horovod's name: programs look at it.
+        # Horovod's name of the attribute: programs read it.
         return self._trained.names
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
@@ -334,7 +334,7 @@ class Distributed(torch.optim.Optimizer):
         return evaluate
 
     def _mean_loss(self, loss: Any) -> Any:
-        """Over the ranks; or the sum, if gradients are added. A loss of other types than a tensor becomes a float."""
+        """The mean over the ranks, or the sum if gradients are summed. A loss that is not a tensor becomes a float."""
         if loss is None or not self._may_send():
             return loss
         value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float(loss), dtype=torch.float64)
@@ -344,14 +344,14 @@ class Distributed(torch.optim.Optimizer):
         return mean if isinstance(loss, torch.Tensor) else mean.item()
 
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
-        """Sets the gradients to zero; those in buckets stay where they are. Raises an error of a hook at once."""
+        """Sets the gradients to zero; gradients in buckets stay there. Raises an error of a hook at once."""
         self._raise_error()
         if self._is_under_way():
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
                                  "or optimizer.synchronize(): gradients are on their way")
         self._claim.take()
         self._restart_count()
-        if self._trained.changed(self.param_groups):  # there will be other buckets
+        if self._trained.changed(self.param_groups):  # other buckets will be made
             super().zero_grad(*arguments, **options)
             return
         are_shared = [bucket.zero() for bucket in self._buckets]

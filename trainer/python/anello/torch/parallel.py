@@ -1,4 +1,4 @@
-"""parallelize(): everything that makes a training of one process one of many, in one call."""
+"""parallelize(): turns a training of one process into one of many processes, in one call."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
@@ -24,7 +24,7 @@ class Parallel(NamedTuple):
         return torch.utils.data.distributed.DistributedSampler(dataset, self.size, self.rank, shuffle=shuffle)
 
     def save(self, path: Any, **more: Any) -> None:
-        """Rank 0 writes model, optimizer and what else is given; the file is complete or not there."""
+        """Rank 0 writes model, optimizer and all given objects; the file is complete or not there."""
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), **more}
         save_on_rank_0(basics.world(), path, lambda file: torch.save(state, file))
 
@@ -36,7 +36,7 @@ def parallelize(model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, sca
     With one process it changes nothing, so that a script needs no second version.
 
     Args:
-        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is that much larger.
+        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is larger by that factor.
         options: those of DistributedOptimizer.
     """
     basics.init()
@@ -50,7 +50,7 @@ def parallelize(model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, sca
 
 
 def _names(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
-    """None if the optimizer has parameters that are not the model's."""
+    """The names of the model's parameters; None if the optimizer has other parameters too."""
     named = list(model.named_parameters())
     ours = {parameter for _, parameter in named}
     trained: Sequence[Any] = [each for group in optimizer.param_groups for each in group["params"]]

@@ -1,4 +1,4 @@
-"""Whether all ranks begin a training with the same parameters, or the script has forgotten to broadcast them."""
+"""Checks whether all ranks begin a training with the same parameters, or the script has forgotten to broadcast them."""
 from __future__ import annotations
 
 import contextlib
@@ -13,7 +13,7 @@ from ..horovod.process_sets import ProcessSet
 from ..horovod.same_model import REMEDY, explain_difference, names_number
 from ..horovod.user_warning import warn
 
-_INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
+_INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger elements are read as several
 _HEAD = 3  # numbers of names, of shapes, and of the order
 
 
@@ -27,17 +27,17 @@ class Agreed(NamedTuple):
 class SameStart:
     """Compares the parameters of the ranks by one small operation, before the first gradients are sent.
 
-    If the values differ it does so again in the second step, since a script may broadcast between the two, and then
-    rank 0 warns. If ranks have different models, that is an error. Ranks that have joined do not count.
+    If the values differ, it compares them again in the second step, since a script may broadcast between the two; if
+    they still differ, rank 0 warns. Different models are an error. Ranks that have joined do not count.
 
     Attributes:
-        error: that of different models, if there are. Operations of parameters that only some ranks have never end.
+        error: of different models, or None. Operations of parameters that only some ranks have never end.
     """
 
     def __init__(self, names: Dict[Any, str], process_set: ProcessSet, compares: bool, changed: bool) -> None:
         """`changed`: this rank trains other parameters than in the step before."""
         self._names = names
-        self._sorted = sorted(names, key=names.__getitem__)  # ranks may have them in another order
+        self._sorted = sorted(names, key=names.__getitem__)  # the order of `names` may differ between ranks
         self._process_set = process_set
         self._comparisons_left = 2 if compares else 0
         self._changed = changed
@@ -48,24 +48,24 @@ class SameStart:
         """Blocks until all ranks have called it. Raises Mismatch on all of them if they have different models.
 
         Args:
-            name: that of the operation.
-            sparse: those parameters that have a sparse gradient on this rank.
+            name: of the operation.
+            sparse: the parameters with a sparse gradient on this rank.
         """
         self._begin(name, sparse)
         return self._end()
 
     def begin_again(self, name: str) -> None:
-        """Starts the second comparison, if the first one found other values."""
+        """Starts the second comparison, if the first found different values."""
         if self._comparisons_left > 0:
             self._begin(name, ())
 
     def end_again(self) -> None:
-        """Waits for the second comparison, and warns if ranks still differ."""
+        """Waits for the second comparison, and warns if the values still differ."""
         if self._operation is not None:
             self._end()
 
     def explain(self) -> None:
-        """Raises the error of different models, if they differ. All ranks call it; blocks."""
+        """Raises the error of different models, if the models differ. All ranks call it; blocks."""
         with contextlib.suppress(Error):  # a rank that has joined has no names
             self.error = explain_difference([(name, each) for each, name in self._names.items()], self._process_set,
                                             "trains", self._changed)
@@ -80,14 +80,15 @@ class SameStart:
         if self._comparisons_left > 0:
             self._comparisons_left -= 1
             mine = torch.cat([mine, *(_sum_of_bits(each) for each in self._sorted)])
-        # The maxima of the numbers, and of the negative numbers, which are the minima: where ranks differ, these do.
+        # The maxima of the numbers and of their negatives, which give the minima: if ranks differ, maximum and minimum
+        # do.
         self._operation = self._process_set.agenda.allreduce([torch.cat([mine, -mine])], op="max", name=name)
 
     def _end(self) -> Agreed:
         operation, self._operation = self._operation, None
         try:
             maxima, negative_minima = operation.wait()[0].chunk(2)
-        except Mismatch:  # not as many parameters, or not all ranks call this
+        except Mismatch:  # different numbers of parameters, or another operation on some ranks
             self._raise_difference()
         same = (maxima == -negative_minima).tolist()
         if not all(same[:2]):

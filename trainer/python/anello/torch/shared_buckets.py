@@ -1,11 +1,11 @@
-"""DistributedDataParallel's buckets, moved to memory that the ranks of a host map: they are reduced where they lie.
+"""Moves DistributedDataParallel's buckets to memory that the ranks of a host map, so that they are reduced in place.
 
-torch allocates a bucket once and reduces it in every step. When it comes again, its storage becomes torch's own shared
-memory, so that all views of it move with it, and the engine's memory is mapped over that. Then there is one piece of
-memory at two addresses: torch's and the engine's. What comes only once stays where it is: torch makes its buckets anew
-in the second step, and a hook around this one may give a copy in each, as fp16_compress_wrapper does. A numpy array
-that shares memory with a bucket would be left behind; with gradient_as_bucket_view=True do not keep one from before the
-third backward pass.
+torch allocates a bucket once and reduces it in every step. When a bucket comes for the second time, its storage becomes
+torch's own shared memory, so that all views of it move with it, and the engine's memory is mapped over that. Then one
+piece of memory has two addresses: torch's and the engine's. A bucket that comes only once is not moved: torch makes new
+buckets in the second step, and a hook around this one may pass a copy in each step, as fp16_compress_wrapper does. A
+numpy array that shares memory with a bucket would not move with it; with gradient_as_bucket_view=True do not keep one
+from before the third backward pass.
 """
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class _Memory:
                                     "typestr": _ARRAY_TYPES[bucket.dtype]}
 
     def map_over(self, address: int) -> bool:
-        """Maps it also there, in place of what is mapped. False: nothing has changed.
+        """Maps it at `address` too, in place of the mapping there. False: nothing has changed.
 
-        The kernel unmaps first what is there, and may fail afterwards.
+        The kernel first removes the old mapping, and may fail afterwards.
         """
         size = -(-self.bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         replaced = _mapped_files().get(address)
-        second = _libc.mremap(self.address, 0, size, _MAY_MOVE, None)  # of no bytes: the old mapping stays
+        second = _libc.mremap(self.address, 0, size, _MAY_MOVE, None)  # size 0: the old mapping stays
         if second == _FAILED:
             return False
         ctypes.memmove(self.address, address, self.bytes)
@@ -65,7 +65,7 @@ class _Memory:
         return False
 
     def descriptor(self) -> int:
-        """The engine's, which is open as long as it has the memory."""
+        """The engine's descriptor of the memory, open as long as the engine has the memory."""
         file = _mapped_files()[self.address]
         for each in map(int, os.listdir("/proc/self/fd")):
             with contextlib.suppress(OSError):  # it was closed meanwhile
@@ -75,13 +75,13 @@ class _Memory:
         raise OSError("the file of the engine's memory is not open")
 
     def is_mapped_twice(self) -> bool:
-        """Whether torch's address still serves, also for a view of a bucket that is gone."""
+        """True if torch's address is still mapped to it, even if only by a view of a bucket that is gone."""
         files = _mapped_files()
         return list(files.values()).count(files[self.address]) > 1
 
 
 def _mapped_files() -> Dict[int, Tuple[str, ...]]:
-    """The device and the inode of each mapping, by its address."""
+    """The device and the inode of each mapped file, by address."""
     with open("/proc/self/maps", encoding="utf-8") as lines:
         mappings = [line.split()[:5] for line in lines]
     return {int(each[0].split("-")[0], 16): tuple(each[3:]) for each in mappings}
@@ -95,28 +95,28 @@ def _is_mapped(address: int, file: Optional[Tuple[str, ...]]) -> bool:
 
 
 def _end_process(why: str) -> NoReturn:
-    """For what no handler of exceptions could mend: torch has a tensor without memory. The other ranks see it leave."""
+    """For a state that no handler can mend: torch has a tensor without memory. Other ranks see this one leave."""
     try:
         os.write(2, f"{why}\n".encode())
     finally:
         os._exit(1)
 
 
-_lock = threading.Lock()  # of all that follows: every model has its SharedBuckets, and every process group its threads
-_all: List[_Memory] = []  # which this process has, and is not just mapping
+_lock = threading.Lock()  # guards the following: each model has its SharedBuckets, each process group its threads
+_all: List[_Memory] = []  # all of this process, except one that is just being mapped
 _has_warned = False
 
 
 def _free_unused() -> None:
-    """Frees memory that the engine alone has mapped."""
-    with contextlib.suppress(OSError):  # no file can be opened now: the next call frees
+    """Frees memory that only the engine has mapped."""
+    with contextlib.suppress(OSError):  # a file cannot be opened now: the next call frees
         for memory in [each for each in _all if not each.is_mapped_twice()]:
             _all.remove(memory)
             lib.anello_deallocate(memory.address)
 
 
 def warn_of_private_memory(why: Exception) -> None:
-    """Gradients travel all the same. Warns once in a process."""
+    """Warns once in a process that buckets cannot be moved. Gradients are sent all the same."""
     global _has_warned
     if not _has_warned:
         _has_warned = True
@@ -126,15 +126,16 @@ def warn_of_private_memory(why: Exception) -> None:
 class SharedBuckets:
     """The buckets that were moved, until torch frees them.
 
-    A bucket may end in any thread, and while another one moves. Only its weak reference tells: the next find() frees.
+    A bucket may be freed by any thread, and while another one moves. Only its weak reference shows that; the next
+    find() frees its memory.
     """
 
     def __init__(self, size: int) -> None:
         """`size` is the number of ranks on this host."""
         self._size = size
         self._memory: Dict[int, _Memory] = {}  # by torch's address
-        self._seen: Dict[int, Any] = {}  # by it, a weak reference to the bucket, also to one that could not be moved
-        self._once: Dict[int, Any] = {}  # the same of what has come once
+        self._seen: Dict[int, Any] = {}  # by the same, a weak reference to the bucket, even if it was not moved
+        self._once: Dict[int, Any] = {}  # the same for buckets that have come once
 
     def __len__(self) -> int:
         with _lock:
@@ -142,9 +143,9 @@ class SharedBuckets:
             return len(self._memory)
 
     def find(self, tensors: Any) -> Optional[_Memory]:
-        """The memory of a bucket, moved now if it comes for the second time.
+        """The memory of a bucket. A bucket that comes for the second time is moved now.
 
-        None: it comes for the first time, is small, of another type, or cannot be moved.
+        None: it comes for the first time, is small, has another type, or cannot be moved.
         """
         with _lock:
             self._forget_dead()
@@ -156,7 +157,7 @@ class SharedBuckets:
             return None
         address = bucket.data_ptr()
         if not _refers_to(self._seen.get(address), bucket):
-            self._memory.pop(address, None)  # of one that has just ended there
+            self._memory.pop(address, None)  # of a bucket that was at this address
             if not _refers_to(self._once.pop(address, None), bucket):
                 self._once[address] = weakref.ref(bucket)
                 return None
@@ -173,7 +174,7 @@ class SharedBuckets:
         try:
             if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
                 self._share(bucket)
-        except (OSError, RuntimeError) as error:  # the engine's, or torch's: no memory or /dev/shm, too many files
+        except (OSError, RuntimeError) as error:  # the engine's or torch's: no memory or /dev/shm, too many files
             warn_of_private_memory(error)
         self._seen[bucket.data_ptr()] = weakref.ref(bucket)
 
@@ -184,14 +185,15 @@ class SharedBuckets:
             address, file = bucket.data_ptr(), memory.descriptor()
             if address % mmap.PAGESIZE == 0 and memory.map_over(address):
                 self._memory[address] = memory
-                # Frees what was mapped there. By its descriptor torch.multiprocessing sends views to other processes.
+                # Frees the memory that was mapped there. torch.multiprocessing sends views to other processes by this
+                # descriptor.
                 os.dup2(file, _storage(bucket)._share_fd_cpu_()[0], inheritable=False)
         finally:
-            _all.append(memory)  # not before: until it is mapped twice it looks unused
+            _all.append(memory)  # only now: until it is mapped twice it looks unused
             _free_unused()
 
     def _may_share(self, bucket: torch.Tensor) -> bool:
-        """Whether torch's shared memory has room: a process that writes to a full one is killed. OSError without any."""
+        """True if torch's shared memory has room: writing to a full one kills the process. OSError without any."""
         room = os.statvfs("/dev/shm")
         needed = 4 * self._size * bucket.numel() * bucket.element_size()
         return (not bucket.is_shared() and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
@@ -199,12 +201,12 @@ class SharedBuckets:
 
     def _forget_dead(self) -> None:
         _without_dead(self._once)
-        if any([self._memory.pop(address, None) for address in _without_dead(self._seen)]):  # a list: all of them go
+        if any([self._memory.pop(address, None) for address in _without_dead(self._seen)]):  # a list: all are removed
             _free_unused()
 
 
 def _storage(tensor: torch.Tensor) -> Any:
-    """As torch 2 wants it, which warns of storage()."""
+    """The storage by torch 2's method, because torch 2 warns of storage()."""
     return getattr(tensor, "untyped_storage", tensor.storage)()
 
 

@@ -20,7 +20,7 @@ class SharedMemoryState:
     """The buckets of one model that shared_memory_hook has moved.
 
     Args:
-        process_group: the one of the model, of the backend "anello" (TypeError otherwise); None: the default one.
+        process_group: the model's, with the backend "anello" (TypeError otherwise); None: the default group.
     """
 
     def __init__(self, process_group: Any = None) -> None:
@@ -31,11 +31,11 @@ class SharedMemoryState:
         self.buckets = SharedBuckets(self.process_group.size())
 
 
-# torch compares these annotations with its types, so they are no texts.
+# No strings, because torch compares these annotations with its types.
 def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Starts the average of a bucket over the ranks, where it lies if it could be moved. Does not block.
+    """Starts the average of a bucket over the ranks, in place if the bucket could be moved. Does not block.
 
-    Where ranks do not map each other's memory it is torch's allreduce_hook.
+    If ranks do not map each other's memory, it is torch's allreduce_hook.
     """
     if not isinstance(bucket, dist.GradBucket):
         raise TypeError("shared_memory_hook takes buckets of DistributedDataParallel, which the python_reducer of "
@@ -44,7 +44,7 @@ def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> tor
     group, tensors = state.process_group, [bucket.buffer()]
     if not group.maps_memory:
         return allreduce_hook(group, bucket)
-    # One rank may have moved what another one could not, so both are reduced alike.
+    # One rank may have moved a bucket that another rank could not move, so both cases use the same reduction.
     memory = state.buckets.find(tensors)
     started = group.allreduce(tensors, _AVERAGE) if memory is None else group.average_in_memory(memory, tensors)
     return started.get_future().then(lambda future: future.value()[0])

@@ -14,7 +14,7 @@ from .autograd import allreduce
 
 
 class SyncBatchNorm(_BatchNorm):
-    """As torch.nn.BatchNorm, with mean and variance of the batches of all ranks while training.
+    """torch.nn.BatchNorm with mean and variance over the batches of all ranks while training.
 
     Batches may have different sizes, and may be empty on some ranks. Input: (batch, features, ...); the result has its
     type, whatever the type of the layer. Everything is computed in float32 at least, and sums travel in float64: 16 bits
@@ -54,7 +54,7 @@ class SyncBatchNorm(_BatchNorm):
         return (out + self.bias.to(wide.dtype).view(shape) if self.affine else out).to(input.dtype)
 
     def _mean(self, wide: torch.Tensor, shape: Tuple[int, ...]) -> Tuple[int, torch.Tensor, torch.Tensor]:
-        """Elements of a feature and their mean, of all ranks; and how far each element is away from it."""
+        """Number and mean of a feature's elements over all ranks; and each element's difference from the mean."""
         mine = wide.new_full((1,), math.prod(wide.shape[:1] + wide.shape[2:]), dtype=torch.float64)
         sums = self._sum_over_ranks(torch.cat([_sums(wide), mine]))
         count = int(sums[-1].item())
@@ -64,7 +64,7 @@ class SyncBatchNorm(_BatchNorm):
         return count, mean, wide - mean.to(wide.dtype).view(shape)
 
     def _variance(self, count: int, away: torch.Tensor) -> torch.Tensor:
-        """The variance over all ranks, by a second sum: squares minus the square of the sum would cancel digits."""
+        """The variance over all ranks, by a second sum: squares minus the square of the sum would lose digits."""
         return self._sum_over_ranks(_sums(away * away)) / max(1, count)
 
     def _sum_over_ranks(self, sums: torch.Tensor) -> torch.Tensor:
@@ -78,6 +78,6 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _sums(wide: torch.Tensor) -> torch.Tensor:
-    """The sum of each feature in float64; in the tensor's type only within a sample, which is 30 times as fast."""
+    """The sum of each feature in float64; within a sample in the tensor's type, which is 30 times as fast."""
     samples = wide.sum(list(range(2, wide.dim()))) if wide.dim() > 2 else wide
     return samples.sum(0, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The parameters that an optimizer trains: which they are, their names, and a call for each new gradient."""
+"""The parameters that an optimizer trains, their names, and a call for each new gradient."""
 from __future__ import annotations
 
 import itertools
@@ -12,16 +12,16 @@ Groups = Sequence[Mapping[str, Any]]
 
 
 class Trained:
-    """Those parameters of an optimizer that need a gradient, or have needed one.
+    """Those parameters of an optimizer that need a gradient, or have needed a gradient before.
 
     The program may change them between steps: unfreeze a layer, add a group, replace a parameter.
 
     Attributes:
-        names: the name of each, in the order of the optimizer.
+        names: by parameter, in the order of the optimizer.
     """
 
     def __init__(self, named: Optional[Dict[Any, str]], on_gradient: Callable[[torch.nn.Parameter], None]) -> None:
-        """`on_gradient` is a method, which is called when autograd has added to the gradient of a parameter."""
+        """`on_gradient`: a method to call when autograd has added to the gradient of a parameter."""
         self._named = named or {}
         self._on_gradient = weakref.WeakMethod(on_gradient)
         self._all: List[torch.nn.Parameter] = []
@@ -31,13 +31,13 @@ class Trained:
         self.names: Dict[Any, str] = {}
 
     def changed(self, groups: Groups) -> bool:
-        """Whether the optimizer has other parameters than at the last update(), or of another type or device."""
+        """True if the optimizer has other parameters than at the last update(), or of another type or device."""
         now = [each for group in groups for each in group["params"]]
         return (len(now) != len(self._all) or not all(map(operator.is_, now, self._all)) or _kinds(now) != self._kinds
                 or any(each.requires_grad for each in self._frozen))
 
     def update(self, groups: Groups) -> bool:
-        """Follows the optimizer. True if other parameters are trained now, of other types, or under other names."""
+        """Follows changes of the optimizer. True if it now trains other parameters, types or names."""
         if not self.changed(groups):
             return False
         names = self._names_of(groups)
@@ -53,14 +53,14 @@ class Trained:
                 or list(before.values()) != list(self.names.values()))
 
     def not_followed(self, groups: Groups) -> List[str]:
-        """The names of parameters that have a gradient, and that update() has not found yet."""
+        """The names of parameters that have a gradient but were not there at the last update()."""
         if not self.changed(groups):
             return []
         return [name for each, name in self._names_of(groups).items()
                 if each.requires_grad and each.grad is not None and each not in self.names]
 
     def has_only_trained(self) -> bool:
-        """False if some parameters of the optimizer are frozen, also if they were trained before."""
+        """False if some parameters of the optimizer are frozen, even if they were trained before."""
         return not self._frozen and all(each.requires_grad for each in self.names)
 
     def _names_of(self, groups: Groups) -> Dict[Any, str]:
@@ -73,7 +73,7 @@ def _kinds(parameters: Sequence[torch.nn.Parameter]) -> List[Any]:
 
 
 class _Hook:
-    """Has a method called when autograd has added to a parameter's gradient. Keeps neither of them alive."""
+    """Calls a method when autograd has added to a parameter's gradient. Does not keep either of them alive."""
 
     def __init__(self, parameter: torch.nn.Parameter, method: Any) -> None:
         its = weakref.ref(parameter)
@@ -83,10 +83,10 @@ class _Hook:
             if alive is not None and owner is not None:
                 alive(owner)
 
-        if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from torch 2.1 on
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):  # available from torch 2.1 on
             self._handle = parameter.register_post_accumulate_grad_hook(call)
         else:
-            with torch.inference_mode(False), torch.enable_grad():  # within a backward pass there is no graph
+            with torch.inference_mode(False), torch.enable_grad():  # within a backward pass no graph is recorded
                 self._accumulate = parameter.expand_as(parameter).grad_fn.next_functions[0][0]  # keeps the hook
             self._handle = self._accumulate.register_hook(call)
 
@@ -96,7 +96,7 @@ class _Hook:
 
 def named_by_program(optimizer: torch.optim.Optimizer,
                      named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]]) -> Optional[Dict[Any, str]]:
-    """The names that the program gives to parameters, which are more than the optimizer's perhaps."""
+    """The names that the program gives to parameters, perhaps of more parameters than the optimizer has."""
     if named_parameters is None:
         return None
     named = list(named_parameters)
