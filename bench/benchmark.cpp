@@ -47,7 +47,7 @@ class Run {
 
   const std::vector<std::uint64_t>& sizes() const { return sizes_; }
 
-  // `op` is ignored by what does not reduce.
+  // An operation that does not reduce ignores `op`.
   Result measure_one(std::uint64_t size, DType dtype, Op op) {
     Result result;
     result.count = in_equal_parts(size / size_bytes(dtype));
@@ -71,7 +71,7 @@ class Run {
     return result;
   }
 
-  // As many elements, or a few more, so that each rank has a part of the same size where there are parts.
+  // Returns `count`, rounded up so that all ranks have parts of the same size, if the operation has parts.
   std::uint64_t in_equal_parts(std::uint64_t count) const {
     const auto world = std::uint64_t(library_.size());
     const Kind kind = collective_.kind;
@@ -115,7 +115,7 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
         try {
           results.push_back(run.measure_one(size, dtype, op));
           if (writes) out << line(results.back()) << std::flush;
-        } catch (const Error& error) {  // the same on all ranks
+        } catch (const Error& error) {  // all ranks get the same error
           if (error.code() != ErrorCode::unsupported) throw;
           left_out = error;
           if (writes) out << note(dtype, op, error) << std::flush;

@@ -1,4 +1,4 @@
-// `busy`: how long a step of a few small allreduces takes while threads of each rank compute, as data loaders do.
+// `busy`: measures a step of a few small allreduces while threads of each rank compute, as data loaders do.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -21,7 +21,7 @@ struct BusyRequest {
 
 void add_busy_flags(CLI::App& command, BusyRequest& request);
 
-// All ranks call. Rank 0 writes one line of comment, and one with the median, p90, p99 and the worst in microseconds.
+// All ranks call. Rank 0 writes a line of comment, and a line with the median, p90, p99 and the worst in microseconds.
 // Returns the exit code. Throws Error{unsupported} if the library does not have such calls.
 int run_busy(Library& library, const BusyRequest& request, std::ostream& out);
 

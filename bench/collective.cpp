@@ -17,7 +17,7 @@ double once(int) {
   return 1;
 }
 
-// Part `index` of `whole`.
+// Returns part `index` of `whole`.
 Tensor part(Tensor whole, int index, int world) {
   const std::size_t count = whole.count / std::size_t(world);
   return {static_cast<std::byte*>(whole.data) + std::size_t(index) * count * size_bytes(whole.dtype), count,

@@ -1,4 +1,4 @@
-// anello-bench, and its subcommands that do not measure one collective operation.
+// anello-bench, and its subcommands other than the measurements of one collective operation.
 #pragma once
 #include "bench/program.hpp"
 
@@ -8,8 +8,8 @@ namespace anello::bench {
 // own choice, and writes the table for ANELLO_TABLE. All ranks run it; rank 0 writes.
 Command tune_command();
 
-// `step`: a training step whose backward pass is calibrated arithmetic. Measures how much of the communication stays
-// exposed: with one blocking allreduce after the backward pass, and with buckets during it.
+// `step`: a training step whose backward pass is calibrated arithmetic. Measures how much of the communication is not
+// hidden: with one blocking allreduce after the backward pass, and with buckets during it.
 Command step_command();
 
 // `simulate`: predicts times on machines that the flags describe. Runs alone, without a world.

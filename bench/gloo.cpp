@@ -118,7 +118,7 @@ class Gloo : public Library {
     return [options] { gloo::allreduce(*options); };
   }
 
-  // These work in place only: out of place costs a copy.
+  // Gloo has these only in place, so a call out of place includes a copy.
   template <class T, class Algorithm>
   Call classic(ConstTensor input, Tensor output, Op op) {
     const std::vector<T*> memory{static_cast<T*>(output.data)};

@@ -1,6 +1,6 @@
 // anello-bench-hello: joins its world, waits once for all ranks, and leaves. bench/startup.sh times it.
-// anello-bench-hello BYTES: does an allreduce of that size twice before that. Rank 0 prints, for each, the time of the
-// slowest rank and the processor time of all ranks; the first plans and connects.
+// anello-bench-hello BYTES: before it leaves, does an allreduce of that size twice. For each, rank 0 prints the time of
+// the slowest rank and the processor time of all ranks; the first allreduce includes planning and connecting.
 #include <sys/resource.h>
 
 #include <anello/anello.hpp>

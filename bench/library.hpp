@@ -1,5 +1,5 @@
-// A library under test, as one rank sees it: this one or another. All measurements are written with these functions,
-// which also combine the ranks' figures. One thread.
+// A library under test, used by one rank: Anello or another library. All measurements use only these functions, which
+// also combine the ranks' figures. One thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace anello::bench {
 
-// How the allreduces of a step are called: one after another; or all are started, and then the thread waits for each,
-// or looks every 100 us whether they are done.
+// How the allreduces of a step are called. blocking: one after another. waiting: all are started, and then the thread
+// waits for each. looking: all are started, and the thread checks every 100 us whether they are done.
 enum class Calls { blocking, waiting, looking };
 std::map<std::string, Calls> calls_by_name();
 
@@ -28,13 +28,13 @@ class Library {
   virtual nlohmann::ordered_json facts()
       const = 0;  // name, version and settings that influence the figures, for the report
 
-  // Returns an allreduce that can be called repeatedly; work that a program would do only once happens here. In place
-  // if both are the same memory. Every library offers sums and maxima of f64; it throws Error{unsupported} for what it
-  // does not offer.
+  // Returns an allreduce that can be called repeatedly; preparations that a program would make only once happen here.
+  // In place if input and output are the same memory. Every library offers sums and maxima of f64; throws
+  // Error{unsupported} for anything that it does not offer.
   virtual Call allreduce(ConstTensor input, Tensor output, Op op) = 0;
 
-  // The same of any operation, with rank 0 as the root; the tensors are as Tensors has them. `op` is for those that
-  // reduce.
+  // Returns a call of any operation, with rank 0 as the root. The tensors are those of Tensors. `op` is used only by
+  // operations that reduce.
   virtual Call collective(Kind kind, ConstTensor input, Tensor output, Op op);
 
   // Returns a step of allreduces, in place, that can be called repeatedly. Throws Error{unsupported}.
@@ -43,7 +43,7 @@ class Library {
   // Combines the ranks' figures, exactly.
   virtual void gather(std::span<double> figures, Op op) { allreduce(ConstTensor(figures), Tensor(figures), op)(); }
 
-  // The memory for tensors. If it is a device's, the host accesses it by copies, which block.
+  // Allocates memory for tensors. For memory of a device, the host has to use copy(), which blocks.
   virtual Memory allocate(std::size_t bytes) { return pages(bytes); }
   virtual bool on_device() const { return false; }
   virtual void copy(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) {}

@@ -4,8 +4,8 @@
 
 namespace anello::bench {
 
-// {"cpu": "...", "cores": 2, "kernel": "...", "congestion": "cubic"}: cores that this process may use, and the system's
-// TCP congestion control.
+// Returns {"cpu": "...", "cores": 2, "kernel": "...", "congestion": "cubic"}: `cores` is the number that this process
+// may use, `congestion` the system's TCP congestion control.
 nlohmann::ordered_json machine();
 
 }  // namespace anello::bench

@@ -1,4 +1,4 @@
-// Memory for a benchmark: pages directly from the system, all touched.
+// Memory for a benchmark: pages directly from the system, each written once.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -11,7 +11,7 @@ using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 // Throws Error{configuration} if the host has less memory available.
 void refuse_if_short(std::size_t bytes);
 
-// Throws as refuse_if_short().
+// Throws the error of refuse_if_short().
 Memory pages(std::size_t bytes);
 
 }  // namespace anello::bench

@@ -1,5 +1,5 @@
-// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, from this one source, with the same
-// output. Each is started by the launcher of its MPI, which also takes the options for transport and algorithm.
+// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, both from this source, with the same
+// output. Each is started by the launcher of its MPI, which also receives the options for transport and algorithm.
 #include <mpi.h>
 
 #include <anello/error.hpp>
@@ -69,7 +69,7 @@ int count_of(const Tensor& tensor) {
   return int(tensor.count);
 }
 
-// An error inside MPI ends the job with MPI's own message. That is MPI's default.
+// An error inside MPI ends the job with MPI's own message, which is MPI's default.
 class Mpi : public Library {
  public:
   int rank() const override {

@@ -24,7 +24,7 @@ constexpr std::array kTypes = {
 constexpr std::array kOps = {Named<Op>{"sum", Op::sum}, Named<Op>{"prod", Op::product}, Named<Op>{"min", Op::min},
                              Named<Op>{"max", Op::max}, Named<Op>{"avg", Op::average}};
 
-// The values that `given` names: one by its short or its full name, or all of them.
+// Returns the values of the table that `given` names: one by its short or its full name, or all.
 template <class Table>
 auto select(std::string_view flag, std::string_view given, const Table& table) {
   std::vector<decltype(table[0].second)> values;

@@ -1,4 +1,5 @@
-// The command line of a benchmark program. It has the flags of nccl-tests, which many users know. Pure.
+// The command line of a benchmark program. It has the flags of nccl-tests, because many users are familiar with them.
+// Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <string>
@@ -28,12 +29,12 @@ struct Options {
 // ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Options& options);
 
-// The same for -b, -e, -f, -i and -s alone.
+// Adds only the flags of sizes: -b, -e, -f, -i and -s.
 void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& sizes);
 
 DType wire_type(const std::string& given);  // of --wire: half or bfloat16
 
-// As nccl-tests writes them: "float", "prod".
+// Names as in nccl-tests: "float", "prod".
 std::string_view short_name(DType dtype);
 std::string_view short_name(Op op);
 

@@ -58,7 +58,7 @@ ReduceOptions Ours::reduce_options() const {
   return options;
 }
 
-// A flag that would change nothing, or change the results, is refused.
+// Refuses a flag that would have no effect, or would change the results.
 void Ours::require_use(Kind kind, DType dtype, Op op) const {
   const bool reduces = kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
   if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)

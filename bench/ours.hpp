@@ -1,4 +1,4 @@
-// This library, under test by its own benchmarks.
+// Anello, under test by its own benchmarks.
 #pragma once
 #include <anello/init.hpp>
 #include <anello/world.hpp>
@@ -15,16 +15,16 @@ int in_world(const Settings& settings, const std::function<int(World&)>& run);
 
 struct OurOptions {
   bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
-  bool shareable = false;          // or in memory from anello::allocate
-  std::optional<DType> wire = {};  // the type in which they travel, where they are reduced
-  bool async = false;              // asynchronous calls, and a wait for each
-  std::uint64_t list_bytes = 0;    // in place: a list of tensors of this size, in place of one; 0: one
-  bool factors = false;            // inputs are multiplied by 2 and results by 1/2: no sum, min or max changes
+  bool shareable = false;          // tensors lie in memory from anello::allocate
+  std::optional<DType> wire = {};  // the type in which elements are sent, if they are reduced
+  bool async = false;              // asynchronous calls, each followed by a wait
+  std::uint64_t list_bytes = 0;    // in place: a list of tensors of this size replaces one tensor; 0: one tensor
+  bool factors = false;  // inputs are multiplied by 2 and results by 1/2, which leaves sum, min and max unchanged
 };
 
 class Ours : public Library {
  public:
-  // Borrows the world. `settings` are those that it was made with, for the report.
+  // Borrows the world. `settings`: the world's settings, for the report.
   Ours(World& world, const Settings& settings, const OurOptions& options = {})
       : world_(world), settings_(settings), options_(options) {}
 
@@ -33,7 +33,7 @@ class Ours : public Library {
   nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
-  Call step(std::span<const Tensor> tensors, Calls calls) override;  // by named operations, unless they block
+  Call step(std::span<const Tensor> tensors, Calls calls) override;  // uses named operations, unless the calls block
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 

@@ -23,7 +23,7 @@ nlohmann::ordered_json OursOnGpu::facts() const {
   return all;
 }
 
-// Returns when the host may read the result, like a blocking call.
+// Blocks until the host may read the result, like a blocking call.
 template <class Start>
 Library::Call OursOnGpu::complete(Start start) {
   return [this, start] {

@@ -1,4 +1,4 @@
-// This library on tensors in GPU memory.
+// Anello on tensors in GPU memory.
 #pragma once
 #include <anello/gpu.hpp>
 
@@ -9,7 +9,7 @@ namespace anello::bench {
 
 class OursOnGpu : public Ours {
  public:
-  // All ranks call. Throws as GpuGroup's constructor.
+  // All ranks call. Throws the errors of GpuGroup's constructor.
   OursOnGpu(World& world, const Settings& settings, const OurOptions& options);
 
   nlohmann::ordered_json facts() const override;

@@ -67,7 +67,7 @@ note() {
     { print head, $1, $2, tail, ours[$1, $2], $3, $4 }' "$scratch/ours" "$scratch/$2" >>"$scratch/pairs"
 }
 
-# neighbours ENTRANT [ENTRANT]: one before and one after a run of ours, which makes a pair with each.
+# neighbours ENTRANT [ENTRANT]: measures one before and one after a run of ours; each makes a pair with that run.
 neighbours() {
   local before=$state between after
   measure "$1" first

@@ -10,10 +10,10 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kMaxValue = 127;  // fits i8, and bf16 has all whole numbers up to it
+constexpr int kMaxValue = 127;  // fits i8, and bf16 can represent all whole numbers up to it
 constexpr int kMaxDoubled = 6;  // 2^6 is below kMaxValue
 
-// If not all ranks can contribute without overflow, other ranks do at the next position, so that each has its turn.
+// If not all ranks can contribute without overflow, different ranks contribute at each position, so that each is used.
 double contribution(Op op, int rank, int world, std::size_t position) {
   const int turn = int((position + std::size_t(rank)) % std::size_t(world));
   const std::uint32_t mixed = (std::uint32_t(position) * 2654435761U + std::uint32_t(rank) * 2246822519U) >> 12;

@@ -35,7 +35,7 @@ first_command() {
   return 1
 }
 
-# Ours: in every table, on the same transport.
+# Our own program: in every table, on the same transport.
 anello_command() {
   local ours_over=auto
   [[ $transport != tcp ]] || ours_over=tcp
@@ -49,8 +49,8 @@ openmpi_missing() {
 }
 openmpi_algorithms() {
   echo recursive_doubling ring segmented_ring rabenseifner
-  # Its hierarchical one, of which only the simple form does not crash between hosts (4.1.4), and the two that gather on
-  # one rank: they may pay where ranks share hosts.
+  # Its hierarchical algorithm, of which only the simple form does not crash between hosts (4.1.4), and the two that
+  # gather on one rank: they may be faster if ranks share hosts.
   [[ $transport != hosts ]] || echo han linear nonoverlapping
 }
 openmpi_command() {
@@ -86,7 +86,7 @@ mpich_algorithms() {
 }
 mpich_command() {
   command=("${mpi_from[@]}" env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
-  # Debian's has UCX below it, others libfabric.
+  # Debian's MPICH uses UCX, others use libfabric.
   case $transport in
     hosts) command+=(UCX_TLS='tcp,sm,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;
     tcp) command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;

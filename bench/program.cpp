@@ -18,7 +18,7 @@
 namespace anello::bench {
 namespace {
 
-// Every rank has the same command line, so only one reports what is wrong with it.
+// Only one rank reports a wrong command line, because every rank has the same one.
 bool reports() {
   return Settings::from_environment().rank <= 0;
 }
@@ -28,7 +28,7 @@ int usage(const Program& program, const std::string& what) {
   return 2;
 }
 
-// The flags and subcommands of a program. The subcommand that a command line names chooses what is run.
+// The flags and subcommands of a program. The subcommand on the command line chooses the function to run.
 class CommandLine {
  public:
   explicit CommandLine(const Program& program) : program_(program), app_(program.sentence, program.name) {
@@ -73,7 +73,7 @@ class CommandLine {
     return app_.add_subcommand(std::string(name), std::string(sentence));
   }
 
-  // The program's ranks run it together.
+  // Adds a subcommand that the ranks of the program run together.
   void add_for_ranks(CLI::App& subcommand, std::function<int(Library&)> run) {
     subcommand.fallthrough();  // to the flags of the library
     subcommand.parse_complete_callback(

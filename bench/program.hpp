@@ -1,5 +1,5 @@
-// What all benchmark programs share, whichever library they measure: the command line with a subcommand for each
-// operation, the run, and the exit code.
+// The common part of all benchmark programs, for any library: the command line with a subcommand for each operation,
+// the run, and the exit code.
 #pragma once
 #include <functional>
 #include <string>

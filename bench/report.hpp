@@ -26,10 +26,10 @@ struct Result {
   std::optional<Figures> out_of_place, in_place;  // nothing if it cannot be called like that
 };
 
-// At least three significant digits from 1 on; two decimals below 10.
+// Prints at least three significant digits from 1 on; below 10, two decimals.
 std::string digits(double value);
 
-// Pairs of a value and the width of its column.
+// Prints pairs of a value and the width of its column.
 template <class... Parts>
 std::string columns(const Parts&... parts) {
   std::ostringstream out;
@@ -40,11 +40,11 @@ std::string columns(const Parts&... parts) {
 
 std::string headline();  // three lines of comment
 std::string line(const Result& result);
-std::string last_line(std::span<const Result> results);  // the verdict over all
+std::string last_line(std::span<const Result> results);  // the verdict over all results
 
 std::uint64_t wrong(std::span<const Result> results);
 
-// {"config": ..., "results": [...]}
+// Returns {"config": ..., "results": [...]}.
 nlohmann::ordered_json to_json(const nlohmann::ordered_json& config, std::span<const Result> results);
 
 }  // namespace anello::bench

@@ -1,7 +1,7 @@
 // anello-bench-sentinel: prints the state of this machine as one number, measured in 20 ms: the nanoseconds that a
 // cache line needs from one core to another, or 0 if there is only one core. The cores of a virtual machine may be
-// moved closer together or farther apart, and its neighbours change: figures from two different states cannot be
-// compared.
+// moved closer together or farther apart, and the load of other virtual machines changes: figures from two different
+// states cannot be compared.
 #include <pthread.h>
 #include <sched.h>
 
@@ -21,7 +21,7 @@ double since_ns(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// Hardly influenced by the scheduler, and not by a single lucky value.
+// The scheduler hardly influences this value, and a single lucky measurement does not.
 double lower_quartile(std::vector<double>& values) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[values.size() / 4];

@@ -1,4 +1,4 @@
-// Sizes as text, and the sequence of sizes that a benchmark goes through. Pure.
+// Sizes as text, and the sequence of sizes of a benchmark. Pure.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -6,8 +6,8 @@
 
 namespace anello::bench {
 
-// "4", "64K", "256M", "1G": bytes, in powers of 1024; a B may follow ("64KB", "64KiB"). Throws Error{configuration}
-// that names `what`.
+// Parses "4", "64K", "256M", "1G": bytes, in powers of 1024; a B may follow ("64KB", "64KiB"). Throws
+// Error{configuration} that names `what`.
 std::uint64_t parse_size(std::string_view what, std::string_view text);
 
 struct SizeRange {

@@ -5,14 +5,14 @@
 
 namespace anello::bench {
 
-// Microseconds.
+// Times in microseconds.
 struct Timing {
   double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // over iterations, of the slowest rank in each
   double mean_us = 0;                                     // wall time of the loop divided by its iterations
 };
 
-// The nearest-rank percentile: the smallest value such that at least `share` of all values are not above it. `sorted`
-// must not be empty.
+// The nearest-rank percentile: the smallest value such that at least `share` of all values are at most this value.
+// `sorted` must not be empty.
 double percentile(std::span<const double> sorted, double share);
 
 double median(std::vector<double> values);

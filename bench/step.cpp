@@ -32,8 +32,8 @@ double ms_since(steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
 }
 
-// Sizes as in a residual network: weights that grow sixteenfold from the first layer to the last, and between them the
-// small tensors of normalisation.
+// Sizes as in a residual network: weights that grow sixteenfold from the first layer to the last, and small tensors of
+// normalisation between them.
 std::vector<std::size_t> sizes_of(const StepRequest& request) {
   std::vector<double> weights;
   for (std::size_t k = 0; k < request.tensors; k++) {
@@ -47,7 +47,7 @@ std::vector<std::size_t> sizes_of(const StepRequest& request) {
   return sizes;
 }
 
-// Stands for a part of a backward pass: rounds of arithmetic in registers; or, idle, as many nanoseconds of sleep,
+// Replaces a part of a backward pass: rounds of arithmetic in registers; or, if `idle`, that many nanoseconds of sleep,
 // since a backward pass on a GPU leaves the core free.
 double compute(std::uint64_t rounds, bool idle) {
   if (idle) {
@@ -100,7 +100,7 @@ class Step {
     for (int k = 0; k < 2; k++) reduce_all();
   }
 
-  // The time of the slowest rank.
+  // Returns the time of the slowest rank.
   template <class Body>
   double timed(Body body) {
     world_.barrier();
@@ -123,7 +123,7 @@ class Step {
     }
   }
 
-  // The last tensor's gradient comes first.
+  // Gradients become ready from the last tensor to the first.
   template <class Ready>
   void backward(Ready ready) {
     const Phase phase(world_, "backward");

@@ -22,14 +22,14 @@ def eager(hvd):
 
 
 def function(hvd, parts, floats):
-    """A function with an operation for each part of a tensor. To give it a list of tensors takes Python longer."""
+    """A function with one operation for each part of a tensor. Python takes longer for a list of tensors."""
     given = tf.ones(parts * floats)
     call = tf.function(lambda all: tf.concat([hvd.allreduce(each, op=hvd.Sum) for each in tf.split(all, parts)], 0))
     return lambda: call(given)
 
 
 def step(hvd, layers, width, rows, biases):
-    """A step of SGD of dense layers; without `hvd` each rank takes its own."""
+    """A step of SGD of dense layers; without `hvd` each rank steps by itself."""
     data = tf.random.stateless_uniform((rows, width), (1, 2))
     weights = [tf.Variable(tf.random.stateless_normal((width, width), (3, k)) / width ** 0.5) for k in range(layers)]
     offsets = [tf.Variable(tf.zeros(width)) for _ in range(layers if biases else 0)]
@@ -84,7 +84,7 @@ def main():
 
 
 def measure(hvd, cases, seconds):
-    """Microseconds of each case. They take turns, because the machine's speed changes."""
+    """Microseconds of each case. The cases take turns, because the machine's speed changes."""
     for _ in range(WARMUP):
         least = sum(timed(call) for call in cases.values())
     rounds = int(min(max(seconds * 1e6 / float(slowest(hvd, [least])[0]), FEWEST), MOST))

@@ -4,7 +4,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# Small enough for the first-level cache, so that it keeps the core busy, not memory.
+# Small enough for the first-level cache, so that the core is busy and not the memory.
 SMALL = torch.full((48, 48), 1e-3)
 
 
@@ -17,7 +17,7 @@ def compute(rounds):
 
 
 class Layer(torch.autograd.Function):
-    """Passes its input on; its backward computes for a while and then has the parameter's gradient: the rank."""
+    """Passes its input on; its backward pass computes for a while, and returns the rank as the parameter's gradient."""
 
     rounds, idle = 0, False
 
@@ -51,7 +51,7 @@ def backward(model):
 
 
 def timed_ms(body):
-    """The slowest rank's."""
+    """The time of the slowest rank."""
     dist.barrier()
     start = time.perf_counter()
     body()

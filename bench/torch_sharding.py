@@ -16,14 +16,14 @@ from torch_model import median, timed_ms
 
 
 def transformer(width, layers):
-    """It has equal parameters on all ranks and in all calls."""
+    """The model has equal parameters on all ranks and in all calls."""
     torch.manual_seed(1)
     layer = torch.nn.TransformerEncoderLayer(width, nhead=8, dim_feedforward=4 * width, dropout=0.0, batch_first=True)
     return torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
 
 def mesh_of(backend, parallel):
-    """Ranks that shard, by ranks that share a layer. Groups of its own: torch gives equal meshes the same groups."""
+    """A mesh: ranks that shard, by ranks that share a layer. Makes new groups, because torch would share them."""
     ranks = torch.arange(dist.get_world_size()).view(-1, parallel)
     groups = [dist.new_subgroups_by_enumeration(each.tolist(), backend=backend)[0] for each in (ranks.T, ranks)]
     return DeviceMesh.from_group(groups, "cpu", ranks, mesh_dim_names=("shard", "parallel"))

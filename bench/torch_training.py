@@ -13,7 +13,7 @@ from torch_model import Layer, Model, backward, calibrate, median, timed_ms
 
 
 def resnet18_shapes():
-    """Its 62 tensors with 11,689,512 parameters, from the first layer to the last."""
+    """The shapes of its 62 tensors with 11,689,512 parameters, from the first layer to the last."""
 
     def convolution(outputs, inputs, width):
         return [(outputs, inputs, width, width), (outputs,), (outputs,)]  # with its batch normalisation
@@ -32,7 +32,7 @@ def sgd(model):
 
 
 def send_nothing(_, bucket):
-    """A communication hook: what remains is what DistributedDataParallel does itself."""
+    """A communication hook that sends nothing, to measure the rest of DistributedDataParallel."""
     future = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
@@ -85,7 +85,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook  # registers the backend too
+    from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook  # also registers the backend
     dist.init_process_group("gloo")
     Layer.idle = arguments.idle
     steps = {"alone": alone()}

@@ -23,7 +23,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr double kHopeless = 1.5;    // times the best time of the trial: not measured further
+constexpr double kHopeless = 1.5;    // times the best time of the trial: slower candidates are not measured further
 constexpr double kWorthARow = 1.05;  // times faster than the library's own choice
 constexpr double kClose = 1.10;      // the library's own choice should be within this of the best
 constexpr std::uint64_t kMinSlabbed = 1 << 20;
@@ -50,7 +50,7 @@ struct Finding {
   double best_us = 0;
 };
 
-// The facts that a layout describes.
+// Parses the facts of a layout.
 algorithms::TableRow row_for(const std::string& layout) {
   return algorithms::parse_table(layout + " any auto suitable").at(0);
 }
@@ -91,7 +91,8 @@ class Tuner {
   }
 
  private:
-  // Measures all candidates in turn. find() repeats this for the best one, because the best of many was partly lucky.
+  // Measures all candidates in turn. find() repeats this for the best candidate, because the best of many was partly
+  // lucky.
   void measure_rounds(std::vector<Candidate>& field, std::uint64_t size) {
     for (Candidate& candidate : field) candidate.times_us.clear();
     for (int round = 0; round < request_.rounds; round++)
@@ -101,7 +102,7 @@ class Tuner {
       }
   }
 
-  // Ranks that share cores take turns, and then only the mean counts all of them.
+  // Uses the mean: ranks that share cores take turns, and then only the mean counts all of them.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};
@@ -205,7 +206,7 @@ algorithms::Table rows_of(const algorithms::TableRow& layout, const std::vector<
   return rows;
 }
 
-// The rows for other layouts that the file already has; they stay.
+// Returns the rows for other layouts that the file already has, so that they are kept.
 algorithms::Table rows_of_others(const std::string& file, const std::string& layout_of_ours) {
   std::ifstream old(file);
   std::ostringstream all;

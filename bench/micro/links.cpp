@@ -1,5 +1,4 @@
-// A single link over a pair of loopback sockets: the time of a message there and back, and how much one thread moves
-// when it drives both ends.
+// A single link over a pair of loopback sockets: the time of a round trip, and the rate if one thread drives both ends.
 #include <benchmark/benchmark.h>
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Planning: what the first call of a shape costs one rank, by algorithm and world.
+// Planning: the time that the first call of a shape takes on one rank, by algorithm and world.
 #include <benchmark/benchmark.h>
 
 #include "ring/algorithms/plans.hpp"

@@ -1,5 +1,5 @@
-// A whole allreduce in a world of threads. The iterations are fixed: ranks that count for themselves would wait for
-// each other for ever.
+// A whole allreduce in a world of threads. The number of iterations is fixed: if ranks chose it themselves they would
+// wait for each other forever.
 #include <benchmark/benchmark.h>
 
 #include <anello/testing.hpp>
@@ -13,7 +13,7 @@ void world_allreduce(benchmark::State& state) {
   const std::int64_t bytes = state.range(1);
   run_world(ranks, [&](World& world) {
     std::vector<float> buffer(std::size_t(bytes) / sizeof(float), 0.0F);
-    world.allreduce(buffer);  // the first makes the connections
+    world.allreduce(buffer);  // the first call opens the connections
     if (world.rank() == 0)
       for (auto _ : state) world.allreduce(buffer);
     else

@@ -23,8 +23,8 @@ constexpr std::size_t kCopied = 64 << 10;    // one message
 constexpr std::size_t kReduced = 256 << 10;  // fits the second-level cache
 constexpr double kMinCopyUs = 0.1;           // no machine is faster; less is noise
 
-// The time of a call, in the best of several rounds: other work on the machine only adds to it. After each round `ends`
-// gets whether the budget is spent, and returns whether this was the last round.
+// Returns the time of a call, in the best of several rounds: other work on the machine can only increase it. After each
+// round, `ends` is called with whether the budget is spent, and returns whether this was the last round.
 template <class Call, class Ends>
 double min_us(Call call, Ends ends) {
   const auto begin = Clock::now();
@@ -64,7 +64,7 @@ double allreduce_us(int ranks, const char* algorithm) {
   return us;
 }
 
-// Keeps this thread, and the threads that it starts, on the first `cores` of its cores, until this is destroyed.
+// Restricts this thread, and the threads that it starts, to the first `cores` of its cores, until this is destroyed.
 class OnFewCores {
  public:
   explicit OnFewCores(int cores) {
@@ -92,7 +92,7 @@ double predicted_us(Cluster cluster, int ranks, int cores, Algorithm algorithm) 
   return predict({algorithm, ranks, ranks, 1, 0}, cluster, sizeof(float)).result.us;
 }
 
-// Sets `part` so that the model takes as long as was measured; its time grows linearly with `part`. At least 0.
+// Sets `part` so that the model's time equals the measured time; it grows linearly with `part`. At least 0.
 void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks, int cores, Algorithm algorithm) {
   const auto with = [&](double us) {
     cluster.*part = us;
@@ -107,7 +107,7 @@ void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks,
 void calibrate(Cluster& cluster) {
   LinkPair pair;
   std::vector<std::byte> from(kReduced), to(kReduced);
-  const auto message_us = [&](std::size_t bytes) {  // two are sent, two received
+  const auto message_us = [&](std::size_t bytes) {  // two messages are sent, two received
     return min_us([&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) / 4;
   };
   cluster.message_us = message_us(sizeof(float));

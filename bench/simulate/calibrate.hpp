@@ -1,13 +1,13 @@
 // Measures this machine as a host of a cluster, over TCP, by single links and by the engine itself between threads.
-// That takes about two seconds, and up to about ten on a busy machine, whose other work is then part of the figures.
-// The network cannot be measured from one machine, and stays what the flags say.
+// That takes about two seconds, and up to about ten on a busy machine, where other work distorts the figures. The
+// network cannot be measured from one machine; its figures are those of the flags.
 #pragma once
 #include "bench/simulate/cluster.hpp"
 
 namespace anello::bench {
 
-// Sets message, copy, reduce, local latency and switch so that the model reproduces what was measured. Blocks.
-// Throws what run_world throws.
+// Sets message, copy, reduce, local latency and switch so that the model reproduces the measurements. Blocks. Throws
+// the errors of run_world.
 void calibrate(Cluster& cluster);
 
 }  // namespace anello::bench

@@ -1,5 +1,5 @@
-// The machines in a simulation: a few numbers, given by flags or measured (calibrate.hpp). All hosts are alike and
-// full; between any two of them the network is limited by their interfaces only. Pure.
+// The machines in a simulation: a few numbers, given by flags or measured (calibrate.hpp). All hosts are equal and have
+// all their ranks; between any two of them only their interfaces limit the network. Pure.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,7 +15,7 @@ namespace anello::bench {
 struct Cluster {
   int ranks_per_host = 1;  // with consecutive numbers
   int cores = 0;           // of a host; 0: one for each of its ranks
-  bool memory = false;     // ranks of a host share memory: what arrives is reduced where its sender wrote it
+  bool memory = false;     // ranks of a host share memory: they reduce data where the sender wrote them
 
   double network_latency_us = 15;  // of a message between hosts
   double network_rate = 3125;      // of a host's interface, each way at once; 25 Gbit/s
@@ -37,7 +37,7 @@ struct Cluster {
 // Adds the flags. Parsing fills `cluster`; a wrong value ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Cluster& cluster);
 
-std::string flags_of(const Cluster& cluster);  // as add_flags() reads them
+std::string flags_of(const Cluster& cluster);  // in the form that add_flags() reads
 nlohmann::ordered_json to_json(const Cluster& cluster);
 
 }  // namespace anello::bench

@@ -20,7 +20,7 @@ class Cores {
   explicit Cores(int count) : cores_(std::size_t(count)) {}
   std::size_t count() const { return cores_.size(); }
 
-  // Prefers the core that the rank had last, then one that no rank has had. Nothing: it waits for leave().
+  // Prefers the core that the rank had last, then a core that no rank has had. Nothing: the rank waits for leave().
   std::optional<Assignment> enter(std::uint32_t rank) {
     const auto best = std::ranges::min_element(cores_, {}, [rank](const Core& core) {
       return core.busy ? 3 : core.last == rank ? 0 : core.last == kNoRank ? 1 : 2;
@@ -30,7 +30,7 @@ class Cores {
     return std::nullopt;
   }
 
-  // Returns the rank that gets the core now, if one waits.
+  // Returns the waiting rank that gets the core now, if there is one.
   std::optional<std::uint32_t> leave(std::uint32_t core) {
     cores_[core].busy = false;
     if (waiting_.empty()) return std::nullopt;
@@ -55,7 +55,7 @@ class Cores {
   std::deque<std::uint32_t> waiting_;
 };
 
-// Carries one transfer after another.
+// Carries transfers one after another.
 class Lane {
  public:
   // Returns the time at which a transfer that is ready now begins.

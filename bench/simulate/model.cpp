@@ -17,23 +17,23 @@ struct Event {
     worked,      // a rank has finished a piece of a stream's step
     departs,     // a transfer begins, while its sender still copies the rest of it
     first_byte,  // a transfer reaches the receiver's interface
-    look,        // data have arrived, or will have: a stream may be able to continue
+    look,        // data have arrived or will arrive: a stream may be able to continue
   };
   double at_us;
-  std::uint64_t number;  // of two events at the same time, the one made first happens first
+  std::uint64_t number;  // of two events at the same time, the earlier number happens first
   Kind kind;
   std::uint32_t rank, stream;
   std::uint64_t elems;
   bool operator>(const Event& other) const { return std::tie(at_us, number) > std::tie(other.at_us, other.number); }
 };
 
-// How far a stream has come, as in Execution.
+// The progress of a stream, as in Execution.
 struct Cursor {
   std::uint32_t step = 0, end = 0;
-  std::uint32_t dep = 0;               // the step's dependencies before this one are satisfied
+  std::uint32_t dep = 0;               // index of the first dependency of the step that is not satisfied
   bool ready = false;                  // in the rank's queue
   std::uint64_t done = 0;              // elements of the current step
-  Inflow inflow;                       // of a stream that receives
+  Inflow inflow;                       // of a receiving stream
   double looks_us = -1;                // time of its next look event
   Lane local;                          // of a stream that sends within the host
   std::vector<std::uint32_t> waiting;  // streams that depend on this one's progress
@@ -42,7 +42,7 @@ struct Cursor {
 struct Ready {
   bool sends;
   std::uint32_t order, stream;
-  bool operator<(const Ready& other) const {  // is less urgent than
+  bool operator<(const Ready& other) const {  // true if it is less urgent
     return sends != other.sends ? other.sends : order > other.order;
   }
 };
@@ -142,7 +142,7 @@ void Model::happen(const Event& event) {
   }
 }
 
-// If so, the stream that it waits for will look at it again.
+// If it is held back, the stream that it waits for will look at it again.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const plan::Step& step = plan(r).steps[cursor.step];
@@ -155,7 +155,7 @@ bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   return false;
 }
 
-// If so, an event will look again: one made here, or the next arrival.
+// If it waits for data, an event will look at it again: one made here, or the next arrival.
 bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const std::uint64_t enough = std::min(grain_elems_, plan(r).steps[cursor.step].range.count - cursor.done);
@@ -168,7 +168,7 @@ bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   return true;
 }
 
-// Queues the stream for its rank's time if it can continue.
+// If the stream can continue, queues it until its rank has time.
 void Model::look(std::uint32_t r, std::uint32_t s) {
   Rank& rank = ranks_[r];
   Cursor& cursor = rank.cursors[s];
@@ -183,7 +183,7 @@ void Model::look(std::uint32_t r, std::uint32_t s) {
   if (const auto assigned = host_of(r).cores.enter(r)) begin(r, *assigned);
 }
 
-// The elements that a ready stream can process now, in one go.
+// Returns the number of elements that a ready stream can process now, in one piece.
 std::uint64_t Model::possible(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const plan::Step& step = plan(r).steps[cursor.step];

@@ -3,7 +3,7 @@
 // A rank is one thread. It does one thing at a time, in the order of the engine's Driver: sends, then the receive that
 // is first in program order, then local work. Each thing is as much of a step as is possible, at most a segment; while
 // more is on its way, at least a grain. So data flow from rank to rank as in the engine, and a rank that is late does
-// more at a time. The time for m bytes:
+// larger pieces. The time for m bytes:
 //   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive, without m/copy if it reduces what
 //               came through memory; (sources-1) * m/reduce to fold;
 //               data depart when the first grain is copied, and no faster than the rest is copied

@@ -5,7 +5,7 @@
 namespace anello::bench {
 
 struct Planning {
-  double ms = 0;  // the best of a few, of the slowest of the first, the middle and the last rank
+  double ms = 0;  // the best of a few measurements, for the slowest of the first, the middle and the last rank
   std::uint64_t steps = 0, plan_bytes = 0, scratch_elems = 0;  // the largest of these ranks
 };
 

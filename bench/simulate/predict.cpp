@@ -31,9 +31,9 @@ class Predictor {
 
  private:
   static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
-  static constexpr double kFarTooMany = 10;                       // times the limit
+  static constexpr double kFarTooMany = 10;                       // times the limit of messages
 
-  // The time for half of it is needed too, from which the rest is extrapolated; the half has an element for each part.
+  // Half of this size is simulated too, for the extrapolation; the half needs an element for each part.
   std::uint64_t min_of_parts() const {
     return algorithms::has_parts(job_.kind) ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
   }
@@ -59,14 +59,14 @@ class Predictor {
     try_symmetry(Symmetry::every_rank);
   }
 
-  // The number of messages for `count` elements, estimated from the plans for a few.
+  // The number of messages for `count` elements, estimated from the plans for min_ elements.
   double work(std::uint64_t count) const {
     const double scale = double(count) / double(min_);
     const double grain = std::max(1.0, double(cluster_.grain_bytes) / double(elem_bytes_));
     return in_slabs_ ? scale * messages(small_, grain, 1) : messages(small_, grain, scale);
   }
 
-  // The job's count, halved until it is not too much work, but no less than the smallest that can be simulated.
+  // The job's count, halved until the work is below the limit, but not below the smallest count that can be simulated.
   std::uint64_t affordable() const {
     std::uint64_t count = job_.count;
     while (work(count) > limits_.messages && count / 2 >= min_) count = count / 2 / unit_ * unit_;
@@ -104,7 +104,7 @@ class Predictor {
   std::uint64_t elem_bytes_;
   const Limits& limits_;
   bool in_slabs_;
-  std::uint64_t unit_;  // elements of a slab or a grain; what is left out is a multiple of it
+  std::uint64_t unit_;  // elements of a slab or a grain; the number of skipped elements is a multiple of it
   std::uint64_t min_;   // elements that a simulation needs
   Symmetry symmetry_ = Symmetry::every_rank;
   SimulatedRanks small_;  // for min_ elements

@@ -1,13 +1,13 @@
 // Predicts how long an algorithm takes in a world of a given size, by simulating its real plans. Pure.
 //
-// To predict all worlds of 2 to 16,384 ranks within minutes it takes short cuts, and each prediction says which:
-// - by symmetry one host stands for all, if the plans allow it (simulated_ranks.hpp). That is exact except for
-// rounding.
-// - of a large buffer only the first part is simulated, at two sizes, and extended at the rate between them: once every
+// To predict all worlds of 2 to 16,384 ranks within minutes it uses approximations, and each prediction reports them:
+// - If the plans allow it, one host is simulated for all, by symmetry (simulated_ranks.hpp). That is exact except for
+//   rounding.
+// - Of a large buffer only the first part is simulated, at two sizes, and extended at the rate between them: once every
 //   link and rank is busy all the time, time is linear in bytes. The parts are whole slabs, or many grains of one slab.
-// - what would still be far too many messages is not simulated: the work of the busiest host alone is a lower bound.
-//   That happens to hopeless algorithms only, such as a star of a thousand ranks for megabytes.
-// A closed formula for each algorithm would be a second copy of what the plans say, and wrong when they change.
+// - A case with far too many messages is not simulated: the result is a lower bound from the work of the busiest host.
+//   That happens only to unsuitable algorithms, such as a star of a thousand ranks for megabytes.
+// A closed formula for each algorithm would duplicate the plans, and would be wrong when they change.
 #pragma once
 #include <string>
 
@@ -16,8 +16,8 @@
 namespace anello::bench {
 
 struct Limits {
-  int literal_world = 128;  // up to this size every rank is simulated, symmetry or not
-  double messages = 400e3;  // to simulate; the time of more is extrapolated
+  int literal_world = 128;  // up to this size every rank is simulated, even with symmetry
+  double messages = 400e3;  // messages to simulate; above that the time is extrapolated
 };
 
 struct Prediction {

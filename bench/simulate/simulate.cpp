@@ -29,7 +29,7 @@ struct Request {
   std::string json;
 };
 
-// "2,4,12": these; "2-16384": the first, then twice that, and so on up to the last.
+// Parses "2,4,12" as these numbers, and "2-16384" as the first number, its doubles, and the last.
 std::vector<int> parse_worlds(const std::string& given) {
   const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMaxRanks)); };
   std::vector<int> worlds;
@@ -102,7 +102,7 @@ void each_case(const Request& request, Use use) {
     algorithms::Facts facts = facts_of(request.cluster, world, request.slab_bytes);
     for (const std::uint64_t size : request.sizes) {
       const std::uint64_t bytes = bytes_simulated(request.kind, world, size);
-      if (bytes == facts.bytes) continue;  // small sizes are the same in large worlds
+      if (bytes == facts.bytes) continue;  // small sizes are equal in large worlds
       facts.bytes = bytes;
       use(facts);
     }

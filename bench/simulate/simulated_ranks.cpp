@@ -9,7 +9,7 @@
 namespace anello::bench {
 namespace {
 
-// Maps the ranks of a host to those of the host that is `by` hosts further round.
+// Maps the ranks of a host to those of the host that is `by` hosts further in the ring of hosts.
 struct Rotation {
   int hosts, ranks_per_host;
 
@@ -24,7 +24,8 @@ bool same(const plan::Step& a, const plan::Step& b) {
          a.sources == b.sources && a.deps == b.deps;
 }
 
-// Do the steps wait for the same steps, up to the same point? The ranges begin elsewhere, but are equally far apart.
+// True if both steps wait for the same steps, up to the same point. Their ranges may begin at different places, but the
+// distances must be equal.
 bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan& b, const plan::Step& b_step) {
   const auto distance = [](const plan::Plan& plan, const plan::Step& step, plan::Dep dep) {
     return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
@@ -36,7 +37,7 @@ bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan&
   return true;
 }
 
-// Is `there` the plan `here`, with the peers rotated?
+// True if `there` is the plan `here` with the peers rotated.
 bool is_image(const plan::Plan& here, const plan::Plan& there, const Rotation& rotation, int by) {
   const auto same_stream = [&](const plan::Stream& a, const plan::Stream& b) {
     const int peer = a.peer < 0 ? a.peer : rotation.rotated(a.peer, by);

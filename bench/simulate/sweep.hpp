@@ -1,4 +1,4 @@
-// All algorithms of a collective for one number of ranks and one size: the time that each would take, and the choice of
+// Simulates all algorithms of a collective for one number of ranks and one size: the time of each, and the choice of
 // choose(). Pure.
 #pragma once
 #include <functional>
@@ -12,7 +12,7 @@ namespace anello::bench {
 
 inline constexpr std::size_t kElemBytes = 4;  // f32
 
-// One number of ranks and one size.
+// The results for one number of ranks and one size.
 struct Cell {
   struct Row {
     Algorithm algorithm;
@@ -27,20 +27,20 @@ struct Cell {
 
   std::uint64_t bytes() const { return count * kElemBytes; }
   const Row& chosen() const;
-  const Row& fastest() const;  // of those that were simulated
-  // The loss of choose(): the time of its algorithm divided by that of the fastest.
+  const Row& fastest() const;  // of the simulated algorithms
+  // The loss of choose(): the time of its algorithm divided by the time of the fastest algorithm.
   double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };
 
-// The facts for choose() about this cluster, except the bytes.
+// The facts about this cluster for choose(), except for the bytes.
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
-// What is simulated of a size that a user gives, as a measurement does it: whole elements, at least one, and where
-// ranks have equal parts, a few more, so that each part has the same number.
+// The bytes to simulate for a user's size, chosen as in a measurement: whole elements, at least one, and, if ranks have
+// equal parts, a few more so that each part has the same number.
 std::uint64_t bytes_simulated(Kind kind, int world, std::uint64_t size_bytes);
 
-// `facts` includes the bytes, which bytes_simulated() has given. Throws Error{configuration} if the ranks do not fill
-// their hosts.
+// `facts` includes the bytes, from bytes_simulated(). Throws Error{configuration} if the number of ranks is not a
+// multiple of the ranks of a host.
 Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits);
 Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm);
 

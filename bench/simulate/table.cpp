@@ -29,7 +29,7 @@ std::string how(const Cell& cell, const Prediction& prediction) {
   return words;
 }
 
-// Nothing on one host.
+// On one host there is no aim.
 std::string aim(const Cell& cell) {
   return cell.hosts == 1 ? "-" : digits(cell.aim_us);
 }

@@ -11,7 +11,7 @@ namespace anello::bench {
 
 std::string cells_headline();
 std::string lines_of(const Cell& cell);                       // one for each algorithm
-std::string verdict(std::span<const Cell> cells);             // where choose() does not take the fastest
+std::string verdict(std::span<const Cell> cells);             // where choose() does not choose the fastest algorithm
 nlohmann::ordered_json to_json(std::span<const Cell> cells);  // a row for each algorithm
 
 struct PlanningRow {

@@ -1,16 +1,16 @@
-// Durations and rates as text. Inside the simulator a time is in microseconds and a rate in bytes per microsecond,
-// which is megabytes per second. Pure.
+// Durations and rates as text. In the simulator, times are in microseconds and rates in bytes per microsecond, which is
+// megabytes per second. Pure.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace anello::bench {
 
-// "15us", "800ns", "1.5ms", "1s". Throws Error{configuration} that names `what`.
+// Parses "15us", "800ns", "1.5ms", "1s". Throws Error{configuration} that names `what`.
 double parse_time_us(std::string_view what, std::string_view given);
 std::string time_text(double us);  // parse_time_us() accepts it
 
-// "25Gbit", "100Mbit/s", "9.3GB", "unlimited"; powers of 1000. Throws Error{configuration} that names `what`.
+// Parses "25Gbit", "100Mbit/s", "9.3GB", "unlimited"; powers of 1000. Throws Error{configuration} that names `what`.
 double parse_rate(std::string_view what, std::string_view given);
 std::string rate_text(double bytes_per_us);  // parse_rate() accepts it
 
