@@ -1,4 +1,4 @@
-// Simulated worlds that must agree on one verdict, or have none.
+// Simulated worlds whose ranks must agree on one verdict, or have no verdict.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// The verdict of all ranks that are alive; a test failure if one has none or a different one.
+// Returns the verdict of all living ranks; fails the test if a rank has none or a different one.
 inline failure::Verdict common_verdict(Assembly& assembly) {
   const std::vector<int> ranks = assembly.alive();
   failure::Verdict first;
@@ -29,7 +29,7 @@ inline void expect_no_verdict(Assembly& assembly) {
   for (const int rank : assembly.alive()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
 }
 
-// Runs body(assembly) with many seeds in worlds of 2 to 9 ranks and 16, from `min_size`.
+// Runs body(assembly) with many seeds, in worlds of 2 to 9 ranks and of 16 ranks, from `min_size` on.
 template <class Body>
 void in_many_worlds(int min_size, Body body) {
   for (const std::uint64_t seed : seeds(40))
@@ -46,7 +46,7 @@ inline int any_rank(Assembly& assembly) {
   return int(assembly.random().below(std::uint64_t(assembly.size())));
 }
 
-// One that is alive.
+// Draws a living rank.
 inline int any_of(Assembly& assembly) {
   const std::vector<int> ranks = assembly.alive();
   return assembly.random().one_of(ranks);

@@ -1,4 +1,4 @@
-// The algorithms of the table by name, as settings and calls give them.
+// The names of the algorithms in the table, for settings and calls.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// All of them, or those for which keep(algorithm).
+// Returns all names, or those of the algorithms for which keep(algorithm) is true.
 template <class Keep>
 std::vector<std::string> algorithms_if(Keep keep) {
   std::vector<std::string> names;
@@ -19,7 +19,7 @@ inline std::vector<std::string> algorithms_by_name() {
   return algorithms_if([](Algorithm) { return true; });
 }
 
-// "auto" in front of them.
+// Puts "auto" in front of the names.
 inline std::vector<std::string> and_auto(std::vector<std::string> names) {
   names.insert(names.begin(), std::string(name(Algorithm::automatic)));
   return names;

@@ -126,7 +126,7 @@ std::vector<int> Assembly::neighbours(int rank) const {
   return ranks;
 }
 
-// What ranks ask for after others left.
+// Opens the connections that ranks ask for after others have left.
 void Assembly::connect() {
   for (const int rank : alive())
     for (std::vector<int> calls; !(calls = at(rank).detector.take_calls(now_)).empty();)
@@ -141,7 +141,7 @@ void Assembly::connect(int rank, int peer) {
   at(peer).detector.connected(rank);
 }
 
-// Goodbyes that wait in ranks are passed on at any moment.
+// Passes on goodbyes that wait in ranks, at random moments.
 void Assembly::pass_on(unsigned percent) {
   for (const int rank : alive())
     if (!at(rank).is_paused && random_.percent(percent)) at(rank).detector.pass_on();
@@ -158,7 +158,7 @@ void Assembly::collect() {
 void Assembly::deliver(std::size_t pick) {
   std::swap(in_flight_[pick], in_flight_.back());
   const InFlight message = in_flight_.back();
-  if (!random_.percent(10)) in_flight_.pop_back();  // else it is delivered again
+  if (!random_.percent(10)) in_flight_.pop_back();  // otherwise it is delivered again
   if (at(message.to).is_paused) return held_.push_back(message);
   if (!at(message.to).is_down) at(message.to).detector.receive(message.bytes, now_);
 }

@@ -28,12 +28,12 @@ class Assembly {
   // The rank begins its next operation.
   void begin(int rank, const Signature& signature);
 
-  // Ends without a goodbye. The neighbours notice that their connections ended, each after a random delay.
+  // The rank ends without a goodbye. The neighbours notice that their connections ended, each after a random delay.
   void kill(int rank);
-  // Leaves the world, and ends as soon as its goodbye is on its way: it passes nothing on any more.
+  // The rank leaves the world, and ends as soon as its goodbye is on its way: it passes nothing on any more.
   void depart(int rank, std::uint64_t completed = 0);
-  void stop(int rank);  // nobody notices
-  // It does not run. What it is sent meanwhile arrives when it resumes.
+  void stop(int rank);  // its neighbours do not notice it
+  // The rank does not run. Messages to it arrive when it resumes.
   void pause(int rank);
   void resume(int rank);
   void cut(int a, int b);
@@ -43,7 +43,7 @@ class Assembly {
   void deliver_all();
   void deliver_some();
 
-  // Delivers everything, moves the clock, calls every timer that is due before it delivers anything more, and delivers
+  // Delivers everything, moves the clock, calls every timer that is due before it delivers anything else, and delivers
   // everything again.
   void advance(Time by);
   void run(Time by);  // the same in steps of 10 ms

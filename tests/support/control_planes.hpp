@@ -1,4 +1,4 @@
-// The control planes of a world's ranks, all in this process, over loopback; without any data.
+// The control planes of a world's ranks, all in this process, over loopback; without any data links.
 #pragma once
 #include <gmock/gmock.h>
 
@@ -33,7 +33,7 @@ inline Identity identity_of(int rank, int size, std::vector<std::string> further
           .further_addresses = std::move(further)};
 }
 
-// One rank. Its destructor closes everything without a goodbye, as the end of a killed process does.
+// One rank. Its destructor closes everything without a goodbye, like the end of a killed process.
 class Plane {
  public:
   Plane(int rank, int size, milliseconds silence_limit, std::vector<std::string> further = {})
@@ -43,7 +43,7 @@ class Plane {
         silence_limit_(silence_limit) {}
   ~Plane() { background.stop(); }
 
-  // With a control plane of its own; without one the test sends in its place.
+  // Opens the rank with its own control plane; with `has_control` false, the test itself sends for the rank.
   void open(const std::vector<net::Endpoint>& peers, bool has_control = true) {
     std::vector<std::string> hosts;
     for (const net::Endpoint& peer : peers) hosts.push_back(peer.host);
@@ -60,7 +60,7 @@ class Plane {
     });
   }
 
-  // A control connection on which the test sends.
+  // Opens a control connection on which the test sends.
   net::PeerConnections::Socket dial(int peer) {
     std::optional<net::PeerConnections::Socket> socket;
     asio::co_spawn(background.context(), dial(peer, socket), asio::use_future).get();
@@ -87,7 +87,7 @@ class Plane {
 
 class ControlPlanes {
  public:
-  // The last `silent` ranks have no control plane of their own.
+  // The last `silent` ranks have no control plane.
   explicit ControlPlanes(int size, int silent = 0, milliseconds silence_limit = milliseconds(60000)) {
     std::vector<net::Endpoint> peers;
     for (int rank = 0; rank < size; rank++) {
@@ -110,13 +110,13 @@ class ControlPlanes {
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
   net::ControlPlane& operator[](int rank) { return *plane(rank).control; }
-  // As OperationRunner does.
+  // Does the same as OperationRunner.
   void begin(int rank, const Signature& signature) {
     if (!plane(rank).recorder->begin(signature, "", 0)) plane(rank).control->needs(signature);
   }
   void kill(int rank) { planes_[std::size_t(rank)].reset(); }
 
-  // The error of each living rank that has a control plane.
+  // Returns the error of each living rank that has a control plane.
   std::vector<Error> errors() const {
     std::vector<Error> all;
     for (const auto& plane : planes_)
@@ -133,7 +133,7 @@ class ControlPlanes {
   std::vector<std::unique_ptr<Plane>> planes_;
 };
 
-// Every living rank has this error.
+// Expects that every living rank has this error.
 inline void expect_errors(const ControlPlanes& world, ErrorCode code, int culprit, const std::string& what) {
   const std::vector<Error> errors = world.errors();
   for (const Error& error : errors) {

@@ -152,7 +152,7 @@ int Part::contribution(int rank, std::uint64_t element) const {
   return mixed - (can_be_negative(exercise_.dtype) ? 3 : 0);
 }
 
-// Over all ranks, before an average is divided.
+// The reduction over all ranks; for an average, before the division.
 int Part::reduced(std::uint64_t element) const {
   int result = contribution(0, element);
   for (int rank = 1; rank < exercise_.world; rank++)
@@ -160,7 +160,7 @@ int Part::reduced(std::uint64_t element) const {
   return result;
 }
 
-// What comes to this place of the output without being reduced.
+// The value at this place of the output of an operation that does not reduce.
 int Part::source(std::uint64_t at) const {
   if (exercise_.kind == Kind::broadcast) return contribution(exercise_.root, at);
   if (exercise_.kind == Kind::scatter) return contribution(exercise_.root, parts_.of(rank_).begin + at);
@@ -185,7 +185,7 @@ T Part::expected(std::uint64_t at) const {
   return number<T>(factor == 1 ? all : int(all * factor));
 }
 
-// An average is rounded to what it travels as, by the algorithms that send it.
+// Rounds an average to the type in which the algorithm sends it.
 template <class T>
 T Part::as_sent(T value) const {
   if constexpr (std::is_floating_point_v<T>) {
@@ -201,8 +201,8 @@ bool Part::is_right(T value, std::uint64_t at) const {
   return value == exact || (exercise_.op == Op::average && value == as_sent(exact));
 }
 
-// The first element of the result that is not what it should be; how many there are, if all is right. After a period a
-// reduction repeats what was already found right, which takes less time than to reduce again.
+// Returns the index of the first wrong element of the result, or the number of elements if all are right. After the
+// first period of a reduction, compares with the part already found right, which is faster than reducing again.
 std::uint64_t Part::first_wrong() const {
   return run::with_type(exercise_.dtype, [&]<class T>() {
     const T* const output = reinterpret_cast<const T*>(output_);

@@ -1,6 +1,6 @@
-// One collective operation whose result is known: what each rank puts in, and what must come out. Small whole numbers,
-// so that every type and order of reduction gives the same; arithmetic_test looks after the rest. Shared by tests that
-// run plans over simulated links and those that run worlds.
+// One collective operation with a given input for each rank and an expected result. The numbers are small and whole, so
+// that every type and order of reduction gives the same result; arithmetic_test checks the rest. Shared by tests that
+// run plans over simulated links and tests that run worlds.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -18,9 +18,9 @@ struct Exercise {
   Kind kind = Kind::allreduce;
   Op op = Op::sum;
   DType dtype = DType::f32;
-  std::uint64_t count = 0;  // as in Shape
+  std::uint64_t count = 0;  // the same as in Shape
   int world = 1;
-  int root = 0;  // of those that have one
+  int root = 0;  // of operations that have a root
   bool in_place = false;
   bool shareable = false;  // memory from anello::allocate
   std::optional<DType> wire = {};
@@ -28,24 +28,24 @@ struct Exercise {
   double prescale = 1, postscale = 1;
   Algorithm algorithm = Algorithm::automatic;  // of allreduce, forced
 
-  // As the operation and Shape want them; empty if parts are equal.
+  // In the form for the operation and Shape; empty if the parts are equal.
   std::vector<std::uint64_t> counts(int rank) const;
   std::vector<std::uint64_t> received(int rank) const;
 };
 std::string describe(const Exercise& exercise);
 
-// One rank's memory of it, filled, with guards around. Not movable: tensors point into it.
+// One rank's memory of the exercise, filled, with guards around it. Not movable: tensors point into it.
 class Part {
  public:
   Part(const Exercise& exercise, int rank);
-  ~Part();  // not here: without optimisation it takes longer than most exercises
+  ~Part();  // in the .cpp: inlined without optimisation it takes longer than most exercises
   Part(const Part&) = delete;
 
   ConstTensor input() const { return {input_, input_elems_, exercise_.dtype}; }
   Tensor in_place() const { return {input_, input_elems_, exercise_.dtype}; }
   Tensor output() const { return {output_, output_elems_, exercise_.dtype}; }
 
-  // What is wrong with the result, the input (out of place) or the guards; empty if nothing is.
+  // Describes an error in the result, the input (out of place) or the guards; empty if there is none.
   std::string wrong() const;
 
  private:

@@ -1,5 +1,5 @@
-// A core and a clock for one thread that waits, so that its rules do not depend on the machine. A look at the clock
-// takes 100 ns, and a yield as long as `yield_takes`. There is one at a time.
+// A core and a clock for one waiting thread, so that the rules for waiting are tested independently of the machine.
+// Reading the clock takes 100 ns, and a yield takes `yield_takes`. There is one such core at a time.
 #pragma once
 #include <chrono>
 

@@ -1,4 +1,4 @@
-// Standard error as a pipe that is full, while this object exists.
+// Replaces standard error by a full pipe, as long as this object exists.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class FullPipe {
   FullPipe(const FullPipe&) = delete;
   FullPipe& operator=(const FullPipe&) = delete;
 
-  // Reads what was written to standard error until it ends with this text; what has come if that takes too long.
+  // Reads standard error until it ends with this text. If that takes too long, returns the text so far.
   std::string read_until(const std::string& end) {
     std::string all;
     pollfd polled{ends_[0], POLLIN, 0};

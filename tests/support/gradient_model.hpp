@@ -1,4 +1,4 @@
-// Gradients whose sums are known, for tests of what brings them together.
+// Gradients with predictable sums, for tests of the code that combines gradients.
 #pragma once
 #include <gtest/gtest.h>
 #include <anello/gradients.hpp>
@@ -11,7 +11,7 @@
 
 namespace anello {
 
-// Some gradients of a rank: whole numbers that say whose they are.
+// Some gradients of a rank: whole numbers that encode the rank and the gradient.
 class Model {
  public:
   Model(int rank, std::vector<std::size_t> sizes) : rank_(rank) {
@@ -33,7 +33,7 @@ class Model {
   }
   std::vector<std::vector<float>>& values() { return values_; }
 
-  // The first element that is not `expected(gradient, element)`.
+  // Finds the first element that is not `expected(gradient, element)`.
   template <class Expected>
   void expect(Expected expected) const {
     for (std::size_t k = 0; k < values_.size(); k++)

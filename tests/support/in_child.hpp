@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// What the function returned in the child, 0 to 255; -SIGNAL if a signal ended it. The alarm ends it if it hangs.
+// Returns the function's result in the child, 0 to 255; -SIGNAL if a signal ended it. An alarm ends a child that hangs.
 inline int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,5 @@
-// Which ranks share a host, for tests: blocks of consecutive ranks, round robin, and hosts of unequal sizes. Pure.
+// Distributions of ranks over hosts, for tests: blocks of consecutive ranks, round robin, and hosts of unequal sizes.
+// Pure.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -36,7 +37,7 @@ inline Layout round_robin(int hosts, int ranks_per_host) {
   return layout;
 }
 
-// The same hosts, with the ranks numbered at random.
+// Keeps the hosts, and numbers the ranks at random.
 inline Layout shuffled(Layout layout, std::uint64_t seed) {
   Random random(seed);
   random.shuffle(layout.hosts);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-// Is called before each allocation, on its thread. What it throws is thrown by operator new.
+// Called before each allocation, on its thread. operator new throws its exceptions.
 void before_allocation();
 
 namespace anello::testing {

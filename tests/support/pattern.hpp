@@ -1,5 +1,5 @@
-// Regular expressions (ECMAScript's) for tests. The standard library's templates are compiled here only: they take 2 s
-// in each unit that uses them.
+// Regular expressions (ECMAScript's) for tests. The standard library's templates are compiled only in this unit,
+// because they take 2 s in each unit that uses them.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace anello::pattern {
 
-// What a pattern found: the whole match, then each of its groups.
+// The parts of a text that a pattern has matched: the whole match, then each of its groups.
 using Match = std::vector<std::string>;
 
-// The whole text as the pattern describes it; std::nullopt if it does not.
+// Matches the whole text; std::nullopt if it does not match.
 std::optional<Match> match(const std::string& text, const std::string& pattern);
 
-// The first place, and all places, where the pattern describes a part of the text.
+// Finds the first place, or all places, where a part of the text matches.
 std::optional<Match> find(const std::string& text, const std::string& pattern);
 std::vector<Match> find_all(const std::string& text, const std::string& pattern);
 

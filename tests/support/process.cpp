@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr Milliseconds kLook{10};
 
-// Of a file in /proc; nothing if its process ends meanwhile.
+// Returns the content of a file in /proc; nothing if its process ends meanwhile.
 std::string content(const std::string& path) try {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -33,7 +33,7 @@ std::string content(const std::string& path) try {
   return {};
 }
 
-// 0: there is no such process.
+// Returns the state's letter; 0 if there is no such process.
 char state_of(pid_t pid) {
   const std::string stat = content("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = stat.rfind(')');
@@ -63,7 +63,7 @@ Ends open_ends(const Surroundings& surroundings) {
   return {in[0], out[1], err[1], in[1], out[0], err[0]};
 }
 
-// Ours, as the surroundings change it.
+// Returns this process's environment with the changes of `surroundings`.
 std::vector<std::string> environment_of(const Surroundings& surroundings, const std::string& mark) {
   std::map<std::string, std::string> values;
   const auto set = [&](const std::string& entry) { values[entry.substr(0, entry.find('='))] = entry; };
@@ -86,11 +86,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// No memory is asked for: another thread may have held the allocator's lock at the fork, and it is held for ever here.
+// Allocates no memory: another thread may have held the allocator's lock at the fork, and it is never released in the
+// child.
 [[noreturn]] void become(char** argv, char** envp, const Surroundings& surroundings, const Ends& ends) {
   if (surroundings.terminal_columns > 0) login_tty(dup(ends.child_in));
   if (surroundings.background) {
-    // The terminal's foreground group is that of this session leader, which stays to be it.
+    // The terminal's foreground group is that of this session leader, so it stays the session leader.
     if (const pid_t child = fork(); child != 0) {
       int status = 0;
       while (waitpid(child, &status, 0) < 0) continue;
@@ -103,7 +104,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   dup2(ends.child_err, 2);
   for (int fd = 3; fd < 256; fd++) close(fd);
   if (surroundings.ignore_hangup) ::signal(SIGHUP, SIG_IGN);
-  environ = envp;  // PATH too is the child's
+  environ = envp;  // PATH is the child's too
   execvp(argv[0], argv);
   _exit(127);
 }
@@ -118,7 +119,7 @@ Process::Process(const std::vector<std::string>& command, const Surroundings& su
   pid_ = fork();
   if (pid_ == 0) {
     ::signal(SIGPIPE, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // who ends a test, by a signal, ends what it has started
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // if a signal ends the test, its children end too
     become(argv.data(), envp.data(), surroundings, ends);
   }
   in_ = ends.in, out_fd_ = ends.out, err_fd_ = ends.err;
@@ -137,7 +138,7 @@ Process::~Process() {
     reaped();
     std::this_thread::sleep_for(kLook);
   }
-  if (!reaped()) {  // on its way out it has no environment any more, and so no mark
+  if (!reaped()) {  // a process that is ending has no environment any more, and so no mark
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -225,7 +226,7 @@ std::vector<pid_t> Process::marked() const {
   return out;
 }
 
-// While a process executes a program it has no environment: one look may miss it, the next does not.
+// Looks twice, because a process that is executing a program has no environment for a moment, and is not found then.
 bool Process::none_left(Milliseconds limit) const {
   const auto deadline = Clock::now() + limit;
   int clear = 0;

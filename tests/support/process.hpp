@@ -1,6 +1,6 @@
-// The test world of real processes: start a program, talk to it, wait for it with a bound, and be sure that nothing of
-// it is left. For a test of one thread. Every process carries a mark in its environment that its children inherit, by
-// which they are all found, however far they have run.
+// Real processes for tests: start a program, write to it and read from it, wait for it with a limit, and check that
+// none of its processes is left. For a test of one thread. Every process has a mark in its environment, which its
+// children inherit. All are found by it, even those that have left their process group.
 #pragma once
 #include <sys/types.h>
 
@@ -13,20 +13,20 @@
 namespace anello::testing {
 
 using Milliseconds = std::chrono::milliseconds;
-inline constexpr Milliseconds kLong{300000};  // for what must happen, on a busy machine with sanitizers
+inline constexpr Milliseconds kLong{300000};  // limit for events that must happen, on a busy machine with sanitizers
 
 struct Surroundings {
   std::vector<std::string> environment = {};  // "NAME=value" sets, "NAME" removes
   std::optional<std::string> input = {};      // standard input's whole content; nothing: it stays open
   int terminal_columns = 0;                   // above 0: the three standard descriptors are a terminal this wide
-  bool background = false;                    // of that terminal: not in its foreground process group
-  bool ignore_hangup = false;                 // as nohup does
+  bool background = false;                    // not in the foreground process group of that terminal
+  bool ignore_hangup = false;                 // in the same way as nohup
 };
 
 class Process {
  public:
   explicit Process(const std::vector<std::string>& command, const Surroundings& surroundings = {});
-  ~Process();  // kills whatever carries the mark
+  ~Process();  // kills all processes that have the mark
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -34,19 +34,20 @@ class Process {
   void signal(int number) const;
   void type(std::string_view text) const;  // into its standard input
   void close_input();
-  void close_output();  // its standard output loses its reader
+  void close_output();  // closes the read end of its standard output
 
-  // What it has written so far. A terminal has no error of its own.
+  // The output so far. On a terminal, standard error is part of the output.
   const std::string& out() const { return out_; }
   const std::string& err() const { return err_; }
-  bool says(std::string_view text, Milliseconds limit = kLong);  // in its output, in time
+  bool says(std::string_view text, Milliseconds limit = kLong);  // its output, before `limit`
   bool says_error(std::string_view text, Milliseconds limit = kLong);
 
-  // The exit code as a shell has it (128+n for a signal), after everything it wrote has been read. -1: not in time.
+  // Returns the exit code as a shell gives it (128+n for a signal), after all output has been read. -1: after the
+  // limit.
   int wait(Milliseconds limit = kLong);
 
   std::vector<pid_t> marked() const;                 // every living process with its mark
-  bool none_left(Milliseconds limit = kLong) const;  // in time
+  bool none_left(Milliseconds limit = kLong) const;  // false after `limit`
 
  private:
   bool read_some(Milliseconds limit);
@@ -63,11 +64,11 @@ struct Outcome {
   int code;
   std::string out, err;
 };
-// Runs a program to its end. Nothing of it is left then, or the calling test fails.
+// Runs a program to its end. Fails the calling test if one of its processes is left.
 Outcome run(const std::vector<std::string>& command, const Surroundings& surroundings = {}, Milliseconds limit = kLong);
 
-bool alive(pid_t pid);                                             // a zombie is not
-bool in_state(pid_t pid, char state, Milliseconds limit = kLong);  // as ps has it: 'T' is stopped; in time
+bool alive(pid_t pid);                                             // false for a zombie
+bool in_state(pid_t pid, char state, Milliseconds limit = kLong);  // letters as in ps: 'T' is stopped
 std::vector<std::string> lines(std::string_view text);
 
 }  // namespace anello::testing

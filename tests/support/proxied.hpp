@@ -1,5 +1,4 @@
-// One world of threads whose every two ranks have a proxy between them, for its control connections and its data (by
-// TCP).
+// One world of threads with a proxy between every two ranks, for their control connections and their data (by TCP).
 #pragma once
 #include <map>
 #include <memory>
@@ -23,7 +22,7 @@ class Proxied {
     thread_.join();
   }
 
-  // As told_on_all_ranks().
+  // Does the same as told_on_all_ranks().
   std::vector<Told> told(const Program& program, Settings settings = Settings::from_environment()) {
     settings.transport = "tcp";
     const auto seen = [this](int rank, std::vector<std::string> blobs) {
@@ -32,14 +31,14 @@ class Proxied {
     return collect_told([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
   }
 
-  // The port of a proxy more for that listener, which no rank uses.
+  // Returns the port of another proxy for that listener, which no rank uses.
   std::uint16_t further(const Proxy::Endpoint& target) {
     const std::lock_guard lock(mutex_);
     further_.push_back(std::make_shared<Proxy>(context_, target));
     return further_.back()->port();
   }
 
-  // For who is connected now and for who connects.
+  // Sets the fault of present and later connections.
   void between(int a, int b, const Proxy::Fault& fault) {
     const std::lock_guard lock(mutex_);
     for (const Way& way : {Way(a, b), Way(b, a)}) {
@@ -66,14 +65,14 @@ class Proxied {
       const auto proxy =
           std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
       proxy->fault(faults_[{rank, peer}]);
-      ANELLO_CHECK(proxies_.emplace(Way(rank, peer), proxy).second);  // one world
+      ANELLO_CHECK(proxies_.emplace(Way(rank, peer), proxy).second);  // there is only one world
       endpoint.port = proxy->port();
       blob = encode(peer_info);
     }
     return blobs;
   }
 
-  using Way = std::pair<int, int>;  // who connects, and to which rank
+  using Way = std::pair<int, int>;  // the connecting rank, and the rank that it connects to
   const int ranks_;
   std::mutex mutex_;
   std::map<Way, Proxy::Fault> faults_;

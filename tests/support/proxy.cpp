@@ -79,7 +79,7 @@ awaitable<void> Proxy::pass_on(std::shared_ptr<Pair> pair, Socket& from, Socket&
 
 Proxy::Fate Proxy::meddle(std::uint64_t position, std::vector<char>& bytes, bool answer) {
   const std::lock_guard lock(mutex_);
-  // Where in these bytes it happens, and then no more.
+  // If the fault at `at` lies in these bytes, returns its place in them and clears the fault.
   const auto reached = [&](std::optional<std::uint64_t>& at) -> std::optional<std::size_t> {
     if (!at || (fault_.answers_only && !answer) || *at < position || *at >= position + bytes.size()) return {};
     return std::size_t(*std::exchange(at, std::nullopt) - position);

@@ -1,5 +1,5 @@
-// Stands in for a listener and passes on what goes to and fro, damaged as one likes. Its event loop's thread; fault()
-// is for any.
+// A proxy in front of a listener: passes bytes on in both directions, with the faults that are set. It uses its event
+// loop's thread; any thread may call fault().
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -16,15 +16,15 @@ namespace anello {
 class Proxy {
  public:
   struct Fault {
-    std::chrono::milliseconds delay{0};  // of everything
-    std::uint64_t bytes_a_second = 0;    // each way of each connection; 0: as many as come
-    bool cut_off = false;  // nothing comes through, not even an end; what was sent comes when this is over
-    // Once, where the first connection has come so far in one direction:
-    std::optional<std::uint64_t> corrupt_at;     // one bit is another
-    std::optional<std::uint64_t> drop_at;        // one byte is not passed on
-    std::optional<std::uint64_t> truncate_at;    // both sides see the connection end
-    std::optional<std::uint64_t> half_close_at;  // who receives sees the end; the other direction goes on
-    bool answers_only = false;                   // these, only in what comes from the target
+    std::chrono::milliseconds delay{0};  // of all bytes
+    std::uint64_t bytes_a_second = 0;    // each way of each connection; 0: unlimited
+    bool cut_off = false;  // no byte passes, not even an end; bytes sent meanwhile are passed on afterwards
+    // Each happens once, when the first connection has passed this number of bytes in one direction:
+    std::optional<std::uint64_t> corrupt_at;     // one bit is flipped
+    std::optional<std::uint64_t> drop_at;        // one byte is lost
+    std::optional<std::uint64_t> truncate_at;    // both sides see the end of the connection
+    std::optional<std::uint64_t> half_close_at;  // the receiver sees the end; the other direction goes on
+    bool answers_only = false;                   // the faults above happen only to bytes from the target
   };
 
   using Endpoint = asio::ip::tcp::endpoint;
@@ -36,7 +36,7 @@ class Proxy {
  private:
   using Socket = asio::ip::tcp::socket;
   struct Pair;
-  // What becomes of so many bytes at this position.
+  // How the bytes at a position are passed on.
   struct Fate {
     std::chrono::steady_clock::duration wait{0};
     bool truncate = false, half_close = false;

@@ -1,5 +1,5 @@
-// Seeds of randomised tests and the numbers that follow from them: the same on every machine. A test that fails under
-// a seed says which; ANELLO_SEED runs that one alone, ANELLO_SEEDS sets how many are run.
+// Seeds of randomised tests, and random numbers that are the same on every machine. A test that fails prints its seed;
+// ANELLO_SEED runs only that seed, ANELLO_SEEDS sets the number of seeds.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -12,17 +12,17 @@
 
 namespace anello {
 
-// Sanitizers slow everything down; randomised tests take fewer seeds there.
+// Sanitizers slow everything down, so randomised tests run fewer seeds with them.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr int kSlowdown = 8;
 #else
 inline constexpr int kSlowdown = 1;
 #endif
 
-// Of worlds of threads. A sanitizer looks at the code, which is the same for most sizes; plain runs look at results.
-// Large worlds take most of the time, and their plans are the same over TCP and in shared memory, where the simulation
-// and anello-conformance try them too: each of 6, 7, 9 and 16 is tried over one of the two. Both lists are of one
-// length, because CTest learns the cases from one of them.
+// Sizes for worlds of threads. With a sanitizer only the code that runs matters, which is the same for most sizes;
+// plain runs check results. Large worlds take most of the time, and their plans are the same over TCP and in shared
+// memory, and are also tested by the simulation and anello-conformance. So each of the sizes 6, 7, 9 and 16 is tested
+// over only one of the two. Both lists have the same length, because CTest gets the cases from one of them.
 inline std::vector<int> world_sizes() {
   if (kSlowdown > 1) return {1, 2, 3, 5, 8};
   if (environment("ANELLO_TRANSPORT") == "tcp") return {1, 2, 3, 4, 5, 6, 8, 16};
@@ -43,7 +43,7 @@ inline std::string replay(std::uint64_t seed) {
   return text("replay with ANELLO_SEED=", seed);
 }
 
-// SplitMix64.
+// The generator SplitMix64.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -1,4 +1,4 @@
-// Whether something can move on a link, as the thread that moves a group's data finds out.
+// Checks whether a link can move bytes, in the same way as the thread that moves a group's data.
 #pragma once
 #include <chrono>
 
@@ -6,7 +6,7 @@
 
 namespace anello {
 
-// Waits for it, `limit` at most.
+// Waits until it can, for `limit` at most.
 inline bool ready(link::Link& link, link::Wanted wanted, std::chrono::milliseconds limit) {
   link::Bell bell;
   link::Waiter waiter({}, bell);

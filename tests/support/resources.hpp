@@ -1,4 +1,4 @@
-// What this process holds, to find leaks.
+// Counts descriptors and threads of this process, to find leaks.
 #pragma once
 #include <spawn.h>
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ inline std::ptrdiff_t entries(const char* folder) {
 inline std::ptrdiff_t open_descriptors() {
   return entries("/proc/self/fd");
 }
-// A link that can be used may still close what it needed to come into being. Returns when nothing has been opened or
+// A usable link may still close descriptors that it needed only for its start. Returns when none has been opened or
 // closed for a while.
 inline void wait_for_descriptors_to_settle() {
   constexpr int kQuietLooks = 60;
@@ -35,8 +35,8 @@ inline void wait_for_descriptors_to_settle() {
     before = now;
   }
 }
-// The sockets, event loops and bells that a program inherits which this process starts now. (It opens and closes files
-// of its own meanwhile.)
+// Returns the sockets, event loops and bells that a program inherits if this process starts it now. (It opens and
+// closes files of its own meanwhile.)
 inline std::set<std::string> inherited_sockets() {
   char program[] = "sleep", time[] = "60";
   char* const words[] = {program, time, nullptr};
@@ -52,14 +52,14 @@ inline std::set<std::string> inherited_sockets() {
   waitpid(child, nullptr, 0);
   return sockets;
 }
-// A thread that was joined may be listed for a moment longer.
+// Returns the number of threads. A joined thread may be listed for a moment longer.
 inline std::ptrdiff_t running_threads(std::ptrdiff_t expected) {
   for (int k = 0; k < 4000 && entries("/proc/self/task") > expected; k++)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return entries("/proc/self/task");
 }
 
-// While it lives, so many more descriptors can be opened and no others.
+// While this object lives, only this number of further descriptors can be opened.
 class FewDescriptors {
  public:
   explicit FewDescriptors(std::size_t more) {
@@ -69,7 +69,7 @@ class FewDescriptors {
     setrlimit(RLIMIT_NOFILE, &less);
     for (int taken = 0; (taken = dup(0)) >= 0;) taken_.push_back(taken);
     less.rlim_cur = kLongLived;
-    if (more == 0) setrlimit(RLIMIT_NOFILE, &less);  // another thread may yet close one
+    if (more == 0) setrlimit(RLIMIT_NOFILE, &less);  // another thread may still close one
     for (; more > 0 && !taken_.empty(); more--) give_back();
   }
   ~FewDescriptors() {

@@ -1,5 +1,5 @@
-// How long each thread of a process was ready to run and had no core, as Linux counts it: on a busy machine nobody
-// keeps a promise in that time. Any thread.
+// How long each thread of a process was ready to run but had no core, as counted by Linux: on a busy machine no limit
+// of time can be kept meanwhile. Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace anello {
 
 using RunDelays = std::map<std::string, std::chrono::nanoseconds>;  // by the thread's number
 
-// Of a process that has ended: nothing.
+// Empty for a process that has ended.
 inline RunDelays run_delays(const std::string& process = "self") {
   RunDelays delays;
   std::error_code ended;
   std::filesystem::directory_iterator thread("/proc/" + process + "/task", ended);
   for (; !ended && thread != end(thread); thread.increment(ended)) {
-    std::ifstream counts(thread->path() / "schedstat");  // the time on a core, then the time without
+    std::ifstream counts(thread->path() / "schedstat");  // time on a core, then time ready but without a core
     std::int64_t ran = 0, waited = 0;
     if (counts >> ran >> waited) delays[thread->path().filename()] = std::chrono::nanoseconds(waited);
   }
   return delays;
 }
 
-// Of the calling thread, since it began.
+// The delay of the calling thread since it began.
 inline std::chrono::nanoseconds own_run_delay() {
   std::ifstream counts("/proc/thread-self/schedstat");
   std::int64_t ran = 0, waited = 0;

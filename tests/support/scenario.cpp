@@ -20,7 +20,7 @@ bool has_root(Kind kind) {
   return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
 }
 
-// The same memory as a list of a few pieces.
+// Divides the memory into a list of a few pieces.
 std::vector<run::Buffer::Piece> cut(ConstTensor tensor, Random& random) {
   std::vector<run::Buffer::Piece> pieces;
   auto* data = static_cast<std::byte*>(const_cast<void*>(tensor.data));
@@ -118,7 +118,7 @@ Scenario::Scenario(int world_, Random& random)
   std::iota(groups[0].begin(), groups[0].end(), 0);
 }
 
-// Some of the ranks, in any order.
+// Adds a group of some of the ranks, in any order.
 void Scenario::add_group(Random& random) {
   std::vector<int> members = groups[0];
   random.shuffle(members);

@@ -1,4 +1,4 @@
-// A simulated world with its weather and the operations that its ranks carry out, drawn from a seed.
+// A simulated world with its weather and its ranks' operations, drawn from a seed.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,8 +13,8 @@ namespace anello {
 
 extern const std::vector<int> kWorlds;
 
-// One operation of all ranks: their memory, cut into pieces, their plans and their results. Of half of the operations
-// the plans know hosts, which are drawn for each.
+// One operation of all ranks: their memory, divided into pieces, their plans and their results. Half of the operations
+// have plans for several hosts, which are drawn for each operation.
 class StagedOperation {
  public:
   StagedOperation(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, std::uint64_t sequence,
@@ -40,7 +40,7 @@ class StagedOperation {
 struct Scenario {
   int world = 1;
   Weather weather;
-  Simulation::Groups groups;  // of which the world is the first
+  Simulation::Groups groups;  // the world is the first
   std::vector<std::unique_ptr<StagedOperation>> operations;
   std::vector<std::vector<Task>> program;  // by rank
 
@@ -48,12 +48,12 @@ struct Scenario {
   void add_group(Random& random);
   void add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random,
            std::size_t group = 0, bool blocks = true);
-  void add_any(Random& random);             // in the world, one after another
-  void add_any_in_a_group(Random& random);  // blocking or not
+  void add_any(Random& random);             // in the world, one operation after another
+  void add_any_in_a_group(Random& random);  // operations that block or do not
   Exercise draw_exercise(Kind kind, Random& random, std::size_t group = 0) const;
   std::string description() const;
 
-  // What is wrong in the results of operations that their ranks think complete; empty if nothing is.
+  // Describes errors in the results of operations that their ranks consider complete; empty if there are none.
   std::string wrong(const Simulation::Outcome& outcome) const;
 
  private:

@@ -1,4 +1,4 @@
-// A directory of one test's own, gone afterwards, and files in it.
+// A directory for one test, removed afterwards, and files in it.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
@@ -26,7 +26,7 @@ class Scratch {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return path_ / name;
   }
-  // Only this user may read it.
+  // Makes a file that only this user may read.
   std::filesystem::path put_privately(const std::string& name, const std::string& bytes) const {
     const std::filesystem::path file = put(name, bytes);
     std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);

@@ -12,10 +12,10 @@
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kMinCapacity = kSignatureBytes + run::Execution::kMaxElemBytes;  // what Link promises
+constexpr std::uint64_t kMinCapacity = kSignatureBytes + run::Execution::kMaxElemBytes;  // Link guarantees it
 
-// Every simulated rank has a receive buffer of its own. Taken from the system and given back each time, they cost three
-// quarters of a simulation's time.
+// Keeps freed memory in the process. Every simulated rank has its own receive buffer; getting the buffers from the
+// system each time would take three quarters of a simulation's time.
 void keep_freed_memory() {
   static const bool keeps = mallopt(M_MMAP_THRESHOLD, 1 << 25) == 1 && mallopt(M_TRIM_THRESHOLD, 1 << 30) == 1;
   static_cast<void>(keeps);
@@ -54,7 +54,7 @@ class Simulation::MemoryLink final : public link::Link {
     if (!sending) begun_ = in_.received;
   }
   bool peeks() const override { return world_.weather_.shows; }
-  // A copy, which lies as far behind an aligned address as it is behind the operation's begin.
+  // Returns a copy with the same alignment, relative to the operation's beginning, as the bytes in the link.
   Bytes peek() override {
     const std::size_t skipped = (in_.received - begun_) % run::Execution::kMaxElemBytes;
     shown_.resize(skipped + world_.shortened(world_.arrived(in_)));
@@ -65,7 +65,7 @@ class Simulation::MemoryLink final : public link::Link {
   void consume(std::size_t bytes) override {
     const Bytes gone = std::span(shown_).last(bytes);
     Simulation::take(in_, {&gone, 1}, bytes);
-    std::ranges::fill(shown_, std::byte(0xee));  // its other side writes there again
+    std::ranges::fill(shown_, std::byte(0xee));  // the sender writes there again
   }
   bool want(link::Wanted wanted, link::Waiter& /*waiter*/) override {
     return !(wanted == link::Wanted::room ? world_.may_send(out_) : world_.may_receive(in_));
@@ -86,21 +86,21 @@ class Simulation::MemoryLink final : public link::Link {
   Simulation& world_;
   Pipe &out_, &in_;
   std::vector<std::byte> room_, shown_;
-  std::uint64_t begun_ = 0;  // what had been received when the operation began
+  std::uint64_t begun_ = 0;  // bytes received before the operation began
 };
 
-// A rank's place in a group.
+// The membership of a rank in a group.
 struct Simulation::Seat {
   Seat(std::size_t group_, int member_, const std::vector<int>& members_)
       : group(group_), member(member_), links(members_.size()) {}
 
   std::size_t group;
   int member;
-  std::deque<std::size_t> queue;  // of the rank's tasks
+  std::deque<std::size_t> queue;  // indices of the rank's tasks
   const Task* task = nullptr;     // underway
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<link::Link*> links;
-  bool by_message = false;  // the task that is underway
+  bool by_message = false;  // whether the current task uses short messages
   bool sleeps = false;      // nothing moved in the last pass
   run::Execution execution;
   run::Explain explain = [this](int peer, const Signature& theirs) {
@@ -170,7 +170,7 @@ void Simulation::draw_stalls() {
   }
 }
 
-// Empty ticks after which it is certain that nothing will move again, since every rank has had many turns.
+// The number of empty ticks after which certainly nothing will move any more, since every rank has had many turns.
 std::uint64_t Simulation::patience() const {
   std::size_t max_seats = 1;
   for (const auto& rank : ranks_) max_seats = std::max(max_seats, rank->seats.size());
@@ -186,7 +186,7 @@ void Simulation::submit(Rank& rank) {
   }
 }
 
-// One in which there is something to do, or none.
+// Draws a seat that has something to do; null if there is none.
 Simulation::Seat* Simulation::draw_seat(Rank& rank) {
   std::vector<Seat*> busy;
   for (const auto& seat : rank.seats)
@@ -210,7 +210,7 @@ void Simulation::start(Seat& seat, const Task& task) {
   }
 }
 
-// Whether something that the seat waits for is there.
+// True if an event that the seat waits for has happened.
 bool Simulation::is_woken(Seat& seat) {
   bool woken = false;
   const auto want = [&](link::Link& link, link::Wanted wanted) { woken |= !link.want(wanted, waiter_); };
@@ -236,7 +236,7 @@ bool Simulation::pass(Rank& rank, Seat& seat) {
   return true;
 }
 
-// True if anything happened.
+// Returns true if anything happened.
 bool Simulation::turn(Rank& rank) {
   if (rank.completed == rank.tasks.size() || rank.stalled_until > now_ || random_.below(rank.lazy) != 0) return false;
   submit(rank);

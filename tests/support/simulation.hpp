@@ -1,7 +1,7 @@
-// A world in memory: the Driver and Execution of every rank, or its MessageExecution, over links that hold little and
-// deliver late and in shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of
-// their own, and a rank takes them in turn. All that happens follows from one seed. One thread. In a tick of the clock
-// one rank, drawn at random, makes one pass in one of its groups.
+// A world in memory: the Driver and Execution of every rank, or its MessageExecution, over links that hold few bytes
+// and deliver late and in small pieces, with ranks that are slow or stand still, and a simulated clock. Groups have
+// separate links, and a rank serves them in turn. Everything follows from one seed. One thread. In each tick of the
+// clock one rank, drawn at random, makes one pass in one of its groups.
 #pragma once
 #include <anello/error.hpp>
 #include <deque>
@@ -22,34 +22,34 @@ namespace anello {
 struct Weather {
   std::uint64_t capacity_bytes = 1000;  // of a link, each way
   std::uint64_t max_delay = 0;          // from sending until it can be received
-  int short_percent = 0;                // of moves that are cut short
-  int refused_percent = 0;              // of moves that move nothing though they could
-  bool lends = false;                   // what was sent counts as sent only once it has been received
-  bool shows_room = false;              // what must be made is made in a link's memory
-  bool shows = false;                   // what is received is shown where it lies
+  int short_percent = 0;                // of moves that are shortened
+  int refused_percent = 0;              // of moves that move nothing although they could
+  bool lends = false;                   // bytes count as sent only when they have been received
+  bool shows_room = false;              // computed bytes are written directly to a link's memory
+  bool shows = false;                   // received bytes can be read in the link's memory
   bool joins = true;                    // short messages are sent in one piece
-  int by_message_percent = 0;           // of operations in short messages that are carried out as such
-  std::uint64_t max_lazy = 1;           // a rank takes one of so many turns, drawn for each
-  int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
+  int by_message_percent = 0;           // of operations by short messages that use MessageExecution
+  std::uint64_t max_lazy = 1;           // a rank uses one of this many turns, drawn for each rank
+  int stalls = 0;                       // number of pauses in which a rank makes no pass or a link moves no byte
   std::uint64_t longest_stall = 0;
 };
 Weather draw_weather(Random& random);
 
-// What goes wrong, on the way from one rank to another, once so many bytes have been sent on it.
+// A fault on the way from one rank to another, after this number of bytes has been sent.
 struct Fault {
   enum class Kind {
     none,
-    drop,     // both ends are told that the connection is broken; what was on its way is lost
-    close,    // what was on its way arrives, then the end; nothing more can be sent
+    drop,     // both ends see that the connection is broken; bytes on their way are lost
+    close,    // bytes on their way arrive, then the end; nothing more can be sent
     garbage,  // a bit of the next byte is flipped
-    stall,    // nothing moves any more, and nobody is told
+    stall,    // nothing moves any more, and neither end sees a reason
   };
   Kind kind = Kind::none;
   int from = 0, to = 1;
   std::uint64_t after_bytes = 0;
 };
 
-// One rank's part of an operation. What it points to outlives the simulation.
+// One rank's part of an operation. Objects that it points to outlive the simulation.
 struct Task {
   const plan::Plan* plan = nullptr;
   run::Arithmetic arithmetic;
@@ -62,19 +62,19 @@ struct Task {
 
 class Simulation {
  public:
-  using Groups = std::vector<std::vector<int>>;  // the ranks of each
-  // `program` holds every rank's tasks in the order of their submission. Without groups all ranks are one.
+  using Groups = std::vector<std::vector<int>>;  // the ranks of each group
+  // `program` holds every rank's tasks in the order of their submission. Without groups, all ranks are one group.
   Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault, std::uint64_t seed,
              Groups groups = {});
   ~Simulation();
 
   struct Outcome {
-    std::vector<std::size_t> completed;   // tasks, by rank
+    std::vector<std::size_t> completed;   // number of tasks, by rank
     std::vector<std::vector<bool>> done;  // by rank and task
-    std::optional<Error> error;           // the first that a rank throws; it ends the world
+    std::optional<Error> error;           // the first error that a rank throws; it ends the world
     int noticed_by = -1;
-    bool stuck = false;            // nothing can move any more, though nobody is told why
-    std::uint64_t bytes_left = 0;  // on links that nobody broke
+    bool stuck = false;            // nothing can move any more, although no rank sees a reason
+    std::uint64_t bytes_left = 0;  // on links without a fault
     bool all_done = false;
   };
   Outcome run();
@@ -89,7 +89,7 @@ class Simulation {
     };
     std::deque<Batch> batches;
     std::uint64_t held = 0, sent = 0, received = 0;
-    std::uint64_t reported = 0;  // as sent
+    std::uint64_t reported = 0;  // as reported to the sender
     bool lends = false;
     std::uint64_t stalled_until = 0;
     bool closed = false, broken = false;

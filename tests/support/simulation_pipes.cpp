@@ -25,7 +25,7 @@ std::uint64_t Simulation::shortened(std::uint64_t bytes) {
 }
 
 std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
-  const std::uint64_t lent = pipe.sent - pipe.reported;  // these lie in front of the pieces
+  const std::uint64_t lent = pipe.sent - pipe.reported;  // these are before the pieces
   std::vector<ConstBytes> fresh;
   std::uint64_t skipped = 0;
   for (const ConstBytes piece : pieces) {
@@ -48,12 +48,12 @@ bool Simulation::is_faulty(const Pipe& pipe) const {
   return fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
 }
 
-// It may strike amid the next element, for which there is no room then.
+// The fault may happen in the middle of the next element; then there is no room for that element.
 bool Simulation::nears_fault(const Pipe& pipe) const {
   return is_faulty(pipe) && pipe.sent + run::Execution::kMaxElemBytes > fault_.after_bytes;
 }
 
-// What wakes a rank that waits for room: also that what was lent has been taken.
+// True if a rank that waits for room is woken: by room, an end, or because lent bytes have been received.
 bool Simulation::may_send(const Pipe& pipe) const {
   return pipe.broken || pipe.closed || pipe.received > pipe.reported || room(pipe) > 0;
 }
@@ -82,7 +82,7 @@ void Simulation::add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes
   pipe.batches.push_back(std::move(batch));
 }
 
-// The last of these bytes is the one that the fault is for.
+// The fault happens at the last of these bytes.
 void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
   Pipe& back = this->pipe(pipe.group, pipe.to, pipe.from);
   switch (fault_.kind) {
@@ -105,7 +105,7 @@ void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
   }
 }
 
-// How many bytes can be received now.
+// The number of bytes that can be received now.
 std::uint64_t Simulation::arrived(const Pipe& pipe) const {
   if (pipe.broken) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return 0;
@@ -137,7 +137,7 @@ void Simulation::take(Pipe& pipe, std::span<const Bytes> pieces, std::uint64_t b
   pipe.received += bytes;
 }
 
-// The next bytes, which stay there.
+// Copies the next bytes, and leaves them there.
 void Simulation::copy(const Pipe& pipe, Bytes to) {
   for (auto batch = pipe.batches.begin(); !to.empty(); ++batch) {
     const std::size_t part = std::min(to.size(), batch->bytes.size());

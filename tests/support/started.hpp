@@ -8,7 +8,7 @@
 
 namespace anello {
 
-// Its memory stays.
+// Keeps the exercise's memory.
 struct Started {
   std::unique_ptr<Part> part;
   Work work;

@@ -1,6 +1,6 @@
-// For how long without a break a thread was ready to run and had no core, or the machine stood still.
-// The waits between a busy thread's turns do not add up: on a loaded machine their sum is soon longer than any limit,
-// and excuses everything, though the thread runs many times a second.
+// Measures the longest time for which a thread was ready to run but had no core, or for which the machine stood still.
+// The waits between a busy thread's turns are not added up: on a loaded machine their sum is soon longer than any
+// limit, and would excuse every failure, although the thread runs many times a second.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace anello {
 
-// The longest wait that samples of all threads show: what one thread waited between two of them. If several waits lie
-// between two samples, it is their sum, which is no longer than that time.
+// The longest wait in samples of all threads: the wait of one thread between two samples. If several waits fall between
+// two samples it is their sum, which is at most the time between the samples.
 class LongestWait {
  public:
   explicit LongestWait(RunDelays first) : last_(std::move(first)) {}
@@ -36,31 +36,31 @@ class LongestWait {
   std::chrono::nanoseconds longest_{0};
 };
 
-// Whether a rank that is well could be taken for silent, if each thread that a message needs waited so long for a core.
-// A heartbeat needs three: the sender's, that of the proxies and the receiver's, and an eighth of the limit lies
-// between two heartbeats. `ping`, if the ranks ping each other: how long the proxies took for the messages of one. The
-// ranks themselves need six turns more: the one that pings begins, and then each of the two answers the other until
-// the one that is pinged has accepted.
+// True if a healthy rank could be considered silent, if each thread that a message needs waited this long for a core. A
+// heartbeat needs three threads: the sender's, that of the proxies and the receiver's; and two heartbeats are an eighth
+// of the limit apart. `ping`, if the ranks ping each other: the proxies' time for the messages of one ping. The ranks
+// themselves need six turns more: the pinging rank begins, and then both answer each other until the pinged rank has
+// accepted.
 inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit,
                             std::optional<std::chrono::milliseconds> ping) {
   constexpr int kHeartbeatTurns = 3, kPingTurns = 6;
   return kHeartbeatTurns * longest_wait >= limit * 7 / 8 || (ping && *ping + kPingTurns * longest_wait >= limit);
 }
 
-// By how much later than promised an error may reach all ranks: on its way from thread to thread and from rank to rank
-// it needs that many turns.
+// How much later than specified an error may reach all ranks: it needs this number of turns on its way from thread to
+// thread and from rank to rank.
 inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait) {
   constexpr int kTurns = 10;
   return kTurns * longest_wait;
 }
-// The same for the error that says that a rank is silent. A rank that is late by two of the eight heartbeats of a limit
-// begins to count silence anew (ring/failure/heartbeat.hpp).
+// The lateness of the error that says that a rank is silent. If a rank is late by two of the eight heartbeats of a
+// limit, the count of its silence starts again (ring/failure/heartbeat.hpp).
 inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit) {
   return lateness(longest_wait) + (longest_wait >= limit / 4 ? limit : std::chrono::milliseconds(0));
 }
 
-// Takes samples of these processes' threads on a thread of its own. Its own late wake-ups count: the machine may stand
-// still.
+// Takes samples of these processes' threads in its own thread. If that wakes up late, this counts too: the machine may
+// have stood still.
 class Starvation {
  public:
   explicit Starvation(std::vector<std::string> processes = {"self"}) : processes_(std::move(processes)) {}
@@ -69,7 +69,7 @@ class Starvation {
     watcher_.join();
   }
 
-  // So far: also what a thread has waited that runs again since the last sample.
+  // The longest wait so far, including that of a thread that runs again since the last sample.
   std::chrono::milliseconds longest() {
     const std::lock_guard lock(mutex_);
     wait_.add(sample());
@@ -92,7 +92,7 @@ class Starvation {
       const std::lock_guard lock(mutex_);
       late_ = std::max(late_, std::chrono::duration_cast<std::chrono::milliseconds>(now - before) - kNap);
       wait_.add(sample());
-      before = now;  // the machine may stand still also while a sample is taken
+      before = now;  // the machine may also stand still while a sample is taken
     }
   }
 
@@ -101,7 +101,7 @@ class Starvation {
   std::mutex mutex_;
   LongestWait wait_{sample()};
   std::chrono::milliseconds late_{0};
-  std::thread watcher_{[this] { watch(); }};  // the last: it uses the others
+  std::thread watcher_{[this] { watch(); }};  // declared last: it uses the other members
 };
 
 }  // namespace anello

@@ -23,7 +23,7 @@ bool is_header(const File& file) {
 bool is_cpp(const File& file) {
   return is_header(file) || ends_with_any(file.path, {".cpp", ".c", ".cu", ".in"});
 }
-// Tests, and benchmarks of one room, may reach into what they look at.
+// Tests, and benchmarks of one room, may use the internals of the code that they examine.
 bool is_product(const File& file) {
   return is_cpp(file) && !file.path.starts_with("tests/") && !file.path.starts_with("bench/micro/");
 }
@@ -61,7 +61,7 @@ Complaints matches(const std::vector<File>& tree, const std::string& pattern, co
   return out;
 }
 
-// What a quoted or angled include of this project names; empty for anything else.
+// Returns the path in a quoted or angled include of this project; empty for any other line.
 std::string included(const std::string& line) {
   static const std::regex regex(
       R"(^\s*#\s*include\s*[<"]((ring|gpu|rendezvous|trainer|bench|tests|anello)/[^>"]+)[>"])");
@@ -71,8 +71,8 @@ std::string included(const std::string& line) {
   return path.starts_with("anello/") ? "ring/include/" + path : path;
 }
 
-// The folder inside ring, and the top folder elsewhere, except trainer/cuda. A public header belongs to the room that
-// implements it.
+// Returns the folder inside ring, and elsewhere the top folder, except for trainer/cuda. A public header belongs to the
+// room that implements it.
 std::string room_of(const std::string& path) {
   static const std::map<std::string, std::string> public_headers = {
       {"anello.h", "world"},        {"anello.hpp", "world"}, {"diagnosis.hpp", "world"},
@@ -92,7 +92,7 @@ std::string room_of(const std::string& path) {
   return slash == std::string::npos ? "ring" : rest.substr(0, slash);
 }
 
-// What each room uses directly; it may include that, and what that may include. No two in a circle.
+// The rooms that each room uses directly. A room may include these, and all rooms that these may include. No circles.
 const std::map<std::string, std::set<std::string>> kUses = {
     {"base", {}},
     {"plan", {"base"}},
@@ -115,7 +115,7 @@ const std::map<std::string, std::set<std::string>> kUses = {
     {"bench", {"gpu", "testing"}},
 };
 
-// The room itself, and all below it.
+// Returns the room itself and all rooms that it may include.
 std::set<std::string> reachable(const std::string& room) {
   std::set<std::string> rooms = {room};
   for (const std::string& used : kUses.at(room)) rooms.merge(reachable(used));
@@ -179,8 +179,8 @@ Complaints loose_sources(const std::vector<File>& tree) {
   return out;
 }
 
-// Every room uses base, and the members of public classes (..._impl.hpp) are in the namespace of their class. Another
-// room's class may be declared.
+// Every room uses base, and the members of public classes (..._impl.hpp) are in the namespace of their class. A class
+// of another room may be declared in a header.
 Complaints wrong_namespaces(const std::vector<File>& tree) {
   static const std::regex opening(R"(^namespace (anello[\w:]*) \{)"), forward(R"(^(class|struct) \w+;)");
   Complaints out;
@@ -222,7 +222,8 @@ Complaints wall_clocks(const std::vector<File>& tree) {
 
 Complaints unlisted_sources(const std::vector<File>& tree) {
   static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])"), word(R"x([^\s()"]+)x");
-  // What is included; what the lists name, as paths from the root; a list may also name stems, for a loop.
+  // `headers`: all included paths. `sources`: all names in the lists, as paths from the root; a list may also have
+  // stems, for a loop.
   std::set<std::string> headers, sources;
   const auto read_list = [&](const File& file, const std::string& line) {
     for (std::sregex_iterator it(line.begin(), line.end(), word), end; it != end; ++it)
@@ -252,8 +253,8 @@ Complaints unlisted_sources(const std::vector<File>& tree) {
   return out;
 }
 
-// Two types of one name in one program are undefined behaviour that no linker mentions: an inline function of one runs
-// on the other.
+// Two types with the same name in one program are undefined behaviour that no linker reports: an inline function of one
+// type runs on objects of the other.
 Complaints shared_names(const std::vector<File>& tree) {
   static const std::regex opening(R"(^(?:inline )?namespace ?([\w:]*) ?\{)"), closing(R"(^\}  // namespace)"),
       type(R"(^(?:class|struct|enum class|enum|union) (\w+)(?: final)?(?: ?:(?!:)[^;]*)? ?\{)");
@@ -279,7 +280,7 @@ Complaints shared_names(const std::vector<File>& tree) {
   return out;
 }
 
-// Words that a newcomer has to read twice, or that make persons of processes. ring/README.md names them.
+// Finds words that a newcomer has to read twice, or that describe processes as persons. ring/README.md lists them.
 Complaints private_words(const std::vector<File>& tree) {
   const std::regex code_words("`[^`]*`");
   std::vector<File> prose = tree;
@@ -301,7 +302,7 @@ Complaints hard_comments(const std::vector<File>& tree) {
 }
 
 Complaints leftovers(const std::vector<File>& tree) {
-  // In two halves, so that this file does not complain of itself.
+  // In two halves, so that this file does not match itself.
   return matches(tree,
                  "\\b(TO"
                  "DO|FIX"
@@ -322,7 +323,7 @@ Complaints machine_paths(const std::vector<File>& tree) {
   return out;
 }
 
-// Two names of the table one after the other: a list that a new algorithm would be missing from.
+// Finds two names of the table one after the other: such a list would lack a new algorithm.
 Complaints algorithm_lists(const std::vector<File>& tree) {
   static const std::regex row(R"(^ANELLO_ALGORITHM\((\w+))");
   std::string names;

@@ -1,6 +1,6 @@
-// The rules of the house that a compiler does not hold, as functions from a source tree to complaints
-// ("ring/plan/x.cpp:3: ..."). Reads files and nothing else; knows no test framework, so that the rules can be tried on
-// bad trees.
+// The project's rules that a compiler does not check, as functions from a source tree to complaints
+// ("ring/plan/x.cpp:3: ..."). They only read files and use no test framework, so that the rules can be tried on bad
+// trees.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -18,18 +18,18 @@ using Complaints = std::vector<std::string>;
 std::vector<File> read_tree(const std::filesystem::path& root);
 
 Complaints foreign_names(const std::vector<File>& tree);      // Asio and CUDA outside their rooms
-Complaints wrong_direction(const std::vector<File>& tree);    // includes against the direction of the rooms
+Complaints wrong_direction(const std::vector<File>& tree);    // includes against the allowed direction between rooms
 Complaints loose_sources(const std::vector<File>& tree);      // at the top of ring/
 Complaints wrong_namespaces(const std::vector<File>& tree);   // headers of a room outside the room's namespace
-Complaints environment_reads(const std::vector<File>& tree);  // other than the one in ring/base/config.cpp
+Complaints environment_reads(const std::vector<File>& tree);  // other than that of ring/base/config.cpp
 Complaints wall_clocks(const std::vector<File>& tree);        // read by anything but the flight recorder's date
 Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
 Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
 Complaints private_words(const std::vector<File>& tree);      // in the product and the README files
-Complaints hard_comments(const std::vector<File>& tree);      // without a subject, or with code that has a mind
+Complaints hard_comments(const std::vector<File>& tree);      // without a subject, or that describe code as a person
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
-Complaints algorithm_lists(const std::vector<File>& tree);    // other than the table in ring/algorithms
+Complaints algorithm_lists(const std::vector<File>& tree);    // outside of ring/algorithms
 Complaints long_files(const std::vector<File>& tree);
 
 }  // namespace anello::tidy

@@ -1,4 +1,4 @@
-// A timeline as a test reads it: parsed, and held to what every timeline must be.
+// Parses a timeline, and checks the rules for all timelines.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -40,8 +40,9 @@ class TimelineFile {
     });
   }
 
-  // Every begin has its end, spans of a row lie one after another or inside each other, and what was received was sent
-  // before: the n-th from a rank is the n-th that it sent here. Returns how many messages there were.
+  // Checks that every begin has its end, that spans of a row follow each other or are nested, and that messages were
+  // sent before they were received: the n-th message received from a rank is the n-th that it sent here. Returns the
+  // number of messages.
   std::size_t check() const {
     check_pairs();
     check_nesting();
@@ -98,7 +99,7 @@ class TimelineFile {
     }
   }
 
-  // "" of the world, " in group (0, 2)" of a group.
+  // Returns "" for the world, " in group (0, 2)" for a group.
   std::set<std::string> places() const {
     std::set<std::string> all;
     for (const auto& [row, name] : rows_)

@@ -1,4 +1,4 @@
-// Checks of what takes place in time, on a machine that may have no core for a thread when it needs one.
+// Checks with limits of time, on a machine that may have no core for a thread when it needs one.
 #pragma once
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace anello {
 
-// Keeps what EXPECTs and ASSERTs of all threads find, instead of reporting it.
+// Collects the failures of EXPECTs and ASSERTs of all threads and does not report them.
 class Findings : public ::testing::ScopedFakeTestPartResultReporter {
  public:
   explicit Findings(::testing::TestPartResultArray& found)
@@ -33,8 +33,8 @@ inline bool has_failed(const ::testing::TestPartResultArray& found) {
   return false;
 }
 
-// Carries out the check, and again, up to 20 times in all, if it failed while a thread had no core for longer than the
-// check tolerates or the machine stood still for so long. What the last time found is reported.
+// Runs the check. If it fails while a thread had no core, or the machine stood still, for longer than the check
+// tolerates, runs it again, up to 20 times in all. The failures of the last run are reported.
 inline void undisturbed(std::chrono::milliseconds tolerated, const std::function<void()>& check) {
   constexpr int kTimes = 20;
   for (int time = 1;; time++) {

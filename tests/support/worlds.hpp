@@ -1,4 +1,4 @@
-// What tests of whole worlds share: carrying out an exercise on a rank, and collecting what each rank was told.
+// Common code of tests of whole worlds: carries out an exercise on a rank, and collects the error of each rank.
 #pragma once
 #include <anello/testing.hpp>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace anello {
 
-// This rank's part; what is wrong with the result, or nothing.
+// Carries out this rank's part; returns a description of a wrong result, or an empty text.
 inline std::string carry_out(Group& world, Exercise exercise) {
   exercise.world = world.size();
   if (exercise.kind == Kind::broadcast) exercise.in_place = true;
@@ -73,17 +73,17 @@ inline void carry_out_right(Group& world, const Exercise& exercise) {
   if (!wrong.empty()) throw std::runtime_error(wrong);
 }
 
-// What a rank's program threw, and how long after it began.
+// The exception of a rank's program, and how long after the program's beginning it came.
 struct Told {
   int rank = -1;
   std::optional<Error> error;
   std::chrono::steady_clock::duration after{};
-  std::chrono::milliseconds lateness{0};  // of errors, on this machine meanwhile
+  std::chrono::milliseconds lateness{0};  // by which errors may be late on this machine
 };
 
 using Program = std::function<void(World&)>;
 
-// run(program) is a run_world() of so many ranks. An error on one rank does not abort the others: each ends by itself.
+// run(program) is a run_world() of `ranks` ranks. An error on one rank does not abort the others: each ends by itself.
 inline std::vector<Told> collect_told(const std::function<void(const Program&)>& run, int ranks,
                                       const Program& program) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
