@@ -1,4 +1,4 @@
-// The agenda in fixed steps: what is decided, what is said, and in which words.
+// The agenda in fixed steps: its decisions, its messages, and the texts of its errors.
 #include <anello/error.hpp>
 
 #include "ring/base/text.hpp"
@@ -167,7 +167,7 @@ TEST(Agenda, ADifferenceToTheLastTimeIsFoundToo) {
             "rank 0 has shape (4,), rank 1 has (5,); 2 of 3 ranks agree with rank 0");
 }
 
-// Whichever ranks they are, in trees of several levels.
+// Independent of which ranks they are, and in trees of several levels.
 TEST(Agenda, BlamesTheRanksOutsideOfAMajority) {
   for (const int ranks : {3, 4, 5, 9, 20})
     for (int odd = 0; odd < ranks; odd++) {
@@ -195,7 +195,7 @@ TEST(Agenda, BlamesNobodyWithoutAMajority) {
   }
 }
 
-// More different descriptions than a report carries.
+// There are more different descriptions than fit into a report.
 TEST(Agenda, FindsAMajorityAmongMany) {
   constexpr int kRanks = 101;
   WorldOfAgendas world(kRanks);
@@ -205,7 +205,7 @@ TEST(Agenda, FindsAMajorityAmongMany) {
   EXPECT_EQ(world.decisions(0).back().refusal->culprit, 1);
 }
 
-// Rank 0 decides at once when the others have joined. All that it has held back is decided, and then its join.
+// Rank 0 decides at once when the others have joined: first everything that it has held back, and then its join.
 TEST(Agenda, ReportsThatWereHeldBackFollowInOrder) {
   for (const int refusals : {1, 2, 3}) {
     WorldOfAgendas world(2);
@@ -282,7 +282,7 @@ TEST(Agenda, JoinedRanksTakePartInReductionsUntilAllHaveJoined) {
   for (int rank = 0; rank < 4; rank++) EXPECT_EQ(keys(world.decisions(rank)).back(), "allreduce #0 after join 1");
 }
 
-// Also if the rank goes on before the others have come as far.
+// The others also fail if the rank goes on before they have reached that operation.
 TEST(Agenda, WhatOneRankRefusesFailsOnAllAndCountsAsSubmitted) {
   WorldOfAgendas world(4);
   EXPECT_TRUE(world[3].refuse("x", Verb::allreduce, "it is wrong"));

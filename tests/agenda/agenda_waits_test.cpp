@@ -1,4 +1,4 @@
-// The words of an agenda for an operation that waits.
+// The texts of an agenda about an operation that waits.
 #include "tests/agenda/world_of_agendas.hpp"
 
 namespace anello::agenda {
@@ -21,7 +21,7 @@ TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
   EXPECT_THAT(world[0].waits_for("broadcast 'w'"), EndsWith("; rank 1 called allreduce 'w' instead"));
 }
 
-// Keras numbers layers over the life of a process.
+// Keras numbers all layers that a process ever makes.
 TEST(Agenda, SaysWhatToDoIfNamesDifferOnlyInNumbers) {
   const auto report_of = [](const std::string& mine, const std::string& theirs) {
     WorldOfAgendas world(2);

@@ -1,4 +1,4 @@
-// Random named operations between three ranks, one of which lacks memory or a descriptor at a random place: every rank
+// Random named operations between three ranks. One of them lacks memory or a descriptor at a random place: every rank
 // ends with the right results, or with an error that names that rank.
 #include <thread>
 
@@ -42,7 +42,7 @@ void on_progress_thread(Group& group, std::function<void()> work) {
   while (!once->done()) std::this_thread::sleep_for(milliseconds(1));
 }
 
-// Equal on all ranks, except for the tensors' elements.
+// The arguments of an operation, equal on all ranks except for the tensors' elements.
 struct Asked {
   Verb verb = Verb::allreduce;
   std::string name;
@@ -88,7 +88,7 @@ class Trial {
  private:
   using Values = std::pair<std::vector<int>, std::vector<float>>;
 
-  // False if the world has failed.
+  // Returns false if the world has failed.
   bool carry_out(World& world, Scheduler& scheduler, bool faulty) {
     std::vector<Values> values;
     for (const Asked& each : asked_)
@@ -107,7 +107,7 @@ class Trial {
     }
     bool lives = true;
     for (const auto& handle : handles) lives &= !handle || ends(world, scheduler, *handle);
-    if (faulty) faults::plan({});  // what follows needs memory of this test's
+    if (faulty) faults::plan({});  // the code below needs memory for the test itself
     if (!lives) return false;
     for (std::size_t k = 0; k < asked_.size(); k++) lives &= !handles[k] || is_right(world, k, *handles[k], values[k]);
     return lives && !world.failure();
@@ -137,7 +137,7 @@ class Trial {
     return true;
   }
 
-  // False if it failed with the world.
+  // Returns false if it failed together with the world.
   bool is_right(World& world, std::size_t k, NamedOperation& operation, const Values& values) {
     if (const auto error = operation.error()) {
       EXPECT_EQ(error->rank(), faulty_) << error->what();

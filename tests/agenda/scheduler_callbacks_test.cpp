@@ -1,4 +1,4 @@
-// Callbacks of named operations: each is called once, when its operation is done, however that comes about.
+// Callbacks of named operations: each is called once, when its operation is done, in whichever way it ends.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using testing::Each;
 using testing::HasSubstr;
 
-// What callbacks of one rank report.
+// Collects the reports of one rank's callbacks.
 class Calls {
  public:
   std::function<void(const Error*)> note(std::string what) {
@@ -27,7 +27,7 @@ class Calls {
       changed_.notify_all();
     };
   }
-  // Once there are so many.
+  // Waits until there are `count` reports.
   std::vector<std::string> sorted(std::size_t count) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, seconds(60), [&] { return all_.size() >= count; })) << all_.size();
@@ -46,7 +46,7 @@ Scheduler::Handle allreduce(Scheduler& scheduler, std::string_view name, std::ve
   return scheduler.submit({.verb = Verb::allreduce, .name = name, .inputs = {view_of(values)}});
 }
 
-// Nobody waits, and each rank has an order of its own.
+// No rank waits, and each rank has its own order.
 TEST(SchedulerCallbacks, ComeInAnyOrderOfTheRanks) {
   for (const int ranks : {1, 2, 3, 5}) {
     run_agendas(ranks, [&](World& world, Scheduler& scheduler) {
@@ -81,7 +81,7 @@ TEST(SchedulerCallbacks, MayEndTheAgendaWhileTheirThreadWaits) {
   });
 }
 
-// Every verb, with outputs that this rank makes, several types in one operation, and factors of integers.
+// Covers every verb, with outputs that this rank makes, several types in one operation, and factors of integers.
 TEST(SchedulerCallbacks, FollowTheResults) {
   run_agendas(3, [](World& world, Scheduler& scheduler) {
     std::vector<float> a{1, 2}, gathered{float(world.rank())};
@@ -170,7 +170,7 @@ TEST(SchedulerCallbacks, MayNotWait) {
   });
 }
 
-// Nothing starts, and the world goes on.
+// The operation does not start, and the world goes on.
 TEST(SchedulerCallbacks, ReceiveARefusal) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> values(std::size_t(world.rank()) + 2, 1), others{1};
@@ -184,7 +184,7 @@ TEST(SchedulerCallbacks, ReceiveARefusal) {
   });
 }
 
-// One is under way or done, one is never decided.
+// One operation is under way or done, another one is never decided.
 TEST(SchedulerCallbacks, ReceiveTheVerdictOfAWorldThatFails) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -236,7 +236,7 @@ TEST(SchedulerCallbacks, ReceiveTheEndOfTheAgenda) {
   });
 }
 
-// The callback has the last reference to the scheduler, which then ends on a thread of its own world.
+// The callback has the last reference to the scheduler, which then ends on a thread of the same world.
 TEST(SchedulerCallbacks, MayHaveTheLastHandle) {
   run_world(2, [](World& world) {
     std::vector<float> values(1000, 1);

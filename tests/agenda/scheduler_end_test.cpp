@@ -1,4 +1,4 @@
-// How named operations end that cannot be carried out.
+// Named operations that cannot be carried out, and their errors.
 #include <thread>
 
 #include "ring/base/text.hpp"
@@ -53,7 +53,7 @@ TEST(Scheduler, AnOperationThatNeverGetsAllRanksEndsAtTheLimit) {
   }
 }
 
-// Whether or not it had a connection to those that need it.
+// With or without a connection to the ranks that need it.
 TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   for (const bool connected : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -74,7 +74,8 @@ TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   }
 }
 
-// Rank 0 has the report of the other rank when it submits, so it decides then, and has not sent that when it leaves.
+// Rank 0 already has the other rank's report when it submits, so it decides then, and has not sent the decision when it
+// leaves.
 TEST(Scheduler, ADecisionReachesTheOthersBeforeThisRankLeaves) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);

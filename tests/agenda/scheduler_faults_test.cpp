@@ -1,5 +1,5 @@
-// Named operations on a rank that has no memory or descriptor left, or whose program makes a mistake that other ranks
-// do not make: they end on all ranks, and are never taken for each other.
+// Named operations on a rank that has no memory or descriptor left, or whose program makes a mistake that the others do
+// not make: they end on all ranks, and are never mistaken for each other.
 #include <atomic>
 #include <thread>
 
@@ -18,9 +18,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr std::size_t kElements = 25'600;  // 100 KiB: memory that ranks share
-constexpr seconds kHang{60};               // no operation here takes so long
+constexpr seconds kHang{60};               // longer than any operation here
 
-// What the operation ended with; `timed_out` if it did not end.
+// Returns the operation's error; `timed_out` if it did not end.
 std::optional<Error> outcome(World& world, Scheduler& scheduler, const Scheduler::Handle& operation) {
   if (scheduler.wait(*operation, steady_clock::now() + kHang)) return operation->error();
   world.abort("an operation hangs");
@@ -55,7 +55,7 @@ TEST(SchedulerFaults, WhatOneRankHasNoMemoryForFailsAlone) {
   });
 }
 
-// The size of the output is known when all ranks have submitted.
+// The output's size is determined when all ranks have submitted.
 TEST(SchedulerFaults, AnOutputThatOneRankCannotMakeEndsTheWorld) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -74,8 +74,8 @@ TEST(SchedulerFaults, AnOutputThatOneRankCannotMakeEndsTheWorld) {
   }
 }
 
-// Not even the text of an error can be allocated on rank 1, from that place in its wait on. It may leave before its
-// control plane says so.
+// From that place in its wait on, rank 1 cannot even allocate the text of an error. It may leave before its control
+// plane has reported it.
 TEST(SchedulerFaults, ARankWithoutAnyMemoryEndsWhatItWaitsFor) {
   for (const int place : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
     SCOPED_TRACE(place);
@@ -102,7 +102,7 @@ TEST(SchedulerFaults, ARankWithoutAnyMemoryEndsWhatItWaitsFor) {
   }
 }
 
-// The decision that its join brings about is carried out by join() itself.
+// join() itself carries out the decision that follows from the join.
 TEST(SchedulerFaults, ARankThatJoinsWithoutMemoryEndsTheWorld) {
   const std::vector<Told> told = told_on_all_ranks(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -129,7 +129,7 @@ TEST(SchedulerFaults, ARankThatJoinsWithoutMemoryEndsTheWorld) {
   }
 }
 
-// However two ranks may come to begin different operations at the same place.
+// For any reason by which two ranks begin different operations at the same place.
 TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     std::vector<float> values(1000, float(world.rank()));
@@ -153,8 +153,8 @@ TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
   }
 }
 
-// On one rank. The others learn of it at once, the numbers of operations without a name stay equal, and the rank may
-// call the same again.
+// One rank refuses the call. The others receive that at once, the numbers of operations without a name stay equal, and
+// the rank may repeat the call.
 TEST(SchedulerFaults, ACallThatOneRankRefusesFailsOnAllRanks) {
   run_agendas(3, [](World& world, Scheduler& scheduler) {
     for (const std::string_view name : {"", "x"}) {
@@ -180,7 +180,7 @@ TEST(SchedulerFaults, ACallThatOneRankRefusesFailsOnAllRanks) {
   });
 }
 
-// A callback may not wait. What it wanted to wait for goes on all the same, on all ranks.
+// A callback may not wait. The operation that it wanted to wait for still goes on, on all ranks.
 TEST(SchedulerFaults, ARefusedWaitDoesNotStrandTheOperation) {
   std::atomic<bool> has_callback = false, refused = false;
   run_agendas(2, [&](World& world, Scheduler& scheduler) {
@@ -203,7 +203,7 @@ TEST(SchedulerFaults, ARefusedWaitDoesNotStrandTheOperation) {
   });
 }
 
-// It goes on without its handle, and its result is complete all the same.
+// The operation goes on without its handle, and its result is still complete.
 TEST(SchedulerFaults, AnIntegerResultIsMultipliedWithoutAHandle) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<int> values(1000, 10), other{1};
@@ -220,14 +220,14 @@ TEST(SchedulerFaults, NumbersOfUnnamedOperationsDoNotCollideAfterAJoin) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> values{1}, more{1};
     const auto kept = scheduler.submit({.verb = Verb::allreduce, .inputs = {view_of(values)}});
-    while (!kept->done()) std::this_thread::sleep_for(milliseconds(1));  // the scheduler is not asked
+    while (!kept->done()) std::this_thread::sleep_for(milliseconds(1));  // without a call of the scheduler
     wait(scheduler, scheduler.submit({.verb = Verb::join}));
     wait(scheduler, scheduler.submit({.verb = Verb::allreduce, .inputs = {view_of(more)}}));
     EXPECT_THAT(more, ElementsAre(float(world.size())));
   });
 }
 
-// Others go on meanwhile.
+// Other operations go on meanwhile.
 TEST(SchedulerFaults, AnOperationThatOneRankNeverSubmitsEndsAtTheLimit) {
   Settings settings = Settings::from_environment();
   settings.operation_limit = milliseconds(2000);

@@ -1,4 +1,4 @@
-// Named operations between ranks that are threads: results, orders that differ, errors after which the world lives, and
+// Named operations between ranks that are threads: results, different orders, errors that the world survives, and
 // joins.
 #include <gmock/gmock.h>
 
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 class SchedulerInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, SchedulerInWorldsOf, testing::Values(1, 2, 3, 4, 6));
 
-// Each rank submits in an order of its own, from two threads, and waits in another one.
+// Each rank submits in its own order, from two threads, and waits in another order.
 TEST_P(SchedulerInWorldsOf, OperationsInAnyOrderAndFromAnyThread) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     constexpr std::size_t kNames = 40;
@@ -53,7 +53,7 @@ TEST_P(SchedulerInWorldsOf, OperationsInAnyOrderAndFromAnyThread) {
   });
 }
 
-// Nothing waits: the progress thread does everything.
+// No rank waits: the progress thread does everything.
 TEST_P(SchedulerInWorldsOf, OperationsGoOnWithoutHelp) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     std::vector<double> tensor(1000, 1);
@@ -275,7 +275,7 @@ TEST(Scheduler, TwoSchedulersAndTheGroupDoNotWaitForEachOther) {
   });
 }
 
-// What is pending fails on every rank with the verdict.
+// The pending operations fail on every rank with the verdict.
 TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
   run_agendas(2, [](World&, Scheduler& scheduler) {
     std::vector<float> tensor(3), other(4);

@@ -25,7 +25,7 @@ std::vector<T> output(NamedOperation& operation, std::size_t index = 0) {
   return copy;
 }
 
-// The ranks' schedulers of a world, which end in good order.
+// Runs `program` with the ranks' schedulers in a world, which end in good order.
 inline void run_agendas(int ranks, const std::function<void(World&, Scheduler&)>& program) {
   run_world(ranks, [&](World& world) {
     const auto scheduler = Scheduler::make(world);

@@ -1,5 +1,5 @@
-// Thousands of small jobs: random submissions in random orders on each rank, random delivery, differences, joins and
-// deaths.
+// Thousands of small jobs: random submissions in random orders on each rank, random delivery, differing descriptions,
+// joins and deaths.
 #include <algorithm>
 #include <anello/error.hpp>
 #include <optional>
@@ -26,9 +26,9 @@ struct Expected {
   std::vector<std::optional<Submission>> by_rank;  // empty: the rank joins instead
 };
 
-// What the ranks do between two joins.
+// The operations of the ranks between two joins.
 struct Round {
-  std::vector<std::vector<Submission>> of_rank;      // not yet submitted, in no order except of the same name
+  std::vector<std::vector<Submission>> of_rank;      // not yet submitted; ordered only among those of one name
   std::map<std::string, std::vector<Expected>> all;  // by key without its number
 };
 
@@ -114,7 +114,7 @@ class Job {
     }
   }
 
-  // One thing happens: a rank submits, joins, sends or gets a message.
+  // Lets one thing happen: a rank submits, joins, sends or receives a message.
   void step() {
     if (dies_after_ >= 0 && dies_after_-- == 0) world_.kill(int(random_.below(std::uint64_t(world_.size()))), random_);
     const int rank = int(random_.below(std::uint64_t(world_.size())));
@@ -148,14 +148,14 @@ class Job {
         else if (!world_[rank].refuse(next.name, next.description.verb, "it is wrong"))
           return;
       } catch (const Error&) {
-        return;  // the one before is not decided
+        return;  // the previous one is not decided
       }
       left.erase(left.begin() + std::ptrdiff_t(which));
     }
     world_.collect(rank);
   }
 
-  // All that can happen has happened.
+  // True if nothing more can happen.
   bool over() {
     for (int rank = 0; rank < world_.size(); rank++)
       if (!world_.is_dead(rank) && !joined_[std::size_t(rank)] && !stuck(rank)) return false;
@@ -168,7 +168,8 @@ class Job {
     return !moved;
   }
 
-  // It only has operations whose predecessors of the same name are not decided: so after a death.
+  // True if the rank has only operations whose predecessors of the same name are not decided, which happens after a
+  // death.
   bool stuck(int rank) {
     if (!dead()) return false;
     const auto before = round_.of_rank[std::size_t(rank)].size();
@@ -240,12 +241,12 @@ class Job {
   Random random_;
   WorldOfAgendas world_;
   Round round_;
-  // By how many operations of each name a rank joins earlier. The same for all names: of two ranks that each wait for
-  // the other one to join, neither would.
+  // By how many operations of each name a rank joins early. Equal for all names: otherwise two ranks could each wait
+  // for the other to join.
   std::vector<int> early_;
   std::vector<bool> joined_;
   std::vector<std::size_t> begun_;  // decisions before this round, by rank
-  int dies_after_ = INT32_MAX;      // so many steps one rank dies; negative: it has
+  int dies_after_ = INT32_MAX;      // number of steps until one rank dies; negative: it has died
 };
 
 TEST(AgendaSimulation, RandomJobsReachTheSameDecisionsOnAllRanks) {

@@ -34,7 +34,7 @@ class WorldOfAgendas {
   int messages() const { return messages_; }
   std::size_t bytes() const { return bytes_; }
 
-  // What a rank has to say goes on its way.
+  // Sends the messages of a rank.
   void send(int from) {
     if (lost_[std::size_t(from)]) return;
     for (const int to : (*this)[from].neighbours()) {
@@ -46,7 +46,7 @@ class WorldOfAgendas {
     }
   }
 
-  // One message of a random pair arrives. False if none is under way.
+  // Delivers one message of a random pair. False if none is under way.
   bool deliver(Random& random) {
     std::vector<std::pair<int, int>> pairs;
     for (const auto& [pair, messages] : under_way_)
@@ -78,7 +78,7 @@ class WorldOfAgendas {
     while (deliver(random));
   }
 
-  // Its process ends: what it has sent may still arrive, in part.
+  // Ends the rank's process: its messages under way may still arrive, in part.
   void kill(int rank, Random& random) {
     lost_[std::size_t(rank)] = true;
     for (auto& [pair, messages] : under_way_)

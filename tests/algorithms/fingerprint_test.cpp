@@ -30,7 +30,7 @@ TEST(Fingerprint, DiffersBetweenAlgorithmsAndShapes) {
   EXPECT_EQ(seen.size(), shapes);
 }
 
-// Whatever another rank can notice of a plan.
+// Tests every difference of a plan that another rank can notice.
 TEST(Fingerprint, DiffersForEachChangeOfAPlan) {
   const Plan plan = plan_allreduce(Algorithm::ring, {.rank = 1, .world = 3, .count = 9});
   const auto reduces = [](Step& step) { return step.act == Act::reduce; };

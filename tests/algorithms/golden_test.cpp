@@ -1,8 +1,8 @@
 // Plans as they are printed. A file of golden/ holds the plans of all ranks of the operation that its name describes:
 //   <algorithm or collective>.<ranks>x<count>[.root<r>][.slab<elements>][.hosts<ranks>+<ranks>...]
 //   [.<algorithm that keeps rank order>].txt
-// Each was read and found right by hand; a difference is a change of what travels. ANELLO_GOLDEN=write rewrites the
-// files, keeping their first lines that begin with '#', and makes some for what has none.
+// Each was read and found right by hand; a difference is a change of the messages. ANELLO_GOLDEN=write rewrites the
+// files, keeps their first lines that begin with '#', and adds files for operations without one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ bool writes() {
   return environment("ANELLO_GOLDEN") == "write";
 }
 
-// The algorithm between hosts in the files of two levels that must be there; files of others may be.
+// The algorithm between hosts for which all files of two levels must exist; files for others may exist.
 constexpr Algorithm kBetweenHosts = Algorithm::ring;
 
 // All algorithms and collectives by name. An allreduce is named after its algorithm.
@@ -69,7 +69,7 @@ struct Operation {
   Shape shape;
   std::shared_ptr<const Hosts> hosts = nullptr;
 
-  // One of the words between the dots after the first. False if it means nothing.
+  // Takes one of the words between the dots after the first word. False if the word has no meaning.
   bool take(std::string_view word) {
     if (const std::size_t x = word.find('x'); x != word.npos && number(word.substr(0, x)).value_or(0) > 0) {
       shape.world = int(*number(word.substr(0, x)));
@@ -88,7 +88,7 @@ struct Operation {
     return signature.kind != Kind::allreduce && parse(word, signature.algorithm);
   }
 
-  // "3+2+1": how many ranks each host has, one after another.
+  // "3+2+1": the number of ranks of each host, one after another.
   bool take_hosts(const std::string& sizes) {
     std::istringstream in(sizes);
     std::vector<int> each;
@@ -127,7 +127,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The lines at the beginning that begin with '#'.
+// Returns the lines at the beginning that begin with '#'.
 std::string comment_of(const std::string& text) {
   std::size_t end = 0;
   while (end < text.size() && text[end] == '#') end = std::min(text.find('\n', end), text.size() - 1) + 1;
@@ -140,7 +140,7 @@ std::set<std::string> golden_files() {
   return names;
 }
 
-// The algorithms and collectives that the files do not show.
+// Returns the algorithms and collectives without a file.
 std::set<std::string> without_file(const std::set<std::string>& files) {
   std::set<std::string> missing;
   for (const auto& [subject, signature] : subjects()) {

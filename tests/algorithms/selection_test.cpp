@@ -58,7 +58,7 @@ TEST(Choose, FollowsTheFigures) {
   EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::recursive_doubling);
 }
 
-// Many ranks must not make messages of nothing, and the ring has as many as ranks.
+// With many ranks, messages must not become tiny; the ring has as many messages as ranks.
 TEST(Choose, LargeWorldsKeepMessagesWorthwhile) {
   EXPECT_EQ(choice(1024, false, 4 * kMiB).algorithm, Algorithm::halving);
   EXPECT_EQ(choice(1000, false, 4 * kMiB).algorithm, Algorithm::ring);
@@ -146,7 +146,7 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::barrier, 4, 16, 0), name(choose({.world = 16, .hosts = 4, .bytes = 1}).algorithm));
 }
 
-// One machine's containers; with several ranks on each, or with one.
+// Containers of one machine, with several ranks in each, or with one.
 TEST(Choose, PassesRoundHostsThatShareCores) {
   const auto taken = [](int hosts, int ranks, std::uint64_t bytes, bool rank_order = false) {
     return std::string(name(choose({.world = hosts * ranks,
@@ -171,7 +171,7 @@ TEST(Choose, PassesRoundHostsThatShareCores) {
   EXPECT_EQ(name(choose(Kind::allgather, parts).algorithm), "grid");
 }
 
-// One rank has all: straight to 15 hosts its host would send 90 MiB, where 6 must leave it.
+// One rank has all data: sent directly to 15 hosts, 90 MiB would leave its host, where 6 MiB are enough.
 TEST(ChooseOfCollectives, GoesByTheLargestPart) {
   Facts facts{.world = 128, .hosts = 16, .bytes = 6 * kMiB};
   EXPECT_EQ(name(choose(Kind::allgather, facts).algorithm), "shares+two_shot");
@@ -214,7 +214,7 @@ TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {
           }
 }
 
-// The larger the buffer, the more slabs and the larger; of few hosts from 64 KiB on.
+// Larger buffers have more and larger slabs; with few hosts from 64 KiB on.
 TEST(Choose, SlabsOfTwoLevelsOverlap) {
   Facts facts{.world = 16, .hosts = 2, .elem_bytes = 4};
   const auto slab_bytes = [&](std::uint64_t bytes) {

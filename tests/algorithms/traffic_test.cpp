@@ -1,4 +1,4 @@
-// What leaves a host, counted in the plans of all ranks.
+// The bytes that leave a host, counted in the plans of all ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace anello::algorithms {
 namespace {
 
-// Elements, of the hosts that send and receive the most.
+// In elements, for the hosts that send and receive the most.
 struct Traffic {
   std::uint64_t out = 0, in = 0;
 };
@@ -94,8 +94,8 @@ TEST(Traffic, TheRingFollowsHostsWhateverTheRanksNumbers) {
     EXPECT_EQ(leaves_a_host(layout, Algorithm::ring, 1600), 2 * 15 * 100U) << layout.name;
 }
 
-// Of N elements in all, what must leave or enter the busiest host: all that the ranks of the smallest one have not; of
-// a broadcast and a reduce N, of an alltoall what is for other hosts.
+// The least that must leave or enter the busiest host if there are N elements: for most collectives everything that the
+// ranks of the smallest host do not have; for a broadcast and a reduce N; for an alltoall the parts for other hosts.
 double least(Kind kind, const Layout& layout) {
   const Hosts hosts(layout.hosts);
   if (kind == Kind::broadcast || kind == Kind::reduce) return 1;
@@ -128,8 +128,8 @@ TEST(Traffic, OfOtherCollectivesIsTheLeastAsWell) {
         expect_least(layout, kind, bytes * std::uint64_t(has_parts(kind) ? layout.count() : 1));
 }
 
-// Of unequal hosts small parts go straight to each host from the largest one, too, and a small broadcast goes down a
-// tree, whose root sends it log2(hosts) times.
+// If hosts are unequal, small parts also go directly from the largest host to each host, and a small broadcast goes
+// down a tree, whose root sends it log2(hosts) times.
 TEST(Traffic, OfSmallPartsIsTheLeastIfHostsAreEqual) {
   for (const Layout& layout : layouts())
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})

@@ -28,7 +28,7 @@ std::string refusal(const std::function<void()>& attempt) {
   return {};
 }
 
-// Begins with none of our variables set, and leaves the environment as it was.
+// Begins without any of our variables, and restores the environment afterwards.
 class SettingsTest : public testing::Test {
  protected:
   SettingsTest() {
@@ -100,7 +100,7 @@ TEST_F(SettingsTest, VariablesAreRead) {
 TEST_F(SettingsTest, WhatDiffersFromTheDefaultsIsListed) {
   EXPECT_EQ(changed_settings(Settings()), "");
   Settings settings;
-  settings.rank = 3;  // a launcher's
+  settings.rank = 3;  // set by a launcher
   settings.transport = "tcp";
   settings.spin = 20;
   EXPECT_EQ(changed_settings(settings), "ANELLO_TRANSPORT=tcp, ANELLO_SPIN=20");

@@ -40,7 +40,8 @@ double defined_value(std::uint32_t bits) {
   return (bits & 0x8000) != 0 ? -value : value;
 }
 
-// To a multiple of the distance between the format's neighbours there, ties to even, and beyond the last to infinity.
+// Rounds to a multiple of the distance between the format's neighbours there, ties to even, and beyond the largest to
+// infinity.
 template <class Half>
 double rounded(double value) {
   const Format f = kFormat<Half>;
@@ -72,7 +73,7 @@ TYPED_TEST(HalfTest, EveryPatternHasItsValueAndComesBack) {
   }
 }
 
-// Between each two neighbours: the middle goes to the even one, what is beside it to the nearer.
+// Between two neighbours, the middle goes to the even neighbour, and values beside it to the nearer one.
 TYPED_TEST(HalfTest, RoundsToNearestEvenAtEveryBoundary) {
   for (std::uint32_t bits = 0; bits < kFormat<TypeParam>.infinity; bits++) {
     const double low = defined_value<TypeParam>(bits);

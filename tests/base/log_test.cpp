@@ -1,4 +1,4 @@
-// Messages to standard error, also where nobody reads them.
+// Messages to standard error, even if nothing reads them.
 #include "ring/base/log.hpp"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ TEST(Log, ThatNobodyReadsBlocksNobodyAndComesLaterInOrder) {
 }
 
 TEST(Log, SaysHowManyMessagesAreLost) {
-  flush_log(milliseconds(20000));  // an earlier test's line that is written may still count as waiting
+  flush_log(milliseconds(20000));  // a line of an earlier test may still count as waiting although it is written
   FullPipe pipe;
   for (int k = 0; k < 1500; k++) log(Severity::warning, text(k));
   const std::string end = "anello: warning: 500 messages are missing here: standard error was not read\n";
@@ -59,7 +59,7 @@ TEST(Log, SaysHowManyMessagesAreLost) {
   EXPECT_TRUE(all.ends_with("anello: warning: 999\n" + end)) << all.substr(all.size() - 200);
 }
 
-// Also while a thread of the parent process is blocked in a write.
+// Even while a thread of the parent process is blocked in a write.
 TEST(Log, OfAChildProcessComesOutAtOnce) {
   FullPipe pipe;
   log(Severity::warning, "parent");
@@ -81,7 +81,7 @@ TEST(Log, OfAChildProcessComesOutAtOnce) {
 }
 
 TEST(LogDeathTest, NobodyReadsItAndTheProcessExits) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not a child of fork() alone
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not only a child of fork()
   const auto log_and_exit = [] {
     FullPipe pipe;
     log(Severity::warning, "oh");

@@ -1,4 +1,4 @@
-// Errors, element types, operations, severities: their names, both ways, and what else is said of them.
+// Errors, element types, operations, severities: their names, in both directions, and their other properties.
 #include <gtest/gtest.h>
 #include <anello/error.hpp>
 #include <anello/tensor.hpp>

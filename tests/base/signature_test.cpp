@@ -89,7 +89,7 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("algorithms differ: rank 0 calls "));
 }
 
-// Groups are told apart by it, and lists of counts.
+// Groups, and lists of counts, are distinguished by this number.
 void extend(std::vector<std::uint64_t>& all, std::uint64_t before, int more) {
   if (before != 0) all.push_back(before);
   for (std::uint64_t value = 0; value < 9 && more > 0; value++) extend(all, fingerprint(before, value), more - 1);

@@ -1,4 +1,4 @@
-// What a tensor can be made of, and what does not compile.
+// The types from which a tensor can be made, and expressions that must not compile.
 #include <gtest/gtest.h>
 #include <anello/group.hpp>
 
@@ -18,7 +18,7 @@ inline constexpr bool makes_tensor = std::is_constructible_v<Tensor, From...>;
 template <class... From>
 inline constexpr bool makes_input = std::is_constructible_v<ConstTensor, From...>;
 
-// Nothing but these: no type is taken by accident.
+// No other types, so that none is accepted by accident.
 static_assert(Element<f16> && Element<bf16> && Element<float> && Element<double> && Element<bool> && Element<char>);
 static_assert(Element<std::int8_t> && Element<std::int16_t> && Element<std::int32_t> && Element<std::int64_t>);
 static_assert(Element<std::uint8_t> && Element<std::uint16_t> && Element<std::uint32_t> && Element<std::uint64_t>);
@@ -28,7 +28,7 @@ static_assert(!Element<wchar_t> && !Element<char16_t> && !Element<long double> &
 __extension__ using Wide = __int128;
 static_assert(!Element<Wide> && !makes_tensor<std::vector<Wide>&> && !makes_input<std::vector<Wide>&>);
 
-// Containers that live on, and views; not temporary containers, of which an operation would use the memory too late.
+// Accepts containers that live on, and views; not temporary containers, whose memory an operation would use too late.
 static_assert(makes_tensor<std::vector<float>&> && makes_tensor<std::array<int, 3>&> && makes_tensor<int (&)[3]>);
 static_assert(makes_tensor<std::span<float>> && makes_tensor<std::string&> && !makes_tensor<std::string_view>);
 static_assert(!makes_tensor<std::vector<float>> && !makes_tensor<std::array<int, 3>> && !makes_tensor<std::string>);
@@ -43,7 +43,7 @@ concept CanBeStarted = requires(Group group, T&& tensor) {
 };
 static_assert(CanBeStarted<std::vector<float>&> && !CanBeStarted<std::vector<float>>);
 
-// From pointer and number, with the pointer's type.
+// From a pointer and a number of elements, with the pointer's type.
 static_assert(makes_tensor<double*, std::size_t> && !makes_tensor<const double*, std::size_t>);
 static_assert(makes_input<const double*, std::size_t> && !makes_tensor<void*, std::size_t>);
 

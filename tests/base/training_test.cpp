@@ -1,4 +1,4 @@
-// Shares of lists, steps and learning rates: the rules of the Python package.
+// Shares of lists, numbers of steps and learning rates: the same rules as in the Python package.
 #include <gmock/gmock.h>
 #include <anello/training.hpp>
 

@@ -19,7 +19,7 @@ struct Connected {
   Descriptor listener, mine, other;  // `mine` was accepted
 };
 
-// Of this host, at an abstract address that the kernel chooses.
+// Two connected sockets on this host, at an abstract address that the kernel chooses.
 Connected connected() {
   Connected result;
   result.listener = unshared_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
@@ -80,13 +80,13 @@ TEST(UnsharedSocket, IsNothingInTheChildWhereItsNumberStaysTaken) {
                 if (is_socket(each->get())) return 1;
                 if (fcntl(each->get(), F_GETFD) != FD_CLOEXEC) return 2;
               }
-              return is_socket(connection.other.get()) ? kRight : 3;  // the program's own
+              return is_socket(connection.other.get()) ? kRight : 3;  // must be the program's own
             }),
             kRight);
   EXPECT_TRUE(is_socket(connection.mine.get()));
 }
 
-// A number that was closed belongs to the program.
+// A descriptor number that was closed belongs to the program.
 TEST(UnsharedSocket, LeavesAFileOfTheProgramAloneThatHasItsNumber) {
   Connected connection = connected();
   const int number = connection.mine.release(), second = connection.listener.release();

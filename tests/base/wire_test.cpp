@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The message of the Error{protocol} that `read` must end in.
+// Returns the message of the Error{protocol} that `read` must throw.
 std::string protocol_error(const std::function<void()>& read) {
   try {
     read();

@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Changes one element of each large output on one rank, or on the root where only that has one.
+// Changes one element of each large output on one rank, or on the root if only the root has an output.
 class Liar : public Ours {
  public:
   using Ours::Ours;

@@ -1,4 +1,4 @@
-// Runs the scripts of bench/ with programs that only print what they are told.
+// Runs the scripts of bench/ with fake programs, which only print the text that a test gives them.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,7 +29,8 @@ class Scripts : public ::testing::Test {
     std::ofstream(path) << "#!/usr/bin/env bash\n" << script << "\n";
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
-  // A line of results for each size of -s: medians out of place and in place, which are the means too unless given.
+  // Returns a line of results for each size of -s: medians out of place and in place, which are also the means unless
+  // `mean` is given.
   static std::string rows(const std::string& out_of_place, const std::string& in_place, const std::string& mean = "") {
     const auto figures = [&](const std::string& median) {
       return median + " 0 0 0 1 " + (mean.empty() ? median : mean);

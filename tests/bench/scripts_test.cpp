@@ -1,4 +1,4 @@
-// The scripts' own work (arguments, medians, tables), with programs that only print what they are told.
+// The scripts' own work (arguments, medians, tables), with fake programs that print a given text.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ TEST_F(Scripts, CompareRunsOnlyWhatMayBeAPeersBest) {
   EXPECT_EQ(compare("-p gloo -r 2 -s 4,8").code, 0);
   std::ifstream file(folder_ / "runs");
   const std::string runs((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_EQ(std::ranges::count(runs, '\n'), 4 + 2) << runs;  // a trial of each, and rounds of one
+  EXPECT_EQ(std::ranges::count(runs, '\n'), 4 + 2) << runs;  // a trial of each algorithm, and rounds of one
 }
 
 TEST_F(Scripts, CompareLeavesOutPairsInWhichTheMachineChanged) {
@@ -195,7 +195,7 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(compare("-p gloo -r 1 -s 4,8").err, HasSubstr("gloo ring did not print figures of 4,8 bytes on 2 ranks"));
 }
 
-// Whichever python is asked for PyTorch, it is this one, which has it or has not.
+// Every python that the script finds is this fake, with or without PyTorch.
 TEST_F(Scripts, OverlapRunsOursAndPyTorchInTurn) {
   program("anello-bench", "echo \"ours on $RANKS: $*\"");
   program("python3", R"([[ $1 != -c ]] && echo "torch on $RANKS: ${*:2}"; true)");
@@ -291,7 +291,7 @@ TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("must be the name of a congestion control"));
 }
 
-// A stand-in for gnuplot writes what it was given instead of a picture.
+// A fake gnuplot writes its input in place of a picture.
 TEST_F(Scripts, PicturesAreDrawnFromRecordedResults) {
   program(
       "gnuplot",

@@ -1,5 +1,5 @@
-// The simulator against hand-computed cases, against bounds, and against itself: its short cuts must agree with the
-// long way.
+// Compares the simulator with cases computed by hand, with bounds, and with itself: its approximations must agree with
+// the full simulation.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -15,7 +15,7 @@
 namespace anello::bench {
 namespace {
 
-// Round numbers that cannot be mistaken for each other, in microseconds and bytes per microsecond.
+// Round numbers that cannot be confused with each other, in microseconds and bytes per microsecond.
 Cluster round_numbers() {
   Cluster cluster;
   cluster.network_latency_us = 100;
@@ -67,14 +67,15 @@ TEST(Model, RanksOnOneCoreTakeTurns) {
   Cluster cluster = round_numbers();
   cluster.ranks_per_host = 2;
   cluster.cores = 1;
-  // 0 sends; a turn; 1 sends, and receives what has come meanwhile; what 1 has sent comes; a turn; 0 receives.
+  // 0 sends; a turn; 1 sends, and receives the message that has come meanwhile; 1's message arrives; a turn; 0
+  // receives.
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::one_shot, 2, kCount).us,
                    kSend + 1000 + kSend + (kLocalWire + 10) + 1000 + kReceive + kReduce);
 }
 
 TEST(Model, AnInterfaceTakesOneMessageAfterAnother) {
-  // Both arrive at rank 0 at once; its interface takes 800 for each, which hides the first one's reduction. Then one
-  // send leaves after the other, and is longer on the wire than in the core.
+  // Both arrive at rank 0 at the same time; its interface takes 800 for each, which hides the first one's reduction.
+  // Then one send follows the other, and takes longer on the wire than in the core.
   EXPECT_DOUBLE_EQ(simulated(round_numbers(), Algorithm::star, 3, kCount).us,
                    kSend + 100 + 2 * kWire + kReceive + kReduce + kSend + 2 * kWire + 100 + kReceive);
 }
@@ -82,8 +83,8 @@ TEST(Model, AnInterfaceTakesOneMessageAfterAnother) {
 TEST(Model, ALongMessageStreamsInSegments) {
   Cluster cluster = round_numbers();
   cluster.segment_bytes = cluster.grain_bytes = 640;
-  // There and back. The wire takes 80 for each of 10 segments, longer than a core has to do for one; so the last is
-  // on its way when nine have passed, and then goes there, is reduced and comes back alone.
+  // There and back. The wire takes 80 for each of 10 segments, which is longer than a core needs for a segment. So the
+  // last segment is on its way when nine have passed; then it arrives, is reduced and returns alone.
   const double send = 1 + 10, receive = 1 + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::chain, 2, kCount).us,
                    send + 10 * 80 + 100 + receive + reduce + send + 80 + 100 + receive);
@@ -92,8 +93,8 @@ TEST(Model, ALongMessageStreamsInSegments) {
 TEST(Model, AMessageIsPassedOnWhileItComes) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  // There and back, sent at once; the wire has it from its first grain on. It comes in grains of 80, and rank 1 has
-  // done with each before the next has come.
+  // There and back, sent at once; the wire transfers it from its first grain on. It comes in grains of 80, and rank 1
+  // has processed each before the next has come.
   const double send = kMessage + 10, receive = kMessage + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::chain, 2, kCount).us,
                    send + 100 + kWire + receive + reduce + send + 80 + 100 + receive);
@@ -102,7 +103,7 @@ TEST(Model, AMessageIsPassedOnWhileItComes) {
 TEST(Model, WhoIsLateDoesMoreAtATime) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  cluster.message_us = 300;  // more than three grains take to come: it is not paid for each
+  cluster.message_us = 300;  // longer than three grains take to arrive: so it is not paid for each grain
   const double late = simulated(cluster, Algorithm::chain, 2, kCount).us;
   cluster.segment_bytes = 640;
   EXPECT_LT(late, 0.7 * simulated(cluster, Algorithm::chain, 2, kCount).us);
@@ -118,7 +119,7 @@ TEST(Bound, KnowledgeDoublesWhenAMessageIsAsLongAsItsWay) {
   EXPECT_EQ(spread_us(2, 5, 5), 5);
   EXPECT_EQ(spread_us(16, 5, 5), 20);
   EXPECT_EQ(spread_us(17, 5, 5), 25);
-  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one tells three, before any of them could
+  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one rank reaches all three before any of these could send
 }
 
 TEST(Bound, OfTheNetworkIsItsLatenciesAndItsBytes) {
@@ -148,7 +149,7 @@ TEST(Bound, NoAlgorithmIsFaster) {
       }
 }
 
-// What is simulated less than literally, against all ranks and all bytes of it.
+// Compares an approximate simulation with the simulation of all ranks and all bytes.
 void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limits, Symmetry symmetry) {
   const double literal = simulate(*simulated_ranks(job, Symmetry::every_rank), cluster, 4).us;
   const Prediction prediction = predict(job, cluster, 4, limits);
@@ -157,7 +158,7 @@ void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limi
       << name(job.algorithm) << ", " << job.world << " ranks, " << job.ranks_per_host << " a host, " << job.count;
 }
 
-// Are the plans of all hosts alike, except for their peers' numbers?
+// True if the plans of all hosts are equal, except for their peers' numbers.
 bool rotates(Algorithm algorithm) {
   return algorithm == Algorithm::ring || algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
 }
@@ -193,7 +194,7 @@ TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
     }
 }
 
-// Grains may be so small that the shortest pipeline of them is less than an element for each rank.
+// Grains may be so small that the shortest pipeline of grains has less than an element for each rank.
 TEST(ShortCuts, OfPartsLeaveAnElementForEachRank) {
   const Job job{Algorithm::ring, 64, 1, 1 << 14, 0, Kind::allgather};
   const Prediction prediction = predict(job, Cluster{.grain_bytes = 4}, 4, {.messages = 5000});
@@ -230,7 +231,7 @@ TEST(Sweep, HostsMustBeFull) {
   EXPECT_THROW(simulate_cell(cluster, Kind::allreduce, facts, {}), Error);
 }
 
-// Of the time that the network alone needs. Hosts have a core for each rank.
+// Limits the time as a multiple of the network's own time. Hosts have a core for each rank.
 TEST(TwoLevels, ComeNearTheNetwork) {
   struct Aim {
     std::uint64_t bytes;
@@ -250,7 +251,8 @@ TEST(TwoLevels, ComeNearTheNetwork) {
     }
 }
 
-// Of what can be simulated. The two cells that lose more than 15 % are 16 hosts of two ranks at 64 and 256 KiB.
+// For the cases that can be simulated. The two cells that lose more than 15 % are 16 hosts of two ranks at 64 and 256
+// KiB.
 TEST(OtherCollectives, ChooseWhatIsFastest) {
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
     for (const auto& [hosts, per_host] : {std::pair{2, 8}, {4, 4}, {16, 2}, {16, 1}, {3, 1}})

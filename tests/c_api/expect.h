@@ -1,4 +1,4 @@
-/* Expectations of the programs in C. */
+/* Expectations for the test programs in C. */
 #pragma once
 #include <anello/anello.h>
 #include <stdio.h>

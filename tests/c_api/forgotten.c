@@ -1,4 +1,4 @@
-/* Rank 0 forgets to announce a gradient. That is the end of the world, and all ranks know why. */
+/* Rank 0 forgets to announce a gradient. That ends the world, and all ranks receive the reason. */
 #include <anello/anello.h>
 #include <string.h>
 

@@ -37,7 +37,7 @@ static void read_back(context* c, const float* from) {
   EXPECT(c->device->copy(c->found, from, sizeof c->found, c->stream) == 0);
   OK(anello_gpu_synchronize(c->gpus, c->stream));
 }
-/* Of rank * 100 + i over all ranks. */
+/* The sum of rank * 100 + i over all ranks. */
 static float sum(const context* c, int i) {
   return (float)(c->size * i + 50 * c->size * (c->size - 1));
 }
@@ -143,7 +143,7 @@ static void gradients(context* c) {
 
 static void registered(context* c) {
   anello_gpu_memory *made = NULL, *told = NULL;
-  if (c->size > 1) { /* staged here */
+  if (c->size > 1) { /* staged through host memory here */
     EXPECT(anello_gpu_allocate(c->gpus, 400, &made) == ANELLO_UNSUPPORTED && made == NULL);
     EXPECT(strstr(anello_last_error(), "with NCCL only") != NULL);
     return;
@@ -157,7 +157,7 @@ static void registered(context* c) {
   anello_gpu_memory_free(NULL);
 }
 
-/* None of these ends the world. */
+/* None of these calls ends the world. */
 static void refusals(context* c) {
   stream_handle per_thread = (stream_handle)2;
   const anello_input host = {c->given, 2, ANELLO_F32};

@@ -1,4 +1,4 @@
-// What a call of the C API returns if the body of its function throws.
+// The return values of calls of the C API if the body of the function throws.
 #include <gtest/gtest.h>
 
 #include <new>

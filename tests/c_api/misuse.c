@@ -30,9 +30,9 @@ static void null_handles(void) {
   IS_NULL("memory");
 }
 
-static char long_reason[100000]; /* longer than a message has it */
+static char long_reason[100000]; /* longer than a message can be */
 
-/* A result that cannot be given back is refused while the step can still be finished. */
+/* A result that cannot be returned is refused while the step can still be finished. */
 static void statistics_of_no_size(anello_group* group) {
   float value = 1;
   anello_step_stats step = ANELLO_STEP_STATS_INIT;
@@ -64,7 +64,7 @@ static anello_status wrong_call(anello_agenda* agenda, int way, anello_array arr
   return ANELLO_INVALID_ARGUMENT;
 }
 
-/* Each counts as submitted: the other ranks, which call rightly, get the reason, and unnamed calls stay in step. */
+/* Each counts as submitted: the other ranks, whose calls are right, get the reason, and unnamed calls stay in step. */
 static void wrong_named_calls(anello_agenda* agenda, int rank, int size) {
   int way;
   memset(long_reason, 'x', sizeof long_reason - 1);
@@ -84,7 +84,7 @@ static void wrong_named_calls(anello_agenda* agenda, int rank, int size) {
   }
 }
 
-/* In a child, whose parent's threads may have any lock, it says so instead of waiting for one. */
+/* In a child, where its parent's threads may have held any lock, it reports that and does not wait for a lock. */
 static void described_in_a_child(anello_agenda* agenda) {
   anello_named* operation = NULL;
   const char* line = NULL;

@@ -20,7 +20,7 @@ static anello_array array(void* data, const uint64_t* shape, size_t dimensions, 
   return made;
 }
 
-/* Waits as a program does that looks at signals now and then. */
+/* Waits like a program that looks at signals now and then. */
 static anello_status settle(anello_named* operation) {
   anello_status status;
   do status = anello_named_wait(operation, 100);
@@ -143,7 +143,7 @@ static void until(int* calls, int expected) {
   EXPECT(*calls == expected);
 }
 
-/* Nobody waits for the operations, and their handles are freed at once. */
+/* The program does not wait for the operations, and frees their handles at once. */
 static void callbacks(void) {
   double value = 1;
   uint64_t count = rank == 0 ? 0 : 1;
@@ -190,7 +190,7 @@ static void differences(anello_world* world) {
   OK(anello_named_last(join, &last));
   EXPECT(last >= 0 && last < size);
   anello_named_free(join);
-  /* A handle that nobody waits for. */
+  /* A handle that the program does not wait for. */
   count = 4;
   OK(anello_named_allreduce(agenda, "dropped", &mine, NULL, 1, ANELLO_SUM, NULL, &odd));
   anello_named_free(odd);
@@ -254,7 +254,7 @@ static void meet(char* folder) {
   exchange.get = get;
   exchange.rank = atoi(getenv("ANELLO_RANK"));
   exchange.size = atoi(getenv("ANELLO_SIZE"));
-  exchange.name = job ? job : "files"; /* another one in each run: files stay */
+  exchange.name = job ? job : "files"; /* another name in each run, because files stay */
   for (times = 0; times < 2; times++) {
     world = NULL;
     OK(anello_init_through(&exchange, NULL, &world));
@@ -280,7 +280,7 @@ static void lose_a_rank(void) {
   if (rank == 1) kill(getpid(), SIGKILL);
   pending = NULL;
   status = anello_named_allreduce(agenda, "pending", &mine, NULL, 1, ANELLO_SUM, NULL, &pending);
-  if (status == ANELLO_OK) status = settle(pending); /* otherwise this rank knows already */
+  if (status == ANELLO_OK) status = settle(pending); /* otherwise this rank has seen the failure already */
   EXPECT(status == ANELLO_RANK_DEAD && anello_last_error_rank() == 1);
   if (failures == 0) printf("told who died: %s\n", anello_last_error());
   EXPECT(anello_named_barrier(agenda, NULL, NULL, &later) == ANELLO_RANK_DEAD && later == NULL);

@@ -30,7 +30,7 @@ static void fill(context* c) {
     c->out[i] = -1;
   }
 }
-/* Of rank * 100 + i over all ranks. */
+/* The sum of rank * 100 + i over all ranks. */
 static float sum(const context* c, int i) {
   return (float)(c->size * i + 50 * c->size * (c->size - 1));
 }
@@ -176,7 +176,7 @@ static void groups_and_work(context* c) {
     OK(anello_group_create(c->group, members, 2, &pair));
     OK(anello_barrier(pair, NULL, NULL));
     OK(anello_barrier(pair, NULL, &work));
-    anello_group_free(pair); /* what was started goes on */
+    anello_group_free(pair); /* operations that were started go on */
     OK(anello_work_wait(work));
     anello_work_free(work);
   }
@@ -186,7 +186,7 @@ static void groups_and_work(context* c) {
   OK(anello_work_wait(work));
   anello_work_free(work);
   anello_work_free(NULL);
-  OK(anello_barrier(c->group, NULL, NULL)); /* behind the callback */
+  OK(anello_barrier(c->group, NULL, NULL)); /* after the callback */
   EXPECT(called == 1);
 }
 
@@ -312,7 +312,7 @@ static void gradients(context* c) {
   options.unannounced = 2;
   EXPECT(anello_gradients_create(c->group, list, 2, &options, &all) == ANELLO_INVALID_ARGUMENT);
   {
-    /* An older program's struct ends before `unannounced`. What is behind its last member is not read. */
+    /* An older program's struct ends before `unannounced`. The bytes behind its last member are not read. */
     options.struct_size = offsetof(anello_gradient_options, unannounced);
     OK(anello_gradients_create(c->group, list, 2, &options, &all));
     EXPECT(offsetof(anello_gradient_options, unannounced) == offsetof(anello_gradient_options, accumulation_passes) + 8);
@@ -337,7 +337,7 @@ static void diagnosis(context* c, anello_world* world, const char* folder) {
   OK(anello_get_counters(world, &counters));
   EXPECT(counters.operations > 10 && counters.busy_ns > 0 && counters.tensor_bytes > 0);
   EXPECT(c->size == 1 || (counters.sent_bytes > 0 && counters.received_bytes > 0));
-  counters.struct_size = offsetof(anello_counters, tensor_bytes); /* as an older program has it */
+  counters.struct_size = offsetof(anello_counters, tensor_bytes); /* the struct of an older program */
   counters.operations = counters.tensor_bytes = 0;
   OK(anello_get_counters(world, &counters));
   EXPECT(counters.operations > 10 && counters.tensor_bytes == 0);

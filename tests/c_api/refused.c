@@ -1,5 +1,5 @@
-/* Rank 1 refuses a call as a binding does, and makes none: the error that the others get at the limit has the reason.
- * The argument is the kind of call. Ends with 1 and a line for each expectation that failed. */
+/* Rank 1 refuses a call, as a language binding does, and makes no call: the error of the others at the limit has the
+ * reason. The argument is the kind of call. Ends with 1 and a line for each expectation that failed. */
 #define _POSIX_C_SOURCE 199309L /* nanosleep */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "expect.h"
 
-#define ELEMENTS (4 << 20) /* no buffer takes them all */
+#define ELEMENTS (4 << 20) /* more than fits into any buffer */
 static const char* const kReason = "the array is read-only";
 
 static int is(const char* kind, const char* wanted) {

@@ -1,4 +1,4 @@
-/* Ranks broadcast tensors of different sizes, and end without anello_world_free() as soon as they know. */
+/* Ranks broadcast tensors of different sizes, and end without anello_world_free() as soon as they receive the error. */
 #include <anello/anello.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int main(void) {
   tensor.data = values;
   tensor.count += (uint64_t)anello_rank(group);
   if (anello_broadcast(group, tensor, 0, NULL, NULL) == ANELLO_OK) {
-    EXPECT(anello_rank(group) == 0); /* it may have sent all before it knows */
+    EXPECT(anello_rank(group) == 0); /* it may have sent everything before it receives the error */
     EXPECT(anello_barrier(group, NULL, NULL) == ANELLO_MISMATCH);
   }
   EXPECT(strstr(anello_last_error(), "the counts differ") != NULL);

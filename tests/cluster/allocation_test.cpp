@@ -1,4 +1,4 @@
-// `anello run` in an allocation of Slurm: where ranks run, what they may use, and how the end of a step is named; and a
+// `anello run` in an allocation of Slurm: which hosts and cores the ranks use, how the end of a step is reported, and a
 // job that goes on without a host.
 #include <gmock/gmock.h>
 
@@ -45,8 +45,8 @@ TEST(Allocation, ACancelledStepIsNamed) {
   EXPECT_THAT(job->err(), ContainsRegex(" lost: (its agent was ended; )?`srun` "));
   for (const std::string host : {"h0", "h1", "h2"})
     EXPECT_THAT(job->err(), ContainsRegex("hosts? [^:]*" + host + "[^:]* w(as|ere) lost: "));
-  // Slurm's daemon says that the step was cancelled through the step's own standard error. `srun` may end before it has
-  // received that; then it says only how the tasks ended.
+  // Slurm's daemon prints through the step's own standard error that the step was cancelled. `srun` may end before it
+  // has received that; then it prints only how the tasks ended.
   EXPECT_THAT(job->err(), ContainsRegex(" CANCELLED AT |: task [0-9]: Killed"));
   EXPECT_EQ(job->err().find("cpu binding"), std::string::npos) << job->err();
 }

@@ -1,5 +1,5 @@
-// Jobs beside each other and after each other on the same hosts: none gets into another one, and no port that is taken
-// stops them.
+// Jobs at the same time and one after another on the same hosts: their ranks never mix, and ports that are in use do
+// not stop them.
 #include <gmock/gmock.h>
 
 #include "rendezvous/job_ports.hpp"
@@ -36,7 +36,7 @@ TEST(Beside, AMasterPortThatIsTakenIsNotUsed) {
   expect_trained(on(1, "bash " + recipe("ssh.sh") + " --epochs 2"));
 }
 
-// Those of these ranks of a job of six that have met on h0, and wait for the others.
+// Ranks of a job of six that have met on h0 and wait for the others.
 class Waiting {
  public:
   explicit Waiting(const std::vector<int>& ranks) {
@@ -59,7 +59,7 @@ class Waiting {
   testing::Process* server_ = nullptr;
 };
 
-// All ranks of both are told, since ranks of the second would otherwise take the places of the first one's.
+// All ranks of both jobs get the error, since ranks of the second would otherwise take the places of the first one's.
 TEST(Beside, ASecondJobOfTheSameNameEndsBothStarts) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   Waiting job({0, 1, 2, 3, 4});
@@ -74,7 +74,7 @@ TEST(Beside, ASecondJobOfTheSameNameEndsBothStarts) {
   }
 }
 
-// Nothing distinguishes it from the job's own rank, so neither may take part.
+// The server cannot distinguish it from the job's own rank, so neither may take part.
 TEST(Beside, ARankOfAJobBeforeOfTheSameNameIsNamed) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   Waiting job({3, 0, 1, 2, 4});

@@ -17,9 +17,9 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kPromise = 5;  // seconds, of a clock that stands still while the machine is busy
+constexpr double kPromise = 5;  // seconds of a clock that stands still while the machine is busy
 
-// Does what `event` says, after which no rank, launcher, agent or ssh of a launcher may be left.
+// Calls `happens`, which `event` describes. After that no rank, launcher, agent or ssh of a launcher may be left.
 void expect_gone_after(const std::string& event, const std::function<void()>& happens) {
   const auto began = std::chrono::steady_clock::now();
   const UncontendedClock clock;
@@ -57,7 +57,7 @@ TEST(Ending, ARankThatIsKilledIsNamed) {
 
 constexpr const char* kSoon = "ANELLO_SILENCE_LIMIT=3000";
 
-// Pulls the cable of `host` until the object that is returned is destroyed.
+// Unplugs the cable of `host` until the returned object is destroyed.
 std::unique_ptr<Unplugged> unplug(int host, const std::string& what) {
   std::unique_ptr<Unplugged> unplugged;
   expect_gone_after(what, [&] { unplugged = std::make_unique<Unplugged>(host); });
@@ -86,7 +86,7 @@ TEST(Ending, ALauncherThatIsCutOffLeavesNoRanks) {
   EXPECT_NE(job->wait(), 0);
 }
 
-// The network is cut for longer than the limit is by default.
+// The cut is longer than the default limit.
 TEST(Ending, ACutThatIsShorterThanTheLimitIsEndured) {
   const std::string script =
       " anello run -H h0:1,h1:1 -- sh -c 'echo up; if [ $ANELLO_RANK = 0 ]; then read line; touch go; else until [ -e "
@@ -122,7 +122,8 @@ TEST(Ending, SshThatIsCutTakesItsRanksWithIt) {
   EXPECT_NE(job->wait(), 0);
 }
 
-// Each rank of qsub's job descends from a shepherd, which Grid Engine starts for the job's script and for each qrsh.
+// Each rank of qsub's job is a descendant of a shepherd process, which Grid Engine starts for the job's script and for
+// each qrsh.
 TEST(Ending, QdelEndsRanksThatQrshStarted) {
   start_grid_engine();
   const auto job = start(0, ". ./.gridengine; qsub -sync y -j y -o out.long " + recipe("sge.sh") + " --epochs 1000000");

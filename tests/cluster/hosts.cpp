@@ -39,7 +39,7 @@ testing::Surroundings reproducible(testing::Surroundings surroundings) {
   return surroundings;
 }
 
-// "parameters e19500aea17760e1", as a training on six ranks of one host ends with.
+// Returns the last line of a training on six ranks of one host, such as "parameters e19500aea17760e1".
 const std::string& local_result(const std::string& options) {
   static std::map<std::string, std::string> results;
   std::string& result = results[options];
@@ -56,7 +56,7 @@ int count(const std::string& text, const std::string& part) {
   return times;
 }
 
-// A test that failed may leave a job, for which the next one would wait.
+// Cancels jobs after each test: a failed test may leave a job for which the next test would wait.
 class CancelJobs : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& test) override {
     if (test.result()->Failed()) on(0, "scancel -u root; until [ -z \"$(squeue -h)\" ]; do sleep 0.1; done");
@@ -148,7 +148,7 @@ void start_grid_engine() {
 
 Descriptor occupy(int host, int port, bool listens) {
   Descriptor listener;
-  std::thread([&] {  // whose network alone is changed
+  std::thread([&] {  // only this thread's network is changed
     const Descriptor network(open(text("/run/netns/h", host).c_str(), O_RDONLY | O_CLOEXEC));
     if (setns(network.get(), CLONE_NEWNET) != 0) return;
     listener = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -171,7 +171,7 @@ Unplugged::~Unplugged() {
   const std::string wait = text("until [ \"$(sinfo -h -t idle -o %D)\" = 3 ]; do scontrol update nodename=h", host_,
                                 " state=resume 2>/dev/null; sleep 0.2; done");
   EXPECT_EQ(on(0, wait).code, 0);
-  // A host that could not be reached stays so for a moment.
+  // A host that could not be reached stays unreachable for a moment.
   const std::string reach_all = "for host in h0 h1 h2; do until (: </dev/tcp/$host/22); do sleep 0.05; done; done";
   for (const int host : {0, 1, 2}) EXPECT_EQ(on(host, reach_all).code, 0);
 }

@@ -1,5 +1,5 @@
-// The cluster of tests/cluster/cluster.sh, as its tests see it: commands on its hosts, what runs there, and what a
-// training there must end with. For a test of one thread.
+// The cluster of tests/cluster/cluster.sh: commands on its hosts, their processes, and the expected result of a
+// training there. For a test of one thread.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace anello::cluster {
 testing::Outcome on(int host, const std::string& script, testing::Surroundings surroundings = {});
 std::unique_ptr<testing::Process> start(int host, const std::string& script, testing::Surroundings surroundings = {});
 
-// Waits for its end.
+// Waits until the job has ended.
 testing::Outcome end_of(testing::Process& job);
 
 // A training of a second on the digits; results do not depend on how ranks are distributed (ANELLO_REPRODUCIBLE).
@@ -29,29 +29,31 @@ std::string in_tree(const std::string& path);  // a file of this project
 // One of the project's recipes (trainer/recipes).
 std::string recipe(const std::string& name);
 
-// The output is that of one training on six ranks, with the result of a local one.
+// Expects the output of one training on six ranks, with the result of a local training.
 void expect_result(const testing::Outcome& outcome, const std::string& options = "");
-// Also, nothing is left on any host.
+// Also expects that nothing is left on any host.
 void expect_trained(const testing::Outcome& outcome, const std::string& options = "");
-// The same of a training on one rank, `times` times.
+// Expects the output of `times` trainings, each on one rank.
 void expect_alone(const testing::Outcome& outcome, int times = 1);
 
 // Living processes on all hosts that run this program.
 std::vector<pid_t> processes(const std::string& program);
-// Waits until this holds; false if it takes very long.
+// Waits until `condition` holds; false if it takes very long.
 bool eventually(const std::function<bool()>& condition);
-// Waits until there are none; fails the test if it takes very long.
+// Waits until no process runs the program; fails the test if it takes very long.
 void expect_gone(const std::string& program);
 // The names of the processes above this one.
 std::vector<std::string> ancestors(pid_t process);
 
-// Grid Engine on the hosts; ". ./.gridengine" is for its commands. At most once a program.
+// Starts Grid Engine on the hosts; ". ./.gridengine" makes its commands available. At most once in a program.
 void start_grid_engine();
 
-// A socket that has taken this port of all addresses of the host. If it listens, connections are made, and it is mute.
+// Returns a socket that occupies this port on all addresses of the host. If it listens, it accepts connections and
+// never answers.
 Descriptor occupy(int host, int port, bool listens);
 
-// The host's network cable is pulled, until this object is destroyed; Slurm and the other hosts know it again then.
+// Unplugs the host's network cable until this object is destroyed; afterwards waits until Slurm and the other hosts
+// reach it.
 class Unplugged {
  public:
   explicit Unplugged(int host);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// What the batch job wrote; `sbatch --wait` would look again after 10 s.
+// Returns the batch job's output; `sbatch --wait` would check its end only after 10 s.
 testing::Outcome batch(int host, const std::string& job) {
   return on(host, "id=$(sbatch --parsable -o out.batch " + job +
                       ") && while [ -n \"$(squeue -h -j $id)\" ]; do sleep 0.1; done; cat out.batch");
@@ -35,7 +35,7 @@ TEST(Slurm, SrunWithAProcessManager) {
   for (const std::string manager : {"pmi2", "pmix"})
     expect_trained(on(0, "srun -N 3 -n 6 --mpi=" + manager + " " + kTrain));
 }
-// As programs do that close all descriptors before they start others: the ranks meet by munge.
+// Some programs close all descriptors before they start others. Then the ranks meet by munge.
 TEST(Slurm, SrunWhoseProcessManagerCannotBeReached) {
   expect_trained(on(0, "srun -N 3 -n 6 --mpi=pmi2 bash -c 'eval \"exec $PMI_FD>&-\"; exec " + kTrain + "'"));
 }
@@ -69,8 +69,8 @@ TEST(Launchers, ShellsWithTorchrunsVariables) {
   expect_trained(on(1, "bash " + recipe("ssh.sh") + " --epochs 2"));
 }
 
-// Debian's torchrun 1.13 fails with Python 3.11 if its output goes nowhere in particular, which it does by default.
-// Here the output of a rank that does not exist goes to a file, and all ranks write where torchrun does.
+// Debian's torchrun 1.13 fails with Python 3.11 if its output is not redirected, which is the default. Here the output
+// of a rank that does not exist goes to a file, and all ranks write to torchrun's output.
 const std::string kTorchrun = "PET_REDIRECTS=9:1 PET_TEE=9:1 ";
 
 // Starts `command` on each host, with NODE_RANK; the ranks share a secret in the home.
@@ -112,7 +112,8 @@ TEST(GridEngine, Qsub) {
   EXPECT_THAT(outcome.out, HasSubstr("training on 6 ranks, 3 hosts"));
 }
 
-// Schedulers that are not here: what they put into a job's environment, and for LSF a stand-in for its remote start.
+// Schedulers that are not installed here: the test makes the variables and files of a job's environment, and for LSF a
+// fake of its remote start.
 TEST(StandIns, NodeFiles) {
   on(0, "printf '%s\\n' h0 h0 h1 h1 h2 h2 >slots; printf '%s\\n' h0 h1 h2 >hosts");
   expect_trained(on(0, "PBS_JOBID=7.h0 PBS_NODEFILE=slots bash " + recipe("pbs.sh") + " --epochs 2"));
@@ -140,7 +141,7 @@ TEST(Alone, AnInteractiveShell) {
     expect_alone({code, shell->out(), ""});
   }
 }
-// setsid gives each task a process group of its own, as programs of the shell have one.
+// setsid gives each task its own process group, like the programs of a shell.
 TEST(Slurm, AStepFromAnInteractiveShell) {
   const auto shell = start(0, "srun -N 3 -n 6 --pty bash --norc", {.terminal_columns = 200});
   shell->type("srun --overlap -N 3 -n 6 setsid --wait " + kTrain + " </dev/null; exit\n");

@@ -1,5 +1,5 @@
-// Programs that meet at MASTER_ADDR and MASTER_PORT, as those written for torchrun do, on hosts that `anello run`
-// reaches in each of its ways.
+// Programs that meet at MASTER_ADDR and MASTER_PORT, as programs for torchrun do, on hosts that `anello run` reaches in
+// each of its ways.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// `launch` is a command with %, which stands for the program and its arguments.
+// `launch` is a command in which % is replaced by the program and its arguments.
 testing::Outcome launched(int host, const std::string& launch, const std::string& program) {
   const std::size_t at = launch.find('%');
   return on(host, launch.substr(0, at) + program + launch.substr(at + 1));
@@ -22,7 +22,7 @@ testing::Outcome launched(int host, const std::string& launch, const std::string
 const std::string kShow = "sh -c 'echo at $MASTER_ADDR port $MASTER_PORT.'";
 const std::string kPythonPath = "PYTHONPATH=" ANELLO_PYTHON " ";
 
-// All ranks have the same place. Returns its port.
+// Expects the same address and port on all ranks. Returns the port.
 int expect_place(const testing::Outcome& outcome, const std::string& address, std::size_t ranks) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   const std::vector<std::string> lines = testing::lines(outcome.out);
@@ -38,7 +38,7 @@ int expect_place(const testing::Outcome& outcome, const std::string& address, st
   return port;
 }
 
-// From each host, so that rank 0 is the launcher's host, and is not.
+// Started on each host, so that rank 0 is sometimes on the launcher's host and sometimes not.
 TEST(Master, IsAnAddressOfRank0sHostThatOthersReach) {
   on(0, "printf '%s\\n' 'h1 slots=2' 'root@h0 slots=1' >hostfile");
   for (const int host : {0, 1, 2}) {

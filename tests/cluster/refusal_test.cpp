@@ -1,4 +1,5 @@
-// What people type by mistake is refused with the reason and the remedy, and what only looks like a mistake works.
+// Typical mistakes on the command line are refused with the reason and the remedy; commands that only look like
+// mistakes work.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -30,7 +31,7 @@ TEST(Refused, TasksThatCannotMeet) {
                                  HasSubstr("ANELLO_SIZE=1")));
 }
 
-// The others reach it by its name, but it has no address for them.
+// The others can resolve its name, but rank 0 has no address for them.
 TEST(Refused, AMasterThatRank0CallsLocalhost) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   std::vector<std::unique_ptr<testing::Process>> ranks;
@@ -44,14 +45,14 @@ TEST(Refused, AMasterThatRank0CallsLocalhost) {
   }
 }
 
-// srun starts six of it, though only the first has the terminal.
+// srun starts six of the program, though only the first has the terminal.
 TEST(NotRefused, AProgramUnderPty) {
   const testing::Outcome outcome = on(0, "srun -N 3 -n 6 --pty " + kTrain, {.terminal_columns = 200});
   EXPECT_EQ(outcome.code, 0) << outcome.out;
   EXPECT_THAT(outcome.out, HasSubstr("training on 6 ranks, 3 hosts"));
 }
 
-// Six ranks, two a host, that meet at `master`; those of h0 run after `before`.
+// Trains on six ranks, two a host, that meet at `master`; the ranks of h0 run after `before`.
 void train_at(const std::string& master, const std::string& before = "") {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   std::vector<std::unique_ptr<testing::Process>> ranks;

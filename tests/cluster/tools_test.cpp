@@ -1,5 +1,5 @@
-// The suite must not pass because a program is missing with which the cluster is made, or tried. Only a user who may
-// make no namespaces skips.
+// The tests must not pass because a program is missing that makes the cluster or is tested there. They are skipped only
+// for a user who may not make namespaces.
 #include <gmock/gmock.h>
 
 #include "tests/cluster/hosts.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Runs the script afresh, where `before` has been done.
+// Runs the script in a new shell, after `before`.
 testing::Outcome cluster_after(const std::string& before) {
   return testing::run(
       {"unshare", "--mount", "bash", "-c", before + " bash " + in_tree("tests/cluster/cluster.sh") + " /nowhere true"},

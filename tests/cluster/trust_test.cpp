@@ -1,4 +1,4 @@
-// Programs that must not get into a job: of another user, without the secret, of another job.
+// Programs that must not get into a job: a program of another user, without the secret, or of another job.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A task of a step of six. It leaves its environment; the last one comes only when the file `go` is there.
+// A task of a step of six. It saves its environment; the last task starts only when the file `go` is there.
 const std::string kTask =
     "bash -c 'env -0 >env.part.$SLURM_PROCID && mv env.part.$SLURM_PROCID env.$SLURM_PROCID; "
     "[ $SLURM_PROCID != 5 ] || until [ -e go ]; do sleep 0.05; done; exec " +
@@ -34,15 +34,16 @@ void complete(testing::Process& job) {
   expect_trained({code, job.out(), job.err()});
 }
 
-// The program, as the absent task of that step and with a little patience; `before` is what starts it.
+// Runs the program as the missing task of that step, with a short start timeout; `before` is the command that starts
+// it.
 std::string as_task_5(const std::string& before, const std::string& environment = "env.5") {
   return before + " env -i bash -c 'while IFS= read -r -d \"\" variable; do export \"$variable\"; done <" +
          environment + "; export ANELLO_START_TIMEOUT=3000; exec anello-train'";
 }
 const std::string kAsGuest = "setpriv --reuid=5077 --regid=5077 --clear-groups ";
 
-// What programs on host `from` say, refused at every port on which the job listens on h0, at `address`. They know the
-// name of the job and its size, but not its secret.
+// Returns the output of programs on host `from`, which must be refused at every port on which the job listens on h0, at
+// `address`. They have the name of the job and its size, but not its secret.
 std::string knock(int from, const std::string& address, const std::string& job, int size, const std::string& before) {
   const testing::Outcome sockets = on(0, "ss -ltnpH | grep anello-train");
   std::string said;
@@ -70,7 +71,7 @@ TEST(Trust, AnotherUserIsRefusedByMunge) {
   complete(*job);
 }
 
-// Who was not started by the process manager has no connection with it, and so no secret.
+// A process that the process manager has not started has no connection with it, and so no secret.
 TEST(Trust, AnotherUserIsRefusedByAProcessManager) {
   const auto job = incomplete_job("--mpi=pmi2");
   const testing::Outcome guest = on(2, as_task_5(kAsGuest));
@@ -119,7 +120,7 @@ TEST(Trust, WhereThereIsNoSecretItIsSaid) {
   EXPECT_THAT(step.err, HasSubstr("of Slurm step"));
 }
 
-// With the same eight ports for both, the stale task is given the secret of the job that is there.
+// With the same eight ports for both jobs, the old task gets the secret of the present job.
 TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   const std::string ports = "ANELLO_PORT_RANGE=25000-25007";
   const auto before = incomplete_job("", ports);
@@ -133,8 +134,8 @@ TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   complete(*job);
 }
 
-// By default Slurm starts a job again only when all credentials of its run before have expired. A start in the second
-// in which that run ended fails ("already killed").
+// By default Slurm restarts a job only when all credentials of its previous run have expired. A start in the same
+// second in which that run ended fails ("already killed").
 TEST(Trust, ATaskOfTheRunBeforeARequeueIsNotTakenForOneOfThisRun) {
   const auto none_queued = [] { return on(0, "squeue -h").out.empty(); };
   ASSERT_TRUE(eventually(none_queued));

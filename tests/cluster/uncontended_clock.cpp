@@ -17,7 +17,7 @@ double seconds_of(const timeval& time) {
   return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
 }
 
-// The processor time of a process that does nothing.
+// Returns the processor time of a process that does nothing.
 double process_time() {
   std::string name = "true";
   std::array<char*, 2> arguments = {name.data(), nullptr};

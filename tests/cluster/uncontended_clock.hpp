@@ -1,6 +1,6 @@
-// A clock that stands still while processes wait for a core, so that a bound in its seconds can be demanded of a busy
-// machine too. A thread sleeps, and starts and ends a process, in turn; only the time for which it asked to sleep, and
-// the processor time of those processes, are counted. On an idle machine that is about 95 % of the time.
+// A clock that stands still while processes wait for a core, so that a limit in its seconds also holds on a busy
+// machine. A thread alternately sleeps, and starts and ends a process; only the requested sleeping time and the
+// processor time of those processes are counted. On an idle machine that is about 95 % of the time.
 #pragma once
 #include <atomic>
 #include <thread>

@@ -15,7 +15,8 @@ constexpr std::array kDTypes{DType::f16, DType::bf16, DType::f32, DType::f64, DT
                              DType::u16, DType::i32,  DType::u32, DType::i64, DType::u64, DType::boolean};
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
-// None, one, fewer than ranks or few, odd, and more than links and slabs hold in the ways that go in pieces.
+// No element, one, fewer than ranks or only a few, an odd number, and more than links and slabs hold if they use small
+// pieces.
 constexpr std::array<std::uint64_t, 5> kCounts{0, 1, 7, 1001, 20'011};
 
 bool reduces(Kind kind) {
@@ -115,7 +116,7 @@ std::vector<Case> product(const std::vector<int>& worlds) {
   return std::move(product.all);
 }
 
-// In a random order, since neighbours in the product have much in common.
+// In a random order, since neighbours in the product are similar.
 std::vector<Case> covering(const std::vector<Case>& all) {
   std::vector<Case> order = all, some;
   Random random(1);

@@ -46,7 +46,7 @@ std::string carry_out(World& world, const Case& each) {
   return started.part->wrong();
 }
 
-// All ranks come to the same cases; the first wrong results are told.
+// All ranks run the same cases; the first wrong results are printed.
 void run(const std::vector<Case>& cases, Scores& scores) {
   std::mutex mutex;
   const auto program = [&](World& world) {

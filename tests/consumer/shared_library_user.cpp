@@ -1,4 +1,4 @@
-// What a program expects of the shared library: the C++ and the C interface, and exceptions that are caught by type.
+// A program that uses the shared library: by the C++ and the C interface, with exceptions that are caught by type.
 #include <anello/anello.h>
 
 #include <anello/anello.hpp>
