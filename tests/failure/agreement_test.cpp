@@ -1,5 +1,5 @@
-// Simulated worlds with random delivery: all ranks must agree on one verdict, whatever the order of messages. What
-// happens in fixed steps is in tests/failure/scripts.
+// Simulated worlds with random delivery: all ranks must agree on one verdict, in any order of messages. Cases with
+// fixed steps are in tests/failure/scripts.
 #include "ring/failure/failure_detector.hpp"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,8 @@ TEST(FailureAgreement, TheFirstVerdictStays) {
   });
 }
 
-// The survivors agree who died, also where a rank that is not the arbiter has proposed something at the same time.
+// The survivors agree on the rank that died, even if a rank that is not the arbiter has proposed something at the same
+// time.
 TEST(FailureAgreement, ADeathIsFoundAndNamed) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int dead = any_rank(assembly);
@@ -97,7 +98,7 @@ TEST(FailureAgreement, WithoutTheArbitersAnswerAllDecideTheSameAfterALimit) {
   });
 }
 
-// It finds all proposals and the decisions of the others when it runs again, in any order.
+// When the arbiter runs again it receives all proposals and the decisions of the others, in any order.
 TEST(FailureAgreement, AnArbiterThatDidNotRunAdoptsWhatTheOthersDecided) {
   in_many_worlds(4, [](Assembly& assembly) {
     assembly.pause(0);
@@ -112,7 +113,7 @@ TEST(FailureAgreement, AnArbiterThatDidNotRunAdoptsWhatTheOthersDecided) {
   });
 }
 
-// It has had a proposal for long, and has not had a turn yet.
+// The arbiter has had a proposal for a long time, and has not run since.
 TEST(FailureAgreement, AnArbiterThatDidNotRunDecidesForTheLowestRank) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.pause(0);
@@ -127,21 +128,21 @@ TEST(FailureAgreement, AnArbiterThatDidNotRunDecidesForTheLowestRank) {
   });
 }
 
-// The proposer does not wait for the answer.
+// The rank that proposes does not wait for the answer.
 TEST(FailureAgreement, AProposalOfARankThatLeavesAtOnceCounts) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int last = assembly.size() - 1;
     if (assembly.random().percent(50)) assembly.stop(0);
     assembly[last].propose(any_verdict(last), assembly.now());
     assembly[last].leave(0, 0);
-    assembly.step();  // its messages are on their way
+    assembly.step();  // its messages are under way
     assembly.stop(last);
     assembly.advance(FailureAgreement::kArbiterLimit);
     EXPECT_EQ(common_verdict(assembly).culprit, last);
   });
 }
 
-// The arbiter cannot decide for some time, and the others miss the rank that has gone.
+// The arbiter cannot decide for some time, and the others notice that the rank is gone.
 TEST(FailureAgreement, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   in_many_worlds(3, [](Assembly& assembly) {
     const bool arbiter_returns = assembly.random().percent(50);
@@ -199,7 +200,7 @@ TEST(FailureAgreement, AGoodbyeIsNotADeath) {
   });
 }
 
-// Some of them at once, so that goodbyes are lost.
+// Some ranks leave at the same time, so that goodbyes are lost.
 TEST(FailureAgreement, RanksThatRemainNameTheRankThatDied) {
   in_many_worlds(4, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++) {
@@ -247,7 +248,7 @@ TEST(FailureAgreement, AMismatchIsTheFaultOfTheRanksOutsideOfAMajority) {
     const unsigned agree = random.percent(50) ? 80 : 50, pauses = 7;
     unsigned paused = 0;
     for (const int rank : order) {
-      if (random.percent(10)) continue;  // it does not call
+      if (random.percent(10)) continue;  // this rank does not call the operation
       const std::uint64_t count = random.percent(agree) ? 100 : 101 + random.below(2);
       by_count[count].push_back(rank);
       assembly.begin(rank, operation(3, count));
@@ -286,7 +287,7 @@ TEST(FailureAgreement, RanksThatWaitInTheSameOperationAreNotAMismatch) {
   });
 }
 
-// It passed #3 with a different operation, and waits in the next one.
+// The rank passed #3 with a different operation, and waits in the next one.
 TEST(FailureAgreement, ARankThatIsAheadThroughSomethingElseIsFound) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int odd = any_rank(assembly);

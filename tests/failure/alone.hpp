@@ -1,4 +1,4 @@
-// The machines of one rank without the others, for tests that write the messages of the others. One thread.
+// The state machines of one rank, without other ranks: the test writes the messages of the others. One thread.
 #pragma once
 #include <chrono>
 #include <string>

@@ -1,7 +1,7 @@
-// What an operation that waits, and what leaving, costs the control plane: messages and processor time of each rank, in
+// The cost of a waiting operation, and of leaving, for the control plane: messages and processor time of each rank, in
 // worlds of real FailureDetectors without sockets. A message takes 1 ms to a neighbour. Messages between two ranks keep
-// their order. A rank that leaves goes by the ControlPlane's rule: when each neighbour has gone, or has left, or has
-// sent its goodbye back.
+// their order. A rank leaves by the ControlPlane's rule: when each neighbour has gone, or has left, or has returned its
+// goodbye.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class TimedWorld {
     leaving_[std::size_t(rank)] = true;
   }
 
-  // What happens at a time is up to event(now), which returns the ranks that it touched.
+  // Runs the world until `until`. event(now) makes the events of each moment, and returns the ranks that it affected.
   template <class Event>
   Cost run(milliseconds until, Event event) {
     Cost cost;
@@ -108,7 +108,7 @@ class TimedWorld {
              read_goodbye_[std::size_t(rank)].contains(other);
     });
   }
-  // From now on it sends and receives nothing.
+  // From now on the rank sends and receives nothing.
   void go(int rank) {
     (*this)[rank].pass_on();
     collect(rank);
@@ -129,7 +129,7 @@ class TimedWorld {
   std::vector<Sent> sent_;
 };
 
-// They wait for 2 s.
+// The ranks wait for 2 s.
 Cost cost_of_waiting(int ranks) {
   TimedWorld world(ranks);
   return world.run(milliseconds(3000), [&](milliseconds now) {
@@ -142,7 +142,8 @@ Cost cost_of_waiting(int ranks) {
   });
 }
 
-// These ranks leave, each at a moment within that time. All that remain must know it in the end.
+// The cost if these ranks leave, each at a moment within that time. All ranks that remain must have received that in
+// the end.
 Cost cost_of_leaving(int ranks, const std::set<int>& leaving, std::uint64_t within_ms, std::uint64_t seed) {
   TimedWorld world(ranks);
   Random random(seed);
@@ -191,7 +192,7 @@ TEST_P(ControlCost, OfLeavingTogetherGrowsWithTheLogarithm) {
   }
 }
 
-// A rank leaves together with all its neighbours, so that only they can pass its goodbye on.
+// A rank leaves together with all its neighbours, so that only these can pass its goodbye on.
 TEST(Goodbyes, OfARankWhoseNeighboursLeaveAtTheSameTimeArrive) {
   for (const std::uint64_t seed : seeds(100)) {
     Random random(seed);

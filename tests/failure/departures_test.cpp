@@ -1,5 +1,5 @@
-// Random histories of ranks that leave, together and one after another: the others learn who has left and after what,
-// no rank is taken for dead, and a death afterwards is noticed.
+// Random histories of ranks that leave, together and one after another: the others receive who has left and after how
+// many operations, no rank is considered dead, and a death afterwards is noticed.
 #include "ring/failure/departures.hpp"
 
 #include <gmock/gmock.h>
@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kGroup = 5;
 
-// Two ranks or more stay, connected with each other from the beginning. The others leave a group of all and then the
-// world, in random order, many at once.
+// Two or more ranks stay, which are connected with each other from the beginning. The others leave a group of all ranks
+// and then the world, in random order, many at the same time.
 class History {
  public:
   explicit History(Assembly& assembly) : assembly_(assembly) {
@@ -37,7 +37,7 @@ class History {
 
   const std::vector<int>& left() const { return left_; }
   bool has_left(int rank) const { return std::ranges::count(left_, rank) > 0; }
-  static std::uint64_t completed(int rank, std::uint64_t group) {  // by most ranks the same
+  static std::uint64_t completed(int rank, std::uint64_t group) {  // equal for most ranks
     return group + std::uint64_t(rank % 4 == 0);
   }
 
@@ -51,8 +51,8 @@ class History {
     return ranks;
   }
 
-  // A goodbye that only ranks receive which have left themselves is lost. So a rank whose neighbours all leave does so
-  // when nothing else happens.
+  // A goodbye is lost if it reaches only ranks that have left themselves. So a rank whose neighbours all leave does so
+  // while nothing else happens.
   void leave(int rank) {
     const bool alone =
         std::ranges::all_of(control_neighbours(rank, assembly_.size()), [this](int other) { return has_left(other); });
@@ -79,7 +79,7 @@ TEST(DepartureHistories, AllThatRemainKnowWhoHasLeftAndNobodyIsDead) {
   });
 }
 
-// A rank waits for one that has left: in an operation, or on a data connection that ends.
+// A rank waits for a rank that has left: in an operation, or on a data connection that ends.
 TEST(DepartureHistories, AWaitForARankThatHasLeftNamesIt) {
   in_many_worlds(4, [](Assembly& assembly) {
     const History history(assembly);
@@ -104,7 +104,7 @@ TEST(DepartureHistories, AWaitForARankThatHasLeftNamesIt) {
   });
 }
 
-// While goodbyes are still under way.
+// Goodbyes are still under way.
 TEST(DepartureHistories, ASuspectThatLeavesAtTheSameTimeIsNotDead) {
   in_many_worlds(4, [](Assembly& assembly) {
     const int gone = any_rank(assembly), waits = (gone + 1 + int(assembly.random().below(3))) % assembly.size();
@@ -130,7 +130,7 @@ TEST(DepartureHistories, ADeathOfARankThatRemainsIsNoticed) {
   });
 }
 
-// It is connected with none of those that remain, and dies before the others make new connections.
+// The rank is not connected with any rank that remains, and dies before the others make new connections.
 TEST(DepartureHistories, ADeathRightAfterAllNeighboursLeftIsNoticed) {
   in_many_worlds(6, [](Assembly& assembly) {
     const int dead = any_rank(assembly);

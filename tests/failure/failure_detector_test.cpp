@@ -1,4 +1,4 @@
-// Whatever bytes a FailureDetector receives, it stays sound.
+// A FailureDetector must stay consistent, whatever bytes it receives.
 #include "ring/failure/failure_detector.hpp"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A message of each type, as a rank sends it.
+// Returns a message of each type, as a rank sends it.
 std::vector<std::string> sample_messages() {
   Assembly assembly(4, 1);
   assembly.begin(2, operation(0, 5));
@@ -32,7 +32,7 @@ std::vector<std::string> sample_messages() {
   return messages;
 }
 
-// Bytes that are not a message are an error, change nothing and are not passed on. What is accepted is harmless.
+// Bytes that are not a message are an error, change nothing and are not passed on. Accepted bytes do no harm.
 void expect_bounded(const std::string& bytes) {
   FailureDetector detector(1, Assembly::host_names(4), [](auto, auto) { return std::nullopt; });
   try {

@@ -42,7 +42,7 @@ TEST_P(InWorldsOf, ARankThatLeavesEarlyIsNamed) {
   }
 }
 
-// It may leave once no other rank needs it: what it has sent still arrives.
+// A rank may leave once no other rank needs it: everything that it has sent still arrives.
 TEST_P(InWorldsOf, ARankThatIsDoneMayLeave) {
   for (int run = 0; run < 20; run++)
     run_world(GetParam(), [&](World& world) {
@@ -88,7 +88,7 @@ void reduce_forever(World& world) {
   for (;;) world.allreduce(data);
 }
 
-// From another thread of one of the ranks, while all are inside operations.
+// Another thread of one of the ranks aborts, while all ranks are inside operations.
 TEST_P(InWorldsOf, AbortEndsWhatIsUnderWay) {
   for (const int aborter : {0, GetParam() - 1}) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
@@ -107,7 +107,7 @@ TEST_P(InWorldsOf, AbortEndsWhatIsUnderWay) {
   }
 }
 
-// The others wait for it, asleep.
+// The other ranks wait for that rank, asleep.
 TEST_P(InWorldsOf, AbortWakesRanksThatWait) {
   const int last = GetParam() - 1;
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
@@ -123,7 +123,7 @@ TEST_P(InWorldsOf, AbortWakesRanksThatWait) {
   }
 }
 
-// A thread that computes can ask for it, and a handle of a group is enough to end the world.
+// A thread that computes can ask for the failure, and a handle of a group is enough to end the world.
 TEST_P(InWorldsOf, AFailureCanBeSeenWithoutACall) {
   run_world(GetParam(), [](World& world) {
     Group same = world.split(0);
@@ -133,7 +133,7 @@ TEST_P(InWorldsOf, AFailureCanBeSeenWithoutACall) {
       world.barrier();
       if (world.rank() == 0) same.abort("enough");
     } catch (const Error&) {
-      // rank 0 was first
+      // rank 0 has aborted before
     }
     const auto end = std::chrono::steady_clock::now() + seconds(20);
     while (!same.failure() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
@@ -184,7 +184,7 @@ TEST_P(InWorldsOf, AFailedWorldStaysFailed) {
   });
 }
 
-// Also if the others have not received the abort yet and take part.
+// They fail even if the others have not received the abort yet and take part.
 TEST_P(InWorldsOf, CallsAfterAnOwnAbortFail) {
   for (int run = 0; run < 20; run++) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
@@ -252,7 +252,7 @@ TEST(Failure, FinishThrowsIfAnotherRankHasFailed) {
     expect_told(all[std::size_t(rank)], ErrorCode::rank_left, 1, "rank 1 on localhost left");
 }
 
-// One after another, in any order: so all calls must be equal.
+// The threads take turns in any order, so all calls must be equal.
 TEST_P(InWorldsOf, ThreadsOfOneRankTakeTurns) {
   run_world(GetParam(), [](World& world) {
     constexpr int kThreads = 4, kRounds = 25;
@@ -269,7 +269,7 @@ TEST_P(InWorldsOf, ThreadsOfOneRankTakeTurns) {
   });
 }
 
-// One thread ends the world while others call.
+// One thread ends the world while others are in calls.
 TEST_P(InWorldsOf, AllThreadsReceiveTheError) {
   std::atomic<int> told = 0;
   run_world(GetParam(), [&](World& world) {

@@ -1,4 +1,4 @@
-// How control messages are passed on: each once, and goodbyes together.
+// How control messages are passed on: each once, and goodbyes in one message.
 #include "ring/failure/flood.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ std::vector<std::string> passed_on(Flood& flood, int world) {
   return lines;
 }
 
-// Messages arrive over many ways; 64 of one rank may be under way at once.
+// Messages arrive by several ways; 64 of one rank may be under way at the same time.
 TEST(Flood, PassesAMessageOnOnce) {
   Flood sender(0, 2), receiver(1, 2);
   const auto message = [&] {
@@ -62,7 +62,8 @@ TEST(Flood, PassesAMessageOnOnce) {
   EXPECT_FALSE(passes_on(messages.back())) << "older than the window";
 }
 
-// Most copies of a message come when it has been seen, from the other neighbours. They are not even decoded.
+// Most copies of a message come from the other neighbours when the message has been seen before. They are not even
+// decoded.
 TEST(Flood, DoesNotLookIntoAMessageThatCameBefore) {
   Flood sender(0, 2), receiver(1, 2);
   sender.send(kProposal);
@@ -94,7 +95,8 @@ TEST(Flood, GoodbyesThatSayTheSameTravelTogether) {
   EXPECT_FALSE(flood.due());
 }
 
-// A rank that leaves too takes them along. What needs to know who has left finds them there already.
+// A rank that leaves also passes goodbyes on first. So a rank that has to find out who has left has received them
+// already.
 TEST(Flood, GoodbyesGoBeforeWhatIsSentLater) {
   Flood flood(0, 6);
   flood.receive(encode(goodbye(2, 1, 0, 5)), kComes);
@@ -126,8 +128,8 @@ TEST(Flood, ReceivesTheNewOnesOfSeveralMessages) {
   EXPECT_THAT(passed_on(receiver, 6), ElementsAre("3#1 2#1 4#1: 5"));
 }
 
-// An origin's messages arrive in the order in which it sent them, however many others say the same: a flood remembers
-// only the newest numbers.
+// The messages of a rank arrive in the order in which it sent them, even if many other ranks send messages too: a flood
+// remembers only the newest numbers.
 TEST(Flood, KeepsTheOrderOfEachRanksGoodbyes) {
   constexpr int kWorld = 600;
   for (const std::uint64_t seed : seeds(200)) {

@@ -11,8 +11,8 @@ using testing::IsEmpty;
 
 constexpr milliseconds kLimit{800}, kInterval{100}, kStart{5000};
 
-// Calls tick() whenever it is due until then, after `before(now)`: which peers became silent, and when heartbeats were
-// sent.
+// Calls tick() whenever it is due until the end, each time after `before(now)`. Returns which peers became silent, and
+// when heartbeats were sent.
 struct Result {
   std::vector<int> silent;
   std::vector<milliseconds> heartbeats;
@@ -59,7 +59,8 @@ TEST(HeartbeatMonitor, ARemovedPeerIsNotSilent) {
   EXPECT_FALSE(monitor.due());
 }
 
-// A stopped process that continues has received nothing for long; what the peers sent is still to be read.
+// When a stopped process continues, it has received nothing for a long time, and the messages that the peers sent are
+// still unread.
 TEST(HeartbeatMonitor, AProcessThatWasStoppedItselfNamesNobodyAtOnce) {
   HeartbeatMonitor monitor(kLimit);
   monitor.add(3, kStart);

@@ -1,4 +1,4 @@
-// Each machine of ring/failure alone: without the others, and with the messages written by the test.
+// Each state machine of ring/failure alone: without the others, and with messages written by the test.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -138,7 +138,7 @@ TEST(DeparturesAlone, AGoodbyeDescribesTheLastOperations) {
   EXPECT_FALSE(departures.due()) << "there is no other group";
 }
 
-// What members have completed before they left may still be on its way here.
+// Messages about operations that members completed before they left may still be under way.
 TEST(DeparturesAlone, WhoNeedsMessagesSaysForWhat) {
   LocalView view(0, {"a", "b", "c"}, [](auto, auto) { return std::nullopt; });
   view.add_group(7, "group (0, 2)", {0, 2});
@@ -201,7 +201,7 @@ TEST(StallReportsAlone, AnAnswerAloneIsNotReported) {
   EXPECT_FALSE(alone.stalls.due());
 }
 
-// Rank 1 had called nothing when it answered the question before.
+// Rank 1 had not called anything when it answered the previous question.
 TEST(StallReportsAlone, AnAnswerCountsForTheQuestionThatItAnswers) {
   Alone alone(0, 4);
   alone.stalls.receive_question(question(operation(7, 100), milliseconds(60000), 1), kFirstMoment);
@@ -214,8 +214,8 @@ TEST(StallReportsAlone, AnAnswerCountsForTheQuestionThatItAnswers) {
   EXPECT_THAT(alone.stalls.take_completed().reports, ElementsAre(testing::HasSubstr("; ranks 0, 1 wait")));
 }
 
-// Of a large group, a rank that is not in it does not get the list of members.
-// A question names them as runs: those of any regular group, and of any group of 512.
+// In a large group, a rank that is not a member does not get a list of members. A question names the members as runs,
+// if the group is regular or has up to 512 members.
 TEST(StallReportsAlone, AQuestionNamesTheMembersOfALargeGroup) {
   constexpr int kWorld = 100'000;
   std::vector<int> even, mixed, too_mixed;

@@ -1,4 +1,4 @@
-// MismatchDetector of one rank without the others, and who is at fault in a conflict.
+// The MismatchDetector of one rank without the others, and the judgement of who is at fault in a conflict.
 #include "ring/failure/mismatches.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Type = ControlMessage::Type;
 
-// The verdict that the rank comes to by itself.
+// Returns the verdict of the rank without further messages.
 Verdict judged(MismatchDetector& detector) {
   for (milliseconds now = kFirstMoment; detector.due(); now = std::max(now, *detector.due()))
     if (const auto verdict = detector.tick(now)) return *verdict;
@@ -30,7 +30,7 @@ TEST(MismatchDetectorAlone, BlamesTheRankThatDiffersFromMost) {
     Alone alone(1, 4);
     MismatchDetector& detector = alone.mismatches;
     detector.waiting(operation(7, 100), kFirstMoment);
-    detector.receive_call(0, operation(8, 1), kFirstMoment);  // another number
+    detector.receive_call(0, operation(8, 1), kFirstMoment);  // a different sequence number
     for (const int other : {0, 2, 3})
       detector.receive_call(other, operation(7, other == odd ? 101 : 100), kFirstMoment);
     EXPECT_LE(detector.due().value(), kFirstMoment + milliseconds(150)) << "all have said what they called";
@@ -72,7 +72,7 @@ TEST(MismatchDetectorAlone, SaysWhatItCalledWhenItLearnsOfAConflict) {
   EXPECT_THAT(sent(alone.flood), IsEmpty()) << "once is enough";
 }
 
-// A signature on a data connection has no name.
+// A signature on a data connection does not contain a name.
 TEST(MismatchDetectorAlone, AsksThePeerBeforeItProposesWhatADataConnectionShowed) {
   const Call mine(operation(7, 101), "weights"), theirs(operation(7, 100), "loss");
   const Verdict shown{ErrorCode::mismatch, -1, "the numbers differ"};
@@ -92,7 +92,7 @@ TEST(MismatchDetectorAlone, AsksThePeerBeforeItProposesWhatADataConnectionShowed
   EXPECT_EQ(judged(behind.mismatches).message, shown.message) << "the peer did not say what it called";
 }
 
-// Everybody would say the same.
+// All ranks would send the same message.
 TEST(MismatchDetectorAlone, SaysNothingThatAnotherRankHasSaid) {
   for (int rank = 1; rank < 40; rank++) {
     Alone alone(rank, 40), listener(rank, 40);
@@ -116,7 +116,7 @@ TEST(MismatchDetectorAlone, SaysNothingOfWhatMovesAgain) {
   EXPECT_TRUE(alone.mismatches.waits().empty());
 }
 
-// What its message said when this rank had not begun the operation yet counts when this rank waits in a later one.
+// A message about an operation that this rank has not begun yet still counts when this rank waits in a later operation.
 TEST(MismatchDetectorAlone, RemembersWhatItWasToldOfOperationsToCome) {
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
@@ -181,7 +181,7 @@ TEST(Judge, GivesNoNameThatOnlySomeOfTheRanksHave) {
   EXPECT_THAT(judge(conflict).message, testing::EndsWith("ranks 0, 1 call allreduce #7 (sum of 100 f32)"));
 }
 
-// Somebody speaks at once, few do, and nobody waits for long.
+// One rank sends at once, only few do, and no rank waits for long.
 TEST(Spread, LetsFewOfManySpeakFirst) {
   for (const std::size_t ranks : {2, 16, 256, 4096}) {
     std::map<milliseconds, std::size_t> at;

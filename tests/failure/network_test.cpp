@@ -1,5 +1,5 @@
-// Networks that are slow, that fall silent, and that damage what they carry: right results, or one typed error on all
-// ranks, in time.
+// Networks that are slow, fall silent, or damage the data: the ranks get right results, or all the same typed error in
+// time.
 #include <gmock/gmock.h>
 
 #include "tests/support/proxied.hpp"
@@ -13,9 +13,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kMuch = 1 << 20;  // far into the data of an operation, and where no other connection comes
+constexpr std::uint64_t kMuch = 1 << 20;  // far into an operation's data; no other connection carries so much
 const Exercise kLarge{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = kMuch};
-constexpr milliseconds kWork{1000};  // before the fault, and for its consequences
+constexpr milliseconds kWork{1000};  // time before the fault, and for its consequences
 constexpr milliseconds kSilenceLimit{kSlowdown > 1 ? 3000 : 1000};
 
 Settings impatient() {
@@ -32,7 +32,7 @@ void expect_right(const std::vector<Told>& all) {
   for (const Told& told : all) EXPECT_FALSE(told.error) << "rank " << told.rank << ": " << told.error->what();
 }
 
-// All ranks receive the same error, with this code, within this time.
+// Expects that all ranks receive the same error, with this code, within this time.
 void expect_same_error(const std::vector<Told>& all, ErrorCode code, milliseconds within) {
   const auto limit = within * kSlowdown + all[0].lateness;
   for (const Told& told : all) {
@@ -89,7 +89,7 @@ TEST(Network, ThatIsCutBetweenTwoRanksEndsTheWorldInTime) {
 TEST(Network, ThatIsCutBetweenTwoRanksWithoutHeartbeatsEndsTheWorld) {
   Proxied world(6);
   Settings settings = impatient();
-  settings.operation_limit = seconds(20);  // the test ends
+  settings.operation_limit = seconds(20);  // so that the test ends
   const auto told = world.told(
       [&](World& w) {
         std::vector<int> values(6), received(6);
@@ -112,7 +112,7 @@ TEST(Network, ThatIsCutBetweenTwoRanksWithoutHeartbeatsEndsTheWorld) {
 TEST(Network, ThatIsCutBetweenTwoRanksBeforeTheyConnectEndsTheWorld) {
   Proxied world(6);
   Settings settings = impatient();
-  settings.operation_limit = seconds(20);  // the test ends
+  settings.operation_limit = seconds(20);  // so that the test ends
   const auto told = world.told(
       [&](World& w) {
         w.barrier();
@@ -142,7 +142,7 @@ TEST(Network, ThatCarriesThePingsOfRanksThatWaitForLongIsNoFailure) {
       impatient()));
 }
 
-// No rank of one side can know what the other side decides.
+// No rank of one side can see the decision of the other side.
 TEST(Network, ThatFallsApartEndsTheWorldOnBothSidesInTime) {
   Proxied world(4);
   const auto told = world.told(
@@ -163,7 +163,7 @@ TEST(Network, ThatFallsApartEndsTheWorldOnBothSidesInTime) {
   }
 }
 
-// A connection that ends while both its ranks live.
+// A connection ends while both its ranks live.
 TEST(Network, ThatLosesAConnectionEndsTheWorldAtOnce) {
   for (const bool half : {false, true}) {
     Proxied world(4);
@@ -176,7 +176,7 @@ TEST(Network, ThatLosesAConnectionEndsTheWorldAtOnce) {
   }
 }
 
-// What came instead of the byte was the beginning of the next operation.
+// In place of the lost byte came the first byte of the next operation.
 TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
   Proxied world(2);
   world.between(0, 1, {.drop_at = kMuch});
@@ -187,7 +187,7 @@ TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
   expect_same_error(told, ErrorCode::protocol, seconds(5));
 }
 
-// A world that does nothing has control connections only; behind the handshake are their frames.
+// An idle world has only control connections; after the handshake they carry frames.
 TEST(Network, ThatLosesAByteOfTheControlPlaneIsFoundOutByWhoHearsNonsense) {
   undisturbed(milliseconds(100), [&] {
     Proxied world(4);
@@ -203,7 +203,7 @@ TEST(Network, ThatLosesAByteOfTheControlPlaneIsFoundOutByWhoHearsNonsense) {
   });
 }
 
-// What ends without a reason is tried again; a reason is given to the user.
+// If a handshake ends without a reason, it is tried again; a reason is reported to the user.
 TEST(Network, ThatDamagesAHandshakeIsTriedAgainOrAClearError) {
   for (const auto& [at, why] : {std::pair(0, ""), {5, "protocol version"}, {20, "this is rank 0, not "}}) {
     Proxied world(2);

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// `suspect 1 3 "closed" group=2`: a verb, words and quoted texts in order, and named values.
+// A parsed line such as `suspect 1 3 "closed" group=2`: a verb, words and quoted texts in order, and named values.
 struct Command {
   std::string verb;
   std::deque<std::string> words;
@@ -49,7 +49,7 @@ Command parse(std::string_view line) {
   return command;
 }
 
-// Each takes one argument of the command, so that what is left over is an error.
+// Each function takes one argument from the command, so that arguments which are left over are an error.
 std::string take_word(Command& command) {
   if (command.words.empty()) fail(text("'", command.verb, "' needs one more word"));
   std::string word = std::move(command.words.front());
@@ -219,7 +219,7 @@ class Script {
   void advance(Command& command) { world().advance(time(take_word(command))); }
   void run(Command& command) { world().run(time(take_word(command))); }
 
-  // expect [no] verdict|report|end ..., of all ranks that are alive, or of those that follow `at`.
+  // Runs `expect [no] verdict|report|end ...`, for all living ranks, or for the ranks after `at`.
   void expect(Command& command) {
     std::string what = take_word(command);
     const bool none = what == "no";
@@ -278,7 +278,7 @@ class Script {
     if (found != expected) fail(text("expected a different report than '", found, "'"));
   }
 
-  // The first operation of the group that cannot complete because a rank left before it.
+  // The first operation of the group that cannot complete, because a rank left before it.
   void expect_end(Command& command, bool none) {
     const std::uint64_t expected = none ? UINT64_MAX : number(take_word(command));
     const std::uint64_t group = take_group(command);

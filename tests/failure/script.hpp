@@ -1,5 +1,5 @@
-// Runs the text scripts in tests/failure/scripts: what happens in a simulated world, and what its ranks must then agree
-// on. tests/failure/scripts/README.md describes the commands. One thread.
+// Runs the text scripts in tests/failure/scripts: events in a simulated world, and the results on which its ranks must
+// agree. tests/failure/scripts/README.md describes the commands. One thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 namespace anello::failure {
 
 // Runs all worlds of the script with messages delivered in an order that follows from the seed. Returns the first line
-// that fails, as "line 12: expected a verdict, rank 3 has none"; nothing if all is as expected.
+// that fails, as "line 12: expected a verdict, rank 3 has none"; nothing if all expectations hold.
 std::optional<std::string> run_script(std::string_view script, std::uint64_t seed);
 
 }  // namespace anello::failure

@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 constexpr milliseconds kStall{200};
 
-// What is written to standard error. Ends also with an exception.
+// Captures standard error; also ends if an exception is thrown.
 class CapturedErrors {
  public:
   CapturedErrors() { testing::internal::CaptureStderr(); }
@@ -40,7 +40,7 @@ class CapturedErrors {
   bool taken_ = false;
 };
 
-// What is written to standard error while the ranks do this.
+// Returns the text that is written to standard error while the ranks run `body`.
 std::string reports(int ranks, const Program& body, milliseconds stall_time = kStall) {
   Settings settings = Settings::from_environment();
   settings.stall_time = stall_time;
@@ -49,8 +49,8 @@ std::string reports(int ranks, const Program& body, milliseconds stall_time = kS
   return captured.take();
 }
 
-// That is written while a rank sleeps. On a busy machine the others may not have waited for long then: if it is not
-// written, that rank sleeps longer.
+// Expects a text that is written while a rank sleeps. On a busy machine the others may not have waited long enough by
+// then: if it is not written, that rank sleeps longer.
 void expect_report(int ranks, const std::function<void(World&, milliseconds)>& body,
                    const testing::Matcher<std::string>& says, milliseconds stall_time = kStall) {
   constexpr milliseconds kFirst{900}, kLast{8100};
@@ -88,7 +88,7 @@ TEST(Stall, OfAGroupIsReportedWithItsName) {
     group.barrier();
     world.barrier();
   };
-  // Rank 0 may not know yet that its group waits; then the report says the same of it as of rank 2.
+  // Rank 0 may not have received yet that its group waits; then the report says the same of rank 0 as of rank 2.
   expect_report(
       3, body,
       AllOf(HasSubstr("barrier #0 in group (2, 0) has stalled for 0.2 s: rank 2 on localhost has not come, and "
@@ -108,7 +108,7 @@ TEST(Stall, OfAsynchronousWorkIsReportedToo) {
   expect_report(2, body, HasSubstr("rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
 }
 
-// A call of a rank is refused, and its program catches the error.
+// Makes a call that is refused, and catches the error.
 void call_wrongly(Group& world) {
   std::vector<float> input(100), output(99);
   EXPECT_THROW(world.allreduce(input, output), Error);
@@ -120,7 +120,7 @@ constexpr const char* kWrong =
 class Refusal : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of, Refusal, testing::Values(2, 3));
 
-// Long before ANELLO_STALL_TIME. Then the rank calls rightly, and all is well.
+// Long before ANELLO_STALL_TIME. Then the rank's next call is right, and everything works.
 TEST_P(Refusal, IsReportedToTheRanksThatWait) {
   const auto body = [](World& world, milliseconds sleep) {
     world.barrier();
@@ -157,7 +157,7 @@ TEST_P(Refusal, OfWorkThatNoThreadCanMoveIsReportedToo) {
                 std::chrono::minutes(1));
 }
 
-// What the ranks are told when one of four does not come to an operation before the world has ended.
+// Returns the errors of the ranks if one of four does not come to an operation before the world has ended.
 std::vector<Error> errors_with_limit(milliseconds limit, int late) {
   Settings settings = Settings::from_environment();
   settings.operation_limit = limit;
@@ -176,7 +176,7 @@ std::vector<Error> errors_with_limit(milliseconds limit, int late) {
   return errors;
 }
 
-// On a busy machine the others may not come within a short limit either.
+// On a busy machine other ranks may not come within a short limit either.
 TEST_P(LateRank, EndsTheWorldWhereOperationsHaveALimit) {
   constexpr milliseconds kLast{27 * kStall};
   const auto says_so = AllOf(
@@ -193,7 +193,7 @@ TEST_P(LateRank, EndsTheWorldWhereOperationsHaveALimit) {
   }
 }
 
-// Rank 1 makes the group later.
+// Rank 1 makes the group only later.
 TEST(Stall, OfAGroupThatARankHasNotMade) {
   const auto body = [](World& world, milliseconds sleep) {
     if (world.rank() == 1) std::this_thread::sleep_for(sleep);
@@ -218,7 +218,7 @@ TEST(Stall, OfAReceiveWithoutASend) {
 
 TEST(Stall, OfASendWithoutAReceive) {
   const auto body = [](World& world, milliseconds sleep) {
-    std::vector<float> values(4 << 20);  // no buffer takes it all
+    std::vector<float> values(4 << 20);  // more than fits into any buffer
     if (world.rank() == 0) return world.send(values, 1);
     std::this_thread::sleep_for(sleep);
     world.recv(values, 0);
@@ -228,7 +228,7 @@ TEST(Stall, OfASendWithoutAReceive) {
                           "called recv from rank 0; rank 0 waits\n"));
 }
 
-// The errors that the ranks of a world receive at ANELLO_OPERATION_LIMIT.
+// Returns the errors that the ranks of a world receive at ANELLO_OPERATION_LIMIT.
 std::vector<Error> errors_at_the_limit(int ranks, milliseconds limit, const Program& program) {
   Settings settings = Settings::from_environment();
   settings.operation_limit = limit;
@@ -242,8 +242,8 @@ std::vector<Error> errors_at_the_limit(int ranks, milliseconds limit, const Prog
   return errors;
 }
 
-// The message says what the culprit does instead, except if it came so late that it does not wait yet when it is asked.
-// On a busy machine that may happen: then the ranks try again, with a longer limit.
+// The message contains what the culprit does at the moment, unless it came so late that it does not wait yet when it is
+// asked. That may happen on a busy machine: then the ranks try again with a longer limit.
 void expect_at_the_limit(const Program& program, const std::function<testing::Matcher<std::string>(int)>& says) {
   constexpr milliseconds kFirst{500}, kLast{8000};
   for (milliseconds limit = kFirst;; limit *= 2) {
@@ -305,8 +305,8 @@ TEST(Stall, OfAGroupWhoseMembersAreInAnotherOrder) {
   });
 }
 
-// Something arrives every now and then, so the root's operation makes progress, though it takes long. The links are
-// opened before.
+// Data arrive from time to time, so the root's operation makes progress, though it takes long. The links are opened
+// before.
 TEST(Stall, IsCountedFromTheLastProgress) {
   constexpr milliseconds kLimit{1000}, kBetween{500};
   Settings settings = Settings::from_environment();
@@ -327,7 +327,7 @@ TEST(Stall, IsCountedFromTheLastProgress) {
   EXPECT_THAT(captured.take(), Not(HasSubstr("stalled")));
 }
 
-// A rank that gets no core at one of these times says only the next.
+// A rank that gets no core at one of these times reports only at the next.
 TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
   undisturbed(milliseconds(20), [&] {
     Settings settings = Settings::from_environment();

@@ -9,13 +9,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPeriod{1000};
 
-// This rank in the world, or in another group.
+// This rank's state in the world, or in another group.
 StragglerDetector::Groups group(milliseconds slept, std::uint64_t completed, std::vector<int> members = {0, 1, 2}) {
   const std::uint64_t id = members.size() == 3 ? 0 : 7;
   return {{id, {std::move(members), slept, completed}}};
 }
 
-// The ranks that are named after a period in which this rank slept for `own`, and each peer for its time.
+// Returns the ranks that are named after a period in which this rank slept for `own`, and each peer for its time.
 std::vector<int> named(milliseconds own, const std::map<int, milliseconds>& peers, std::vector<int> members = {0, 1, 2},
                        std::uint64_t operations = 5) {
   StragglerDetector detector(kPeriod);
@@ -54,7 +54,7 @@ TEST(StragglerDetector, NamesOnlyMembersOfTheGroupInWhichThisRankWaits) {
   EXPECT_THAT(named(milliseconds(900), peers, {0, 3}), testing::IsEmpty());
 }
 
-// A rank that does not come at all is the stall report's.
+// A rank that does not come at all is reported as a stall.
 TEST(StragglerDetector, NamesNobodyIfNoOperationEnds) {
   EXPECT_THAT(named(milliseconds(900), {{1, milliseconds(10)}}, {0, 1, 2}, 0), testing::IsEmpty());
 }

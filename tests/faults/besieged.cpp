@@ -44,7 +44,7 @@ long memory_kib(pid_t pid) {
   return 0;
 }
 
-// Adds what the page at this port says of strangers.
+// Adds the numbers of rejected connections on the page at this port.
 void add_counts(std::uint16_t port, trace::RejectedConnections::Counts& counts) {
   asio::io_context context;
   tcp::socket socket(context);
@@ -121,7 +121,7 @@ class BesiegedJob {
     return all;
   }
 
-  // A rank that has ended leaves a door where no process listens.
+  // A rank that has ended leaves a port where no process listens.
   bool all_live() {
     const auto check = [&](Process& process, const std::string& who) {
       if (process.wait(Milliseconds(0)) == -1) return;

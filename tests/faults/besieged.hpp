@@ -1,4 +1,5 @@
-// A job that starts and trains while strangers besiege it: what that costs it, and whether it noticed each of them.
+// A job that starts and trains during a siege of hostile connections: their cost for the job, and whether it counted
+// each.
 #pragma once
 #include <array>
 #include <string>
@@ -9,23 +10,23 @@ namespace anello::faults {
 
 struct Job {
   std::string server;                // the program `anello`
-  std::vector<std::string> command;  // of each rank; goes on until its input ends, or the siege has
-  long of_each_kind = 0;             // strangers; 0: none
+  std::vector<std::string> command;  // of each rank; ends with its input or with the siege
+  long of_each_kind = 0;             // hostile connections; 0: none
   long a_second = 0;
 };
 
 struct Outcome {
-  std::string wrong;   // what did not go as it should; empty if all did
+  std::string wrong;   // a description of anything that went wrong; empty: nothing
   double cpu_s = 0;    // of the server and all ranks
   double wall_s = 0;   //
-  long max_kib = 0;    // of memory, the largest of them
-  long grown_kib = 0;  // from the siege's first quarter to its end, the most of any
+  long max_kib = 0;    // maximum memory of a process
+  long grown_kib = 0;  // from the siege's first quarter to its end, the maximum of a process
   std::array<long, kHostiles> made{};
   trace::RejectedConnections::Counts counted{};  // by the server and all ranks
 };
 Outcome carry_out(const Job& job);
 
-// Every stranger counted by its kind? What is wrong, if not.
+// Checks that every hostile connection was counted by its kind. Returns a description of an error, or an empty text.
 std::string miscounted(const Outcome& outcome);
 
 }  // namespace anello::faults

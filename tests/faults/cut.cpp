@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr milliseconds kLongest{20000};  // of one operation, so that a broken promise does not block the trial
+constexpr milliseconds kLongest{20000};  // limit of one operation, so that the trial ends even if the error is late
 constexpr milliseconds kBetweenLooks{5};
 
 std::string_view name(Traffic traffic) {
@@ -91,14 +91,14 @@ class CutWorld {
 
   struct Rank {
     World& world;
-    bool is_low, is_high;  // of the two
+    bool is_low, is_high;  // whether it is the lower or the higher of the two ranks
     std::optional<Group> pair;
     int sent = 0;
 
     bool is_one() const { return is_low || is_high; }
   };
 
-  // False if the world is to end, in good order.
+  // Returns false if the world is to end in good order.
   bool step(Rank& rank) {
     switch (cut_.traffic) {
       case Traffic::everybody:
@@ -124,7 +124,7 @@ class CutWorld {
     return true;
   }
 
-  // The first rank says whether to go on.
+  // The first rank decides whether to go on.
   bool reduce(Group& group, std::string_view algorithm) {
     const bool ends = group.rank() == 0 && over_;
     std::vector<int> values(std::size_t(4 * group.size()), group.rank());
@@ -135,7 +135,7 @@ class CutWorld {
     return values.front() == 0;
   }
 
-  // Few bytes, which wait in buffers: the sender does not wait for the receiver.
+  // Passes few bytes, which stay in buffers: the sender does not wait for the receiver.
   bool pass(Rank& rank, bool sends) {
     const int other = rank.is_low ? cut_.high : cut_.low;
     int number = rank.sent;
@@ -178,7 +178,7 @@ class CutWorld {
     return is_true ? "" : text("was told ", told.error->what(), "; ", slowness());
   }
 
-  // A rank that waits for half of the limit pings.
+  // A rank pings when it has waited for half of the limit.
   bool is_starved() const {
     return could_be_silent(starved_, cut_.silence_limit,
                            cut_.traffic == Traffic::idle ? std::nullopt : std::optional(ping_));
@@ -196,7 +196,7 @@ class CutWorld {
   std::atomic<bool> is_cut_{false}, over_{false}, is_wrong_{false};
   std::atomic<std::uint64_t> operations_{0};
   std::mutex mutex_;
-  steady_clock::time_point at_, last_;  // of the cut; of the last error
+  steady_clock::time_point at_, last_;  // time of the cut, and of the last error
   milliseconds starved_{0}, ping_{0};   // until the last error
   Starvation starvation_;
   Proxied proxied_;

@@ -1,18 +1,18 @@
-// A network that drops what two ranks send each other while all other pairs go on: in a world of threads, whose every
-// two ranks have a proxy between them, for control connections, data and pings.
+// A network that drops the messages between two ranks while all other pairs go on: a world of threads with a proxy
+// between every two ranks, for control connections, data and pings.
 #pragma once
 #include "tests/faults/trial.hpp"
 
 namespace anello::faults {
 
-// What the ranks do when the cut comes.
+// The operations of the ranks at the time of the cut.
 enum class Traffic {
   everybody,  // an alltoall: any two ranks wait for each other
   pair,       // the two ranks reduce in a group of their own
-  one_way,    // the higher of the two sends to the lower one, which alone waits
-  answer,     // the lower of the two sends to the higher one, which alone waits
-  ring,       // an allreduce in which rank r waits for rank r - 1 alone
-  idle,       // nothing
+  one_way,    // the higher rank sends to the lower, and only the lower waits
+  answer,     // the lower rank sends to the higher, and only the higher waits
+  ring,       // an allreduce in which rank r waits only for rank r - 1
+  idle,       // no operation
 };
 inline constexpr Traffic kTraffics[] = {Traffic::everybody, Traffic::pair, Traffic::one_way,
                                         Traffic::answer,    Traffic::ring, Traffic::idle};
@@ -20,12 +20,13 @@ inline constexpr Traffic kTraffics[] = {Traffic::everybody, Traffic::pair, Traff
 struct Cut {
   int ranks = 6, low = 0, high = 3;  // the two ranks
   Traffic traffic = Traffic::everybody;
-  bool fresh = false;  // the two have no data connection with each other when the cut comes
+  bool fresh = false;  // the two ranks have no data connection with each other at the time of the cut
   milliseconds delay{0}, silence_limit = kShortLimit;
 
-  // They send each other heartbeats, or one of them waits for the other: then every rank must receive an error.
+  // True if every rank must receive an error: the two ranks send each other heartbeats, or one of them waits for the
+  // other.
   bool is_found() const;
-  // Heartbeats stop at once; a rank that waits pings after half of the limit.
+  // The time after which the error must come. Heartbeats stop at once; a waiting rank pings after half of the limit.
   milliseconds promised() const;
 };
 Cut any_cut(std::uint64_t seed);

@@ -41,14 +41,14 @@ constexpr std::array<std::string_view, std::size_t(Call::count)> kNames{
 #undef CALL
 };
 
-// Constant initialisation: the functions below are called before main().
+// Initialised at compile time, because the functions below are called before main().
 std::array<std::atomic<std::uint64_t>, std::size_t(Call::count)> calls{};
 std::atomic<bool> armed = false;
 std::size_t failing_call = std::size_t(Call::count);
 std::uint64_t failing_number = 0, failing_times = 0;
 int failing_error = 0;
 
-// The error with which this call fails; 0: it is carried out.
+// Returns the error with which this call must fail; 0: the call is carried out.
 int failure_of(Call call) noexcept {
   if (!armed.load(std::memory_order_acquire)) return 0;
   const std::uint64_t number = ++calls[std::size_t(call)];

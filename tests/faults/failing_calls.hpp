@@ -1,5 +1,5 @@
-// Lets one call of the C library, or one allocation, fail in this process. A program that links this has the functions
-// of failing_calls.def in place of the C library's, also for the engine in it. Any thread.
+// Lets one call of the C library, or one allocation, fail in this process. In a program that links this, the functions
+// of failing_calls.def replace those of the C library, also for the engine in it. Any thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace anello::faults {
 
-// The call of this name with this number fails with this error, and so do those after it, `times` calls in all.
+// The call of this function with this number fails with this error, and so do the following, `times` calls in all.
 struct FailingCall {
   std::string name;          // "new" is an allocation by operator new, "pthread_create" a new thread
   std::uint64_t number = 0;  // from 1, counted from arm()
@@ -16,14 +16,14 @@ struct FailingCall {
   std::uint64_t times = 1;
 };
 
-// Begins to count calls. Those that are named fail.
+// Starts to count calls. The calls given by `failing` fail.
 void arm(const FailingCall& failing);
-// The calls until now are counted no more.
+// Stops to count calls.
 void disarm();
-// Calls `each` for every function that can fail: its name, and how often it was called while armed.
+// Calls `each` for every function that can fail, with its name and how often it was called while armed.
 void for_each_call(const std::function<void(std::string_view name, std::uint64_t calls)>& each);
 
-// Every name with each of its errors, in the table's order.
+// Every name with each of its errors, in the order of the table.
 struct PossibleFailure {
   std::string_view name;
   int error;

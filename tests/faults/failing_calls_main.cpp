@@ -1,5 +1,5 @@
 // anello-failing-calls MOST [EVERY]: one call of the C library, or one allocation, fails on one rank of three. Prints
-// every trial that did not end as promised; ends with 1 if there was one.
+// every trial with a wrong end; ends with 1 if there was one.
 #include <iostream>
 #include <string>
 
@@ -10,8 +10,8 @@
 namespace anello::faults {
 namespace {
 
-// Lets calls of the C library fail on one rank: of each function and error at most `most` calls, evenly spread, and of
-// all these each `every`-th.
+// Lets calls of the C library fail on one rank: for each function and error at most `most` calls, evenly spread, and of
+// these only every `every`-th.
 int run_calls(std::uint64_t most, int every) {
   int possible = 0, tried = 0, wrong = 0;
   for (const std::string transport : {"tcp", "auto"})

@@ -1,4 +1,4 @@
-// The tool that lets one call fail, a thread that cannot start, and event loops of which a call fails.
+// The tool that lets one call fail, a thread that cannot start, and event loops with a failing call.
 // `anello-failing-calls` lets calls fail in a job of three ranks.
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ TEST(ArmedCall, FailsAsOftenAsItIsTold) {
   close(ends[0]), close(ends[1]);
 }
 
-// True if the loop has carried this out in time.
+// True if the loop has executed this in time.
 bool is_done(std::future<void> done) {
   return done.wait_for(testing::kLong) == std::future_status::ready;
 }
@@ -71,7 +71,7 @@ TEST_P(LoopWithAFailure, ServesTimersAndOtherThreads) {
   timer.expires_after(std::chrono::milliseconds(1));
   timer.async_wait([&](asio::error_code) { expired.set_value(); });
   ASSERT_TRUE(is_done(expired.get_future())) << "the timer does not expire";
-  for (int time = 0; time < 20; time++) {  // each time the loop has begun to sleep, or is about to
+  for (int time = 0; time < 20; time++) {  // each time the loop sleeps, or is about to sleep
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::promise<void> done;
     asio::post(loop.context(), [&] { done.set_value(); });

@@ -1,7 +1,7 @@
-// A rank that starts, carries out operations of every kind, and leaves; on one rank of the job a single call of the C
-// library fails: `failing_rank RANK start|operations|end CALL NUMBER ERROR`. Prints one line: "right", "wrong: WHAT" or
-// "told STATUS CULPRIT MESSAGE", and, for CALL "none", the calls that could have failed: "call NAME COUNT".
-// Allocates nothing itself while calls may fail.
+// A rank that starts, carries out operations of every kind, and leaves. On one rank of the job, a single call of the C
+// library fails: `failing_rank RANK start|operations|end CALL NUMBER ERROR`. Prints one line: "right", "wrong: WHAT",
+// or, after an error of the library, "told STATUS CULPRIT MESSAGE"; and, for CALL "none", the calls that could have
+// failed: "call NAME COUNT". Does not allocate memory itself while calls may fail.
 #include <anello/anello.h>
 
 #include <cstdio>
@@ -106,7 +106,7 @@ anello_status reduce_named(Work& work) {
   for (std::int32_t& value : work.integers) value = 10;
   anello_array array{work.integers.data(), &shape, 1, ANELLO_I32};
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
-  options.prescale = 2;  // of integers: the operation needs memory of its own
+  options.prescale = 2;  // of integers, for which the operation needs memory of its own
   anello_named* operation = nullptr;
   if (const auto status =
           anello_named_allreduce(work.agenda, "sum", &array, nullptr, 1, ANELLO_SUM, &options, &operation))

@@ -35,7 +35,7 @@ class FailingJob {
     }
   }
 
-  // What a rank printed. "hung", or "crashed" and how, if it did not come to its end.
+  // The line that a rank printed; "hung", or "crashed" and how, if it did not end properly.
   std::string end_of(int rank, testing::Milliseconds limit) {
     Process& process = ranks_[std::size_t(rank)];
     const int code = process.wait(limit);

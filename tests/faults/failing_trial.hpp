@@ -18,11 +18,11 @@ struct FailingTrial {
 };
 std::string describe(const FailingTrial& trial);
 
-// How often each function is called in the phase by the victim, if nothing fails.
+// Counts how often the victim calls each function in the phase, if nothing fails.
 std::map<std::string, std::uint64_t> count_calls(const FailingTrial& trial, const std::string& program);
-// What was not as promised; empty if all was: every rank has the right results, or every rank ends with an error that
-// names the victim, and nothing hangs. Only the victim may crash, and only if it was given no memory or no thread,
-// which some code has no way to report. At the end of a job the others may be done before the victim fails.
+// Returns a description of a wrong end. Empty if every rank has the right results, or every rank ends with an error
+// that names the victim, and nothing hangs. Only the victim may crash, and only if it lacked memory or a thread,
+// because some code cannot report that. In the phase "end" the others may be done before the victim fails.
 std::string carry_out(const FailingTrial& trial, const std::string& program);
 
 }  // namespace anello::faults

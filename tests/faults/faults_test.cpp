@@ -1,4 +1,4 @@
-// A few trials of each fault; anello-faults carries out as many as one likes.
+// A few trials of each fault; anello-faults carries out any number of them.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(, EachFault,
                          ::testing::Values(Fault::none, Fault::server, Fault::kill, Fault::stop, Fault::pause),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
-// Only the rendezvous knows the rank that dies before it connects.
+// Only the rendezvous sees a rank that dies before it connects.
 TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
   for (int delay = 0; delay < 6; delay++) {
     const Trial trial{.moment = Moment::start, .ranks = 2, .victim = 1, .delay = milliseconds(delay / 2)};
@@ -47,8 +47,8 @@ TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
   }
 }
 
-// Ranks 0 and 3 of 6 are not connected at the start; the others leave in good order. True if rank 0, which waits in a
-// group with rank 3, received the error that rank 3 died.
+// Ranks 0 and 3 of 6 are not connected at the start; the others leave in good order. Returns true if rank 0, which
+// waits in a group with rank 3, received the error that rank 3 died.
 bool received_death_after_departures(milliseconds rest) {
   RendezvousServer server({.size = 6});
   std::deque<testing::Process> ranks;
@@ -67,13 +67,13 @@ bool received_death_after_departures(milliseconds rest) {
   return true;
 }
 
-// How long ranks 0 and 3 take to connect is up to the machine.
+// How long ranks 0 and 3 take to connect depends on the machine.
 TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
   EXPECT_TRUE(received_death_after_departures(milliseconds(400)) ||
               received_death_after_departures(milliseconds(10000)));
 }
 
-// By hand: the launcher would see the death of its own child.
+// Starts the ranks itself: the launcher would see the death of its own child.
 TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
   for (const Moment child : {Moment::parent, Moment::worker})
     for (const std::string transport : {"tcp", "auto"}) {
@@ -82,7 +82,7 @@ TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
     }
 }
 
-// What is there afterwards is whole: the old state or the new one.
+// Afterwards the file is complete: the old state or the new one.
 TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
   const Scratch scratch;
   const std::string file = scratch / "state", fresh = file + ".part";
@@ -154,7 +154,8 @@ TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
   EXPECT_TRUE(could_be_silent(milliseconds(292), limit, std::nullopt));
 }
 
-// How often a check is carried out that fails the first `failing` times. `seen`: the failures that are reported.
+// Returns how often a check is carried out that fails the first `failing` times. `seen`: the number of reported
+// failures.
 int times(milliseconds tolerated, int failing, int seen) {
   int times = 0;
   ::testing::TestPartResultArray reported;
@@ -181,7 +182,7 @@ TEST(Lateness, GrowsWithTheLongestWait) {
   EXPECT_EQ(lateness(milliseconds(750), milliseconds(3000)), milliseconds(10500));
 }
 
-// A heartbeat passes in 280 ms, a ping of 4 messages in four times that.
+// A heartbeat takes 280 ms, and a ping of 4 messages takes four times as long.
 TEST(ProxyDelay, IsThatOfAllMessagesOfAPing) {
   Proxied proxied(2);
   ProxyDelay delay(proxied);

@@ -1,5 +1,5 @@
-// anello-faults: seeded trials of one fault, and how soon the survivors knew; or of all, as long as one likes. Ends
-// with 1 if anything was not as promised.
+// anello-faults: runs random trials of one fault, and prints how soon the survivors received the error; or of all
+// faults, for any time. Ends with 1 if a trial had a wrong result.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -74,9 +74,9 @@ double tenths(double value) {
   return std::round(10 * value) / 10;
 }
 
-// Rounds of a job in peace and one besieged, which differ in nothing else.
+// Alternates runs of a quiet and of a besieged job, which are otherwise equal.
 int run_siege(long of_each_kind, long rounds) {
-  // Some time longer than the siege on two cores.
+  // Takes somewhat longer than the siege on two cores.
   const long epochs = of_each_kind;
   const Job quiet{ANELLO_PROGRAM, {"sh", "-c", text("exec \"$0\" --epochs ", epochs, " >/dev/null"), ANELLO_TRAINER}};
   Job besieged = quiet;

@@ -1,4 +1,4 @@
-// How long the proxies of a world take at present for what a ping sends: measured again and again, by a thread that
+// Measures how long a world's proxies take at present for the messages of a ping, again and again, by a thread that
 // plays both ends.
 #pragma once
 #include <algorithm>
@@ -27,11 +27,11 @@ class ProxyDelay {
 
   explicit ProxyDelay(Proxied& proxied) : port_(proxied.further(listener_.local_endpoint())) {}
   ~ProxyDelay() {
-    context_.stop();  // also if the ping under way never comes through
+    context_.stop();  // even if the current ping never gets through
     thread_.join();
   }
 
-  // So far, the measurement under way included.
+  // The maximum so far, including the current measurement.
   Time longest() {
     const std::lock_guard lock(mutex_);
     return std::max(longest_, under_way());
@@ -57,8 +57,8 @@ class ProxyDelay {
   }
   Time under_way() const { return began_ ? std::chrono::duration_cast<Time>(Clock::now() - *began_) : Time(0); }
 
-  // The connection, then hello, challenge, proof and acceptance. Less if the proxy cannot connect onward, or if no
-  // descriptor is left.
+  // A connection, then hello, challenge, proof and acceptance. Fewer steps if the proxy cannot connect to the target,
+  // or if no descriptor is left.
   asio::awaitable<void> ping() {
     Socket near(context_), far(context_);
     asio::error_code failed;
@@ -66,7 +66,7 @@ class ProxyDelay {
     const asio::ip::tcp::endpoint proxy(asio::ip::address_v4::loopback(), port_);
     co_await near.async_connect(proxy, or_failed);
     if (failed) co_return;
-    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {  // nothing comes before the other has come
+    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {  // nothing comes before the other is there
       asio::error_code ignored;
       if (!aborted) listener_.cancel(ignored);
     });
@@ -85,7 +85,7 @@ class ProxyDelay {
   std::mutex mutex_;
   Time longest_{0};
   std::optional<Clock::time_point> began_;
-  std::thread thread_{[this] {  // the last: it uses the others
+  std::thread thread_{[this] {  // declared last: it uses the other members
     asio::co_spawn(context_, measure(), asio::detached);
     context_.run();
   }};

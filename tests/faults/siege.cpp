@@ -43,7 +43,7 @@ awaitable<void> say(tcp::socket& socket, std::string bytes) {
   co_await asio::async_write(socket, asio::buffer(bytes), redirect_error(use_awaitable, ended));
 }
 
-// What a rank sends, and what it proves to a listener: an answer to a challenge that the listener made.
+// The messages of a rank: its hello, and its proof to a listener, which answers the listener's challenge.
 struct Recording {
   std::string hello, proof;
 };
@@ -60,7 +60,7 @@ awaitable<void> overhear(tcp::socket& socket, Recording& recording) {
 awaitable<void> try_to_greet(tcp::socket& socket, net::Credentials credentials, net::Claim claim) {
   try {
     co_await connect_handshake(socket, credentials, claim);
-  } catch (const Error&) {  // as it should be
+  } catch (const Error&) {  // expected
   }
 }
 

@@ -1,5 +1,5 @@
-// Connections of every hostile kind to a job: to its rendezvous and to its ranks.
-// They come from a thread of its own, evenly over time.
+// Hostile connections of every kind to a job: to its rendezvous and to its ranks. One thread makes them, evenly over
+// time.
 #pragma once
 #include <array>
 #include <chrono>
@@ -15,13 +15,13 @@ namespace anello::faults {
 
 enum class Hostile {
   noise,           // random bytes
-  oversized,       // a length beyond what is ever read
+  oversized,       // a length above every limit
   prefix,          // a valid beginning, then silence
-  replayed,        // what a rank that knows the secret said to somebody else
+  replayed,        // messages that a rank with the secret has sent to another listener
   wrong_secret,    //
   wrong_job,       //
   old_generation,  // a rank of an earlier world, with the right secret
-  half_open,       // silence from the beginning
+  half_open,       // silent from the beginning
 };
 inline constexpr std::size_t kHostiles = std::size_t(Hostile::half_open) + 1;
 std::string_view name(Hostile kind);
@@ -29,19 +29,19 @@ std::string_view name(Hostile kind);
 class Siege {
  public:
   struct Plan {
-    net::Credentials credentials;      // those of the job
+    net::Credentials credentials;      // the job's
     std::vector<std::uint16_t> doors;  // ports of loopback, in turn
     long of_each_kind = 0;
-    long a_second = 0;  // of all kinds together
+    long a_second = 0;  // connections of all kinds together
   };
   explicit Siege(const Plan& plan);
-  ~Siege();  // gives up
+  ~Siege();  // abandons the connections that are left
   Siege(const Siege&) = delete;
   Siege& operator=(const Siege&) = delete;
 
-  // Until all have come and gone. False: not within the limit.
+  // Waits until all connections have been made and have ended. False after the limit.
   bool wait(std::chrono::milliseconds limit);
-  // Connections that were made, by kind. A port where no process listens yet is tried again.
+  // The connections that were made, by kind. A port where no process listens yet is tried again.
   std::array<long, kHostiles> made() const;
 
  private:

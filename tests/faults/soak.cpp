@@ -19,7 +19,7 @@ std::set<std::string> names(const char* folder) {
   return all;
 }
 
-// What a world that has ended may not leave: open descriptors, shared memory with a name, processes.
+// Resources that a world must have released when it has ended: open descriptors, named shared memory, processes.
 struct Held {
   std::ptrdiff_t descriptors = open_descriptors();
   std::set<std::string> memories = names("/dev/shm");
@@ -35,7 +35,7 @@ std::string left_behind(const Held& before, const Held& now) {
   return all;
 }
 
-// Silence costs its limit; deaths are what there is most of.
+// Draws a fault: silence seldom, because each costs its whole limit, and deaths most often.
 Fault any_fault(Random& random) {
   const std::uint64_t draw = random.below(100);
   if (draw < 70) return Fault::kill;

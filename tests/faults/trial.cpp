@@ -24,7 +24,7 @@ using testing::Process;
 
 constexpr milliseconds kLong{20000};
 
-// What a rank said at its end.
+// A rank's last line of output.
 struct RankEnd {
   std::string what;  // done, wrong, told; empty: nothing
   steady_clock::time_point at;
@@ -72,8 +72,8 @@ class TriedWorld {
   bool harmless() const { return trial_.fault != Fault::kill && trial_.fault != Fault::stop; }
   bool spared(int rank) const { return rank != trial_.victim || harmless(); }
   bool leaves(int rank) const { return std::ranges::find(trial_.leaving, rank) != trial_.leaving.end(); }
-  // After a death, and beyond the limit after silence, kSoon. A rank with which no remaining rank is connected yet is
-  // found by a ping, after half of the limit.
+  // The time within which the error must come: kSoon after a death, and kSoon beyond the limit after silence. A rank
+  // that is not connected yet with any remaining rank is found by a ping, after half of the limit.
   milliseconds promised() const {
     const milliseconds silence = trial_.fault == Fault::stop ? trial_.silence_limit : milliseconds(0);
     const milliseconds ping = trial_.moment == Moment::departing ? trial_.silence_limit / 2 : milliseconds(0);
@@ -106,7 +106,7 @@ class TriedWorld {
     for (Process& rank : ranks_) rank.says("ready\n", left(deadline));
   }
 
-  // The server is the first to know; whom it does not know yet it cannot miss.
+  // Waits until the server has seen all ranks, because it cannot miss a rank that it has not seen.
   void await_joining() const {
     const auto deadline = steady_clock::now() + kLong;
     const auto all_joined = [](const ServerStats& stats) { return stats.starting || stats.worlds_formed > 0; };
@@ -135,7 +135,7 @@ class TriedWorld {
 
   bool end_in_good_order() {
     std::this_thread::sleep_for(trial_.delay);
-    int first = 0;  // of those that remain
+    int first = 0;  // the first of the remaining ranks
     while (leaves(first)) first++;
     process(first).close_input();
     return survivors_end(kLong);
@@ -165,7 +165,7 @@ class TriedWorld {
     return result;
   }
 
-  // Until the world is there it is the server that sees a death, as a connection that ends.
+  // Until the world has formed, the server sees a death, as a connection that ends.
   std::string untrue(const RankEnd& end) const {
     const std::string expected = trial_.fault == Fault::kill ? "rank_dead" : "rank_silent";
     if (end.code == expected && end.culprit == trial_.victim) return {};
@@ -173,7 +173,7 @@ class TriedWorld {
     return text("was told ", end.code, " of rank ", end.culprit, ":", end.message);
   }
 
-  // Who was stopped finds out too.
+  // A stopped rank receives the error too.
   std::string wake() {
     process(trial_.victim).signal(SIGCONT);
     process(trial_.victim).wait(kLong);
@@ -205,7 +205,7 @@ std::string_view name(Moment moment) {
 
 namespace {
 
-// Some, of which neither the victim is one nor the last rank besides it. Most often all that are connected with the
+// Draws some ranks, without the victim and without the last other rank. Most often all that are connected with the
 // victim from the start, if there are others.
 std::vector<int> any_leaving(const Trial& trial, Random& random) {
   const std::vector<int> neighbours = failure::control_neighbours(trial.victim, trial.ranks);
@@ -226,7 +226,7 @@ Trial any_trial(Fault fault, std::uint64_t seed) {
   Random random(seed);
   Trial trial{.fault = fault};
   trial.moment = kMoments[random.below(std::size(kMoments))];
-  // The silence of a rank that has not joined is the start timeout's affair.
+  // Silence of a rank that has not joined is covered by the start timeout.
   if (fault != Fault::kill && (trial.moment == Moment::start || trial.moment == Moment::ending))
     trial.moment = Moment::busy;
   trial.ranks = int(random.from(trial.moment == Moment::departing ? 6 : 2, 8));

@@ -1,4 +1,4 @@
-// One fault in a world of real processes, and what became of every rank. One thread.
+// One fault in a world of real processes, and the end of every rank. One thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace anello::faults {
 
 using std::chrono::milliseconds;
 
-// The shortest ANELLO_SILENCE_LIMIT that healthy ranks keep, and what they may be late by.
+// The shortest ANELLO_SILENCE_LIMIT that healthy ranks keep, and how late they may be.
 inline constexpr milliseconds kShortLimit{kSlowdown > 1 ? 3000 : 1000}, kSoon{1000 * kSlowdown};
 
 enum class Fault {
   none,
-  server,  // the rendezvous is gone once the world is there
+  server,  // the rendezvous is closed when the world has formed
   kill,    // SIGKILL
-  stop,    // SIGSTOP, and SIGCONT once the others know
+  stop,    // SIGSTOP, and SIGCONT when the others have received the error
   pause,   // SIGSTOP, and SIGCONT within the limit
 };
-// What the ranks do when the fault comes: the habits of victim.cpp, and the start.
+// The activity of the ranks at the time of the fault: one of the habits of victim.cpp, or the start.
 enum class Moment { start, busy, small, pausing, parent, groups, late, forking, worker, unread, departing, ending };
 inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy,   Moment::small,     Moment::pausing,
                                       Moment::parent, Moment::groups, Moment::late,      Moment::forking,
@@ -35,19 +35,19 @@ struct Trial {
   Fault fault = Fault::kill;
   Moment moment = Moment::busy;
   int ranks = 4, victim = 0;
-  milliseconds delay{0};  // after all were ready; at the start: after the last rank was started
+  milliseconds delay{0};  // after all were ready; for `start`: after the last rank was started
   std::string transport = "auto";
   milliseconds silence_limit{3000};
-  std::vector<int> leaving = {};  // departing: the ranks that leave in good order when all were ready
+  std::vector<int> leaving = {};  // for `departing`: the ranks that leave in good order when all were ready
 };
 Trial any_trial(Fault fault, std::uint64_t seed);
 std::string describe(const Trial& trial);
 
 struct Result {
-  std::string wrong;                   // what was not as promised; empty if all was
-  std::optional<milliseconds> latest;  // from the fault until the last survivor was told
+  std::string wrong;                   // a description of wrong results; empty if there were none
+  std::optional<milliseconds> latest;  // from the fault until the last survivor received the error
   std::uint64_t operations = 0;        // of all survivors, each with a right result
-  bool told = false;                   // somebody was; in the last moments a world may end in good order
+  bool told = false;                   // a rank received an error; in its last moments a world may end in good order
 };
 Result carry_out(const Trial& trial, const std::string& victim_program);
 

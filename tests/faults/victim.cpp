@@ -1,6 +1,6 @@
-// A rank that reduces until rank 0's standard input ends, checks every result, and says on standard output what became
-// of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
-// when (steady_clock, nanoseconds):
+// A rank that reduces until rank 0's standard input ends, checks every result, and prints: a line "ready" when the
+// world has formed, then one line with the outcome, the number of right operations, and the time (steady_clock,
+// nanoseconds). "told" means that it received an error:
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
 // anello-victim busy|small|pausing|parent|groups|late|forking|worker|unread|ending
 // anello-victim departing RANK...
@@ -10,8 +10,8 @@
 //   forking: fork()s children that return from main() while the rank goes on
 //   worker: has a child made by fork(), which lives longer than the rank
 //   unread: nothing reads its standard error, which is full
-//   departing: the ranks that are named leave at once; the others go on in a group of their own, in which the lowest
-//     one's standard input counts. They say "remaining" when all of them have come there.
+//   departing: the given ranks leave at once; the others go on in their own group, in which the lowest rank's standard
+//     input decides. They print "remaining" when all of them have reached that point.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -29,13 +29,13 @@
 
 namespace {
 
-// What a rank does between two looks at whether it should go on.
+// The activity of a rank between two checks whether it should go on.
 struct Habit {
   std::size_t elems = 100;
   int operations = 50;
   std::chrono::milliseconds rest{0};
   bool groups = false, forks = false;
-  std::chrono::milliseconds lateness{0};  // of rank 0
+  std::chrono::milliseconds lateness{0};  // how late rank 0 comes
 };
 
 Habit habit_of(const std::string& name) {
@@ -55,7 +55,7 @@ bool input_ended() {
   return poll(&input, 1, 0) > 0;
 }
 
-// A group in another order than the world's, and the world's send and recv in a ring. False if a result is wrong.
+// Uses a group in another order than the world's, and the world's send and recv in a ring. False if a result is wrong.
 bool use_groups(anello::World& world) {
   const int size = world.size(), next = (world.rank() + 1) % size, previous = (world.rank() + size - 1) % size;
   std::vector<int> members(std::size_t(size), 0);
@@ -72,13 +72,13 @@ bool use_groups(anello::World& world) {
   return sum == size * (size - 1) / 2 && received == previous;
 }
 
-// Children of earlier calls are collected. A child destroys its copy of the world as a program does that returns.
+// Collects children of earlier calls. A child destroys its copy of the world, like a program that returns.
 bool is_child_of_fork() {
   while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
   return fork() == 0;
 }
 
-// As a loader of data has it. By then the rank has links.
+// Starts a worker like a data loader's. By then the rank has links.
 void start_worker(anello::World& world) {
   std::vector<float> values(100'000);
   world.allreduce(values);
@@ -97,7 +97,7 @@ void fill_standard_error() {
   if (fcntl(ends[1], F_SETFL, 0) != 0 || dup2(ends[1], STDERR_FILENO) < 0) std::exit(2);
 }
 
-// Or as soon as the world has failed.
+// Waits until it is late, or the world has failed.
 void come_late(const anello::World& world, std::chrono::milliseconds lateness) {
   const auto end = std::chrono::steady_clock::now() + lateness;
   while (std::chrono::steady_clock::now() < end && !world.failure())
@@ -116,7 +116,8 @@ bool reduce(anello::Group& group, Values& values) {
   return true;
 }
 
-// What a rank does in a group until the standard input of the group's first rank ends. False if a result is wrong.
+// Runs the rank's activity in a group until the standard input of the group's first rank ends. False if a result is
+// wrong.
 bool work(anello::World& world, anello::Group& group, const Habit& habit) {
   std::vector<float> values(habit.elems);
   std::vector<float, anello::Allocator<float>> shared(habit.elems);
@@ -163,7 +164,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> named(argv + 2, argv + argc);
   if (departs == named.empty()) return 2;
   if (habit == "unread") fill_standard_error();
-  std::optional<anello::World> kept;  // until the outcome is said: ending a failed world takes its time too
+  std::optional<anello::World> kept;  // lives until the outcome is printed: ending a failed world takes time
   try {
     anello::World& world = kept.emplace(anello::init());
     if (habit == "parent" && std::system("sleep 60 </dev/null >/dev/null 2>&1 &") != 0) return 2;
@@ -171,7 +172,7 @@ int main(int argc, char** argv) {
     std::cout << "ready" << std::endl;
     std::vector<int> leaving;
     for (const std::string& rank : named) leaving.push_back(std::stoi(rank));
-    // A world that is made and ended is what is killed here.
+    // With "ending", the rank is killed while it makes and ends worlds.
     const bool right = habit == "ending" || (departs ? depart(world, leaving) : live(world, habit_of(habit)));
     if (is_child) return 0;
     if (!right) return say("wrong"), 3;

@@ -1,5 +1,5 @@
-// What fuzzers have found worth keeping, once as it is and often with something changed. Without coverage to guide it
-// this finds less than tests/fuzz.sh, but needs no Clang.
+// Interesting inputs that fuzzers have found, each once unchanged and often with random changes. Without coverage as a
+// guide this finds less than tests/fuzz.sh, but needs no Clang.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -17,7 +17,7 @@ void PrintTo(const Parser& parser, std::ostream* out) {
 
 namespace {
 
-// A line an input, in hexadecimal.
+// One input a line, in hexadecimal.
 std::vector<std::string> corpus(std::string_view parser) {
   std::ifstream file(text(ANELLO_CORPUS, "/", parser, ".hex"));
   std::vector<std::string> inputs;
@@ -64,7 +64,7 @@ TEST_P(EachParser, BearsWhatFuzzersHaveFoundAndWhatIsNearIt) {
 INSTANTIATE_TEST_SUITE_P(, EachParser, testing::ValuesIn(kParsers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// Otherwise the parser rejects them at their first bytes. Replace the version in the file.
+// With an old version the parser would reject them at their first bytes: then replace the version in the file.
 TEST(Corpus, OfTheHandshakeHasTheCurrentVersion) {
   const std::string current = Writer().raw("ANLO").u16(net::kProtocolVersion).bytes();
   long count = 0;

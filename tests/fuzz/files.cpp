@@ -68,7 +68,7 @@ void checkpoint(std::string_view bytes) {
   expect_value_or_error<ErrorCode::file>([&] {
     try {
       trainer::read_checkpoint(path, kFacts, *backend, tensors);
-    } catch (const Error&) {  // what is refused has changed nothing
+    } catch (const Error&) {  // a refused file has changed nothing
       require(first == std::vector<float>(kElems, 7) && second == std::vector<float>{7});
       throw;
     }

@@ -1,5 +1,5 @@
-// Every parser of bytes that come from outside, as what a fuzzer calls: any bytes end in a value or in an
-// Error{protocol, configuration, file}. Anything else (another exception, a broken promise, what a sanitizer finds)
+// Every parser of bytes that come from outside, as a function for a fuzzer: for any bytes it ends with a value or an
+// Error{protocol, configuration, file}. Anything else (another exception, a broken guarantee, a sanitizer's finding)
 // ends the process.
 #pragma once
 #include <array>
@@ -7,17 +7,17 @@
 
 namespace anello::fuzz {
 
-void control(std::string_view bytes);     // control messages, and what a FailureDetector makes of them
-void handshake(std::string_view bytes);   // what a connection opens with, and its proof
+void control(std::string_view bytes);     // control messages, and a FailureDetector's handling of them
+void handshake(std::string_view bytes);   // the first message of a connection, and its proof
 void rendezvous(std::string_view bytes);  // requests to the server, and its replies
 void pmi(std::string_view bytes);         // lines of a process manager
 void signature(std::string_view bytes);   // of an operation, on data connections
-void peer_info(std::string_view bytes);   // what a rank tells of itself
+void peer_info(std::string_view bytes);   // a rank's description of itself
 void addresses(std::string_view bytes);   // host:port, ranges of ports, names of interfaces
 void table(std::string_view bytes);       // of algorithms
 void digits(std::string_view bytes);      // a data file, plain or compressed
 void mnist(std::string_view bytes);       // the first byte chooses one of four files, which holds the rest
-void checkpoint(std::string_view bytes);  // as it is, or (first byte odd) the rest with a right frame around it
+void checkpoint(std::string_view bytes);  // unchanged, or (first byte odd) the rest with a right frame around it
 
 struct Parser {
   std::string_view name;

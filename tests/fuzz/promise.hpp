@@ -1,4 +1,4 @@
-// What a parser may do with any bytes. Anything else ends the process, which is how a fuzzer notices.
+// The permitted results of a parser for any bytes. Anything else ends the process, which is how a fuzzer notices.
 #pragma once
 #include <anello/error.hpp>
 #include <cstdlib>

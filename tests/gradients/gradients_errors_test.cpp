@@ -1,4 +1,4 @@
-// Errors name the gradients, and nothing hangs.
+// Errors name the gradients, and no rank hangs.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -42,7 +42,7 @@ TEST_P(GradientsOf, AreAveraged) {
   });
 }
 
-// In another order in every step and on every rank.
+// The order differs in every step and on every rank.
 TEST_P(GradientsOf, MayBecomeReadyInAnyOrder) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
@@ -75,7 +75,7 @@ TEST_P(GradientsOf, AreMultipliedAndAddedIfSoWanted) {
   });
 }
 
-// A last batch of 3 samples on rank 0 and none on rank 1.
+// For a last batch of 3 samples on rank 0 and none on rank 1.
 TEST_P(GradientsOf, AreWeightedBySamples) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
@@ -100,7 +100,7 @@ TEST_P(GradientsOf, AreWeightedBySamples) {
   });
 }
 
-// The sum of the weights travels all the same, and nothing uses it any more when the step ends.
+// The sum of the weights is still sent, and nothing uses it any more when the step ends.
 TEST_P(GradientsOf, WithoutElementsAreWeightedToo) {
   std::atomic<int> begun = 0;
   with_ranks(GetParam(), [&](World& world) {
@@ -196,7 +196,7 @@ TEST_P(GradientsOf, TravelBesideWhatElseTheWorldDoes) {
       gradients.begin();
       for (std::size_t k = 0; k < model.count(); k++) {
         model.backward(k), gradients.ready(k);
-        // After other gradients on every rank.
+        // The announcement comes after other gradients on every rank.
         if (k != std::size_t(world.rank())) continue;
         EXPECT_EQ(world.average(2.0), 2.0);
       }
@@ -222,7 +222,7 @@ TEST(Gradients, FollowTheOrderOfRank0AfterTheFirstStep) {
   });
 }
 
-// Steps take a different time on each rank; all ranks must take the size that rank 0 found.
+// Steps take different times on each rank; all ranks must use the size that rank 0 found.
 TEST(Gradients, MayTrySizesOfBucketsAndAgreeOnOne) {
   with_ranks(3, [](World& world) {
     Model model(world.rank(), {400'000, 600'000, 10});
@@ -266,7 +266,7 @@ TEST(Gradients, TravelWhileOthersAreStillMade) {
   });
 }
 
-// A rank that dies in the middle of a step.
+// A rank dies in the middle of a step.
 TEST(Gradients, FailWithTheirWorld) {
   const auto told = told_on_all_ranks(3, [](World& world) {
     Model model(world.rank(), kSizes);
@@ -287,7 +287,7 @@ TEST(Gradients, FailWithTheirWorld) {
   }
 }
 
-// Gradients so small that f16 rounds them to nothing: with feedback they add up until they count.
+// Gradients so small that f16 rounds them to zero: with feedback they add up until they are large enough.
 TEST(Gradients, ThatRoundingLosesComeBackByFeedback) {
   for (const bool feedback : {false, true})
     with_ranks(2, [feedback](World& world) {
@@ -315,7 +315,7 @@ TEST(Gradients, ThatRoundingLosesComeBackByFeedback) {
     });
 }
 
-// In one step one rank has a gradient that 16 bits cannot hold: the next step is as if it had not been.
+// In one step one rank has a gradient that 16 bits cannot represent: it must not affect the next step.
 TEST(Gradients, ThatAreNotFiniteDoNotComeBackByFeedback) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto& [wire, wrong] : std::vector<std::pair<DType, float>>{
