@@ -26,7 +26,7 @@ constexpr milliseconds kLong{20000};
 
 // A rank's last line of output.
 struct RankEnd {
-  std::string what;  // done, wrong, told; empty: nothing
+  std::string what;  // the first word of its last line (victim.cpp); empty: it printed none
   steady_clock::time_point at;
   std::string code, message;
   int culprit = -1;

@@ -1,6 +1,6 @@
 // A rank that reduces until rank 0's standard input ends, checks every result, and prints: a line "ready" when the
 // world has formed, then one line with the outcome, the number of right operations, and the time (steady_clock,
-// nanoseconds). "told" means that it received an error:
+// nanoseconds). The last form means that it received an error:
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
 // anello-victim busy|small|pausing|parent|groups|late|forking|worker|unread|ending
 // anello-victim departing RANK...

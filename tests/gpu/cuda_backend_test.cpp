@@ -1,4 +1,4 @@
-// Training on a fake GPU, whose kernels are the CPU's: tests the order of queued work, and what is waited for.
+// Training on a fake GPU, whose kernels are the CPU's: tests the order of queued work, and where the host waits.
 #include "trainer/cuda/cuda_backend.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ Dataset some_data() {
   return data;
 }
 
-// Runs a few steps with batches of several sizes; returns the parameters after them and the score of the last.
+// Runs a few steps with batches of several sizes; returns the parameters after them and the score of the last step.
 struct Trained {
   std::vector<float> parameters;
   Score score;
@@ -79,7 +79,7 @@ TEST(CudaBackend, ComesToWhatTheProcessorComesTo) {
   }
 }
 
-// CUDA does not document what calls about no bytes do, so none is made.
+// CUDA does not document the behaviour of calls with no bytes, so none is made.
 TEST(CudaBackend, AsksTheDeviceForNothingAboutNoBytes) {
   const gpu::Device device = fake::device(1);
   void* none = nullptr;
@@ -112,8 +112,8 @@ std::vector<float> train_in_turns(Backend& backend) {
   return parameters;
 }
 
-// Of each of the batch's sizes, first and second pass, and layer with parameters there is one graph, and another after
-// the evaluation. The first time of each, and before batches had their largest size, nothing is captured.
+// There is one graph for each batch size, pass (first and second) and layer with parameters, and another one after the
+// evaluation. Nothing is captured the first time, and before batches have had their largest size.
 TEST(CudaBackend, GraphsOfABatchAreCapturedOnceAndComeToTheSame) {
   const auto cpu = make_cpu_backend();
   const std::vector<float> expected = train_in_turns(*cpu);

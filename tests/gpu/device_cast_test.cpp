@@ -12,8 +12,8 @@
 namespace anello {
 namespace {
 
-// Zeros, ties between neighbours of 16 bits, the least and the largest numbers, infinity, and what is not a number;
-// many enough for loads of 16 bytes and a rest.
+// Zeros, ties between neighbours of 16 bits, the smallest and the largest numbers, infinity, and NaN; enough elements
+// for loads of 16 bytes and a rest.
 std::vector<double> awkward() {
   std::vector<double> all = {0,        -0.0,     1,          1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-8, 1 + 0x3p-8,
                              -1.5,     65504,    65519.99,   65520,       0x1p-24,     0x1p-25,    0x3p-25,
@@ -22,7 +22,7 @@ std::vector<double> awkward() {
   return all;
 }
 
-// All values are floats, so that the processor rounds once as well.
+// All values are floats, so that the processor also rounds only once.
 template <class From, class To>
 void expect_same_casts() {
   std::vector<From> from;

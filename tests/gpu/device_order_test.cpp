@@ -1,5 +1,5 @@
-// On a real GPU: the order of slow kernels, trouble, and what is left behind. Some of these are run by tests/gpu.sh in
-// a process of their own, since a GPU that has met an illegal address is of no use to its process any more.
+// On a real GPU: the order of slow kernels, errors, and leaks. tests/gpu.sh runs some of these tests in a process of
+// their own, since a GPU that has met an illegal address is unusable for its process.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::Each;
 
-// Work that takes the device some milliseconds.
+// Work for which the device needs some milliseconds.
 class SlowWork {
  public:
   explicit SlowWork(GpuStream stream) : stream_(stream) {
@@ -49,7 +49,7 @@ class OrderOnTheDevice : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, OrderOnTheDevice, ::testing::Values("auto", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Each round writes another value behind slow work; the copy that is queued behind the call must see its result.
+// Each round writes another value behind slow work; the copy that is queued after the call must see its result.
 TEST_P(OrderOnTheDevice, CallsWaitForSlowWorkAndAreWaitedFor) {
   run_world(GetParam() == "auto" ? 1 : 2, [](World& world) {
     GpuGroup gpus = GpuGroupAccess::make(ranks_on_one_gpu(world, {.backend = GetParam()}));
@@ -74,7 +74,7 @@ TEST_P(OrderOnTheDevice, CallsWaitForSlowWorkAndAreWaitedFor) {
   });
 }
 
-// The table has no call for it, so the driver that the plugin has loaded is asked.
+// The plugin's table has no call for it, so this asks the driver that the plugin has loaded.
 std::size_t free_on_device() {
   const gpu::DeviceGuard guard(device());
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -85,7 +85,7 @@ std::size_t free_on_device() {
   return free;
 }
 
-// As the kernel counts it: pinned memory is not available to anybody else.
+// Reads the kernel's number: pinned memory is not available to other programs.
 std::size_t free_on_host() {
   std::ifstream counts("/proc/meminfo");
   for (std::string name, rest; counts >> name; std::getline(counts, rest))
@@ -150,7 +150,7 @@ TEST(DeviceTrouble, NoMemoryIsAnErrorThatSaysHowMuch) {
   EXPECT_TRUE(gpu::make_memory(device(), 100)) << "it is not sticky";
 }
 
-// In a process of its own. Every call says what is wrong, and destructors come back.
+// Runs in a process of its own. Every call reports the error, and destructors return.
 TEST(DISABLED_BrokenDevice, EveryCallSaysSo) {
   for (const Told& told : told_on_all_ranks(1, [](World& world) {
          GpuGroup gpus = GpuGroupAccess::make(ranks_on_one_gpu(world, {.backend = "staged"}));
@@ -170,8 +170,8 @@ TEST(DISABLED_BrokenDevice, EveryCallSaysSo) {
   }
 }
 
-// Two processes on one GPU, each with an NCCL_HOSTID of its own: NCCL takes them for two hosts. Only so can one GPU
-// show NCCL's threads, its split, and an abort with a peer.
+// Two processes on one GPU, each with its own NCCL_HOSTID: NCCL takes them for two hosts. On one GPU only this tests
+// NCCL's threads, its split, and an abort with a peer.
 TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
   World world = init();
   ASSERT_EQ(world.size(), 2);

@@ -1,5 +1,5 @@
-// On a real GPU, which one rank has to itself or which ranks that are threads share: every collective, type and
-// reduction, and the kernels compared with the CPU's arithmetic. Started by tests/gpu.sh on a machine with a GPU.
+// On a real GPU, used by one rank or shared by ranks that are threads: every collective, type and reduction, and the
+// kernels compared with the CPU's arithmetic. Started by tests/gpu.sh on a machine with a GPU.
 #include <gmock/gmock.h>
 
 #include <anello/gpu.hpp>
@@ -85,7 +85,8 @@ TEST_P(OnTheDevice, ReductionsReachTheLastElement) {
   expect_all_right(all);
 }
 
-// A GpuGroup of one rank does not call NCCL. This does: on a machine with one GPU there is no other way to start it.
+// A GpuGroup of one rank does not call NCCL, but this test does: on a machine with one GPU there is no other way to
+// start it.
 TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
   run_world(1, [](World& world) {
     const char* why = "";
@@ -140,7 +141,7 @@ class Kernels : public ::testing::Test {
     for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random_);
     return values;
   }
-  // The last of the arrays must be the same after `work` on both.
+  // The last of the arrays must be equal on both after `work`.
   void expect_same(std::vector<std::vector<float>> arrays,
                    const std::function<void(Backend&, const std::vector<float*>&)>& work) {
     std::vector<std::vector<float>> results;
@@ -201,7 +202,7 @@ TEST_F(Kernels, WorkElementByElement) {
   }
 }
 
-// Sums of multiples of 1/64 are exact, in whatever order. One turn of sum_rows is 1024 rows of 8 columns.
+// Sums of multiples of 1/64 are exact in any order. One round of sum_rows is 1024 rows of 8 columns.
 TEST_F(Kernels, WorkByManyRows) {
   const auto exact = [&](std::size_t count) {
     std::vector<float> values = some(count);
@@ -219,7 +220,7 @@ TEST_F(Kernels, WorkByManyRows) {
     }
 }
 
-// Four bytes behind the alignment that loads of 16 bytes need; the elements around must stay.
+// Four bytes after the alignment that loads of 16 bytes need; the elements around must not change.
 TEST_F(Kernels, WorkOnUnalignedArrays) {
   constexpr std::size_t kCount = 1000, kColumns = 100;
   const auto two = [&] { return std::vector<std::vector<float>>{some(kCount + 2), some(kCount + 2)}; };

@@ -32,7 +32,7 @@ std::size_t room = SIZE_MAX;  // bytes of each device
 thread_local int pretended = -1, instance = 0;
 thread_local InjectedFailure injected;
 
-// Every call that works on the current device makes a context of it, as CUDA's runtime does.
+// Every call that works on the current device makes a context on it, like CUDA's runtime.
 int status_of(const char* call) {
   {
     const std::lock_guard lock(mutex);
@@ -132,7 +132,7 @@ int stream_create(GpuStream* stream, int urgent) {
   return 0;
 }
 
-// In blocks that hold no other memory, as a device's.
+// In blocks without other memory, like a device's.
 int memory_create(void** memory, std::size_t bytes) {
   if (const int status = refused_by_capture()) return status;
   if (const int status = status_of("memory_create")) return status;
@@ -147,7 +147,7 @@ int memory_create(void** memory, std::size_t bytes) {
   return 0;
 }
 
-// Memory of a device is freed when everything that is queued on that device is done.
+// Memory of a device is freed when all work queued on that device is done.
 int memory_destroy(void* memory) {
   if (const int status = refused_by_capture()) return status;
   if (injected.comes("memory_destroy")) return kBroken;

@@ -1,5 +1,5 @@
 // Captures and graphs of the fake GPU, with the statuses of CUDA's calls. Stricter than CUDA: other streams cannot join
-// a capture, and a graph is launched outside of captures only.
+// a capture, and a graph can be launched only outside of captures.
 #include "tests/gpu/fake_gpu.hpp"
 #include "tests/gpu/fake_stream.hpp"
 
@@ -11,7 +11,7 @@ constexpr int kOtherDevice = 400, kIllegalState = 401, kUnsupported = 900, kInva
 using Work = std::vector<std::function<void()>>;
 struct FakeGraph {
   int device = 0;
-  std::shared_ptr<const Work> work;  // also of what is being run
+  std::shared_ptr<const Work> work;  // also the work that is being run
 };
 std::atomic<int> graphs{0}, captured_graphs{0}, launched_graphs{0};
 std::array<FakeStream*, kDevices> captured{};  // by capture(), one of each device at a time

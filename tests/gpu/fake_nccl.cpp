@@ -40,7 +40,7 @@ struct FakeComm {
 };
 using Comm = std::shared_ptr<FakeComm>;
 
-// Starts the group's collective for one call; the memory is borrowed until it is done.
+// Starts the group's collective for one call; the call's memory must live until it is done.
 using Start = std::function<Work(Group& group)>;
 
 std::atomic<int> living{0}, aborts{0}, registrations{0};
@@ -61,7 +61,7 @@ void* made(Group group) {
   return comm;
 }
 
-// If the communicator is aborted or the world fails, a kernel ends without a result.
+// A kernel ends without a result if the communicator is aborted or the world fails.
 void carry_out(const Comm& comm, const std::vector<Start>& starts) {
   while (comm->faults.kernels_hang && !comm->aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (comm->aborted) return;
@@ -73,7 +73,7 @@ void carry_out(const Comm& comm, const std::vector<Start>& starts) {
   }
 }
 
-// A communicator's kernels run in the order of the calls, on whatever stream.
+// A communicator's kernels run in the order of the calls, on any streams.
 void launch(const Comm& comm, GpuStream stream, std::vector<Start> starts) {
   comm->looks = comm->faults.launches_hang ? INT_MAX : comm->faults.looks;
   const std::uint64_t turn = comm->launched++;
@@ -113,14 +113,14 @@ Tensor output(void* data, std::size_t count, int dtype) {
   return {data, count, DType(dtype)};
 }
 
-// How a call reduces: with a plain reduction, or as a scaled sum.
+// The reduction of a call: a plain one, or a scaled sum.
 struct By {
   Op op;
   ReduceOptions options;
   bool multiplies;
 };
 
-// A factor has the tensor's type, and so has the 1/n of an average.
+// NCCL rounds a factor, and the 1/n of an average, to the tensor's type.
 double rounded(double factor, int dtype) {
   if (DType(dtype) == DType::f16) return double(float(f16(float(factor))));
   if (DType(dtype) == DType::bf16) return double(float(bf16(float(factor))));
@@ -136,7 +136,7 @@ By by(void* comm, int op, int dtype) {
   return {Op::sum, {.prescale = rounded(1.0 / of->group.size(), dtype)}, true};
 }
 
-// Up to 2.29.6, NCCL's kernel for one rank that multiplies does not reach the last elements of many sizes.
+// Up to 2.29.6, NCCL's kernel for one rank with a factor does not reach the last elements for many sizes.
 std::size_t reached(void* comm, std::size_t count, const By& how) {
   return how.multiplies && comm_of(comm)->group.size() == 1 ? count - count % 32 : count;
 }
@@ -147,7 +147,7 @@ int unique_id(AnelloNcclId* id) {
   return 0;
 }
 
-// Whether no other rank of the communicator has this GPU.
+// True if no other rank of the communicator has this GPU.
 bool is_alone_on_its_gpu(const AnelloNcclId* id) {
   static std::mutex guard;
   static std::set<std::pair<std::string, int>> taken;
@@ -257,7 +257,7 @@ int deregister_memory(void* comm, void* handle) {
   return 0;
 }
 
-// Without what came with 2.19.
+// A table without the functions of 2.19.
 AnelloNcclTable older(AnelloNcclTable table) {
   table.memory_create = nullptr;
   table.memory_destroy = nullptr;

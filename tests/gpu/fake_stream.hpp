@@ -15,21 +15,21 @@
 
 namespace anello::gpu::fake {
 
-inline std::mutex mutex;                 // guards all variables of the fake that are not a thread's own
+inline std::mutex mutex;                 // guards all variables of the fake that are not thread_local
 inline std::condition_variable changed;  // something was done
 inline Random delays(1);
 inline constexpr int kDevices = 4;
-inline std::array<int, kDevices> busy{};  // of each device: functions that are queued or running
+inline std::array<int, kDevices> busy{};  // by device: number of functions that are queued or running
 inline std::atomic<int> urgent_streams{0};
 inline thread_local int current = 0;  // device
 
 struct FakeStream {
   std::deque<std::function<void()>> queued;
   bool running = false, closed = false, capturing = false, urgent = false;
-  bool invalid = false;  // a call has spoilt the capture
+  bool invalid = false;  // a call has invalidated the capture
   std::vector<std::function<void()>> captured;
   int device = current;
-  std::condition_variable to_do;  // something was queued. The worker's own: a push wakes it alone
+  std::condition_variable to_do;  // something was queued. Only the worker waits for it
   std::thread worker{[this] { work(); }};
 
   void work() {
@@ -76,7 +76,7 @@ int graph_destroy(void* graph);
 struct FakeEvent {
   std::uint64_t recorded = 0, done = 0;
   int device = current;
-  bool captured = false;  // recorded into a graph: it can be neither asked nor waited for outside
+  bool captured = false;  // recorded into a graph: outside of it, it can be neither queried nor waited for
 };
 using EventOf = std::shared_ptr<FakeEvent>;
 

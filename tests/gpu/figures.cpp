@@ -1,4 +1,4 @@
-// Prints figures of a GPU, one in a line: "name value unit, of what". Started by tests/gpu.sh on a machine with a GPU.
+// Prints figures of a GPU, one a line: "name value unit, of what". Started by tests/gpu.sh on a machine with a GPU.
 #include <algorithm>
 #include <anello/gpu.hpp>
 #include <anello/testing.hpp>
@@ -33,7 +33,7 @@ gpu::Device device() {
   return {&library().table(), gpu::DeviceId{0}};
 }
 
-// The time of one of `repeats` calls that are queued one behind the other: the median of all rounds except the first.
+// The time of one of `repeats` calls that are queued one after another: the median of all rounds except the first.
 double queued_us(GpuStream stream, int repeats, const std::function<void()>& queue) {
   const gpu::DeviceGuard guard(device());
   const gpu::Event done = gpu::make_event(device());
@@ -48,7 +48,7 @@ double queued_us(GpuStream stream, int repeats, const std::function<void()>& que
   return median(times);
 }
 
-// Every kernel that goes over memory once, compared with a copy in the same run.
+// All kernels that read memory once, compared with a copy in the same run.
 void kernels(std::size_t elems) {
   trainer::CudaBackend on(device(), gpu::installed_kernels(Settings::from_environment().gpu_plugin));
   std::vector<Backend::Memory> memory;
@@ -110,8 +110,8 @@ GpuGroup staged_gpus_of(World& world, std::size_t segment_bytes) {
       world, world, options, [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 
-// What a call costs the host in addition to NCCL's own cost. A GpuGroup of one rank would not call NCCL. Out of place:
-// in place NCCL launches nothing.
+// The cost of a call for the host, beyond NCCL's own cost. Calls the backend directly, because a GpuGroup of one rank
+// would not call NCCL. Out of place: in place NCCL launches nothing.
 void nccl() {
   run_world(1, [](World& world) {
     const gpu::Stream stream = gpu::make_stream(device());
@@ -140,7 +140,7 @@ void nccl() {
   });
 }
 
-// The three stages of a staged call, each alone and together, by the size of segments. Staged::Limits has the best.
+// The three stages of a staged call, separately and together, by segment size. Staged::Limits has the best size.
 void staged(int ranks, std::size_t elems) {
   run_world(ranks, [&](World& world) {
     const std::size_t bytes = elems * sizeof(float);
@@ -176,7 +176,7 @@ int main() {
     kernels(64 << 20);
     for (const int ranks : {2, 4})
       for (const std::size_t elems : {1 << 10, 256 << 10, 4 << 20, 16 << 20}) staged(ranks, elems);
-    nccl();  // the last: should NCCL not start here, the other figures are there
+    nccl();  // last: if NCCL does not start here, the other figures are printed before
   } catch (const std::exception& error) {
     std::fprintf(stderr, "figures: %s\n", error.what());
     return 1;

@@ -30,7 +30,7 @@ class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Gradients are announced when the slow kernels that make them are queued; in another order on rank 1.
+// Gradients are announced when the slow kernels that make them are queued; in a different order on rank 1.
 TEST_P(GpuGradientsBy, AverageWhatIsStillBeingMade) {
   for (const int passes : {1, 2})
     run_world(2, [&](World& world) {
@@ -72,7 +72,8 @@ TEST_P(GpuGradientsBy, AverageWhatIsStillBeingMade) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// Behind a device full of the backward pass's kernels, casts and NCCL's kernels would wait for all that is queued.
+// If the device were full of the backward pass's kernels, casts and NCCL's kernels would wait for everything that is
+// queued.
 TEST_P(GpuGradientsBy, TravelOnAnUrgentStream) {
   EXPECT_EQ(fake::urgent(), 0);
   run_world(2, [](World& world) {
@@ -114,8 +115,8 @@ TEST_P(GpuGradientsBy, SumAndCompress) {
   });
 }
 
-// The kernel that makes the gradient ends only after the caller has continued and has made another collective. With
-// NCCL that collective would be behind the gradient's: a communicator has one order.
+// The kernel that makes the gradient ends only after the caller has continued and made another collective. With NCCL
+// that collective would wait for the gradient's: a communicator has one order.
 TEST(GpuGradients, StagedLetAnotherCollectivePass) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
@@ -217,7 +218,7 @@ TEST_P(GpuGradientsBy, AreNamedOnAllRanksIfTheyAreNotAnnounced) {
   }
 }
 
-// The program captures a graph on another stream while a bucket is carried.
+// The program captures a graph on another stream while a bucket is reduced.
 TEST(GpuGradients, StagedLeaveCapturesAlone) {
   run_world(1, [](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
@@ -243,7 +244,7 @@ TEST(GpuGradients, StagedLeaveCapturesAlone) {
   });
 }
 
-// Destroys the gradients in the middle of a step.
+// Destroys the gradients object in the middle of a step.
 TEST(GpuGradients, MayBeGivenUp) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
@@ -256,7 +257,7 @@ TEST(GpuGradients, MayBeGivenUp) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// Rank 1 comes only when rank 0 has gone.
+// Rank 1 calls only when rank 0 has gone.
 TEST(GpuGradients, DestroyedInAStepDoNotWaitForTheOtherRanks) {
   std::promise<void> gone;
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {

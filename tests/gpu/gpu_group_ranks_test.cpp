@@ -1,4 +1,4 @@
-// GpuGroups of a part of the world and of several GPUs in a rank, and what all ranks of one are told.
+// GpuGroups of a part of the world and with several GPUs in a rank, and the errors that all their ranks receive.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -24,7 +24,7 @@ class GpuGroupRanks : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupRanks, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// split() needs all ranks; the others do not even call here.
+// split() needs all ranks; here the others do not even call.
 TEST_P(GpuGroupRanks, AreAPartOfTheWorld) {
   run_world(4, [](World& world) {
     if (world.rank() % 2 == 0) return;

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// The backend and the reason on all ranks of such a world, which must be the same.
+// Returns the backend and the reason, which must be equal on all ranks of such a world.
 std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
   std::vector<std::string> ways(std::size_t(ranks), "");
   run_world(ranks, [&](World& world) {
@@ -62,7 +62,7 @@ TEST(GpuGroup, OfOneRankNeedsNoNccl) {
   EXPECT_EQ(way(1, missing), "single: one rank, nothing travels");
 }
 
-// The order in which NCCL adds depends on hosts, sizes and transport, and it compares no results.
+// The order in which NCCL adds depends on hosts, sizes and transport, and NCCL does not compare results.
 TEST(GpuGroup, KeepsWhatTheSettingsPromise) {
   const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"};
   EXPECT_EQ(way(2, [&](int) { return reproducible; }), "staged: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep");
@@ -127,7 +127,7 @@ TEST(GpuGroup, StagesWhereItIsAskedTo) {
   EXPECT_EQ(way(2, [](int) { return Choice{.backend = "staged"}; }), "staged: ANELLO_GPU_BACKEND=staged");
 }
 
-// Every rank throws the same error.
+// Expects that every rank throws the same error.
 void expect_refused(const std::vector<Told>& all, ErrorCode code, const std::string& what) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " threw nothing";
@@ -166,7 +166,7 @@ class GpuGroupBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Each collective once; the tests of the two backends check all cases.
+// Calls each collective once; the tests of the two backends check all cases.
 TEST_P(GpuGroupBy, HasTheVerbsOfAGroup) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
@@ -221,7 +221,7 @@ TEST_P(GpuGroupBy, HasTheVerbsOfAGroup) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// NCCL launches from threads of its own, for which that handle is another stream.
+// NCCL launches from its own threads, for which that handle is another stream.
 TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
@@ -242,7 +242,7 @@ TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   });
 }
 
-// A null stream is the default one of the rank's GPU, also while another is the thread's current device.
+// A null stream is the default stream of the rank's GPU, even if another device is the thread's current one.
 TEST_P(GpuGroupBy, OrdersTheDefaultStreamOfItsOwnDevice) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
@@ -267,7 +267,7 @@ TEST_P(GpuGroupBy, OrdersTheDefaultStreamOfItsOwnDevice) {
   });
 }
 
-// A graph's kernels run later, or never: what waits for them on the host cannot be captured, and says so.
+// A graph's kernels run later, or never: a call that waits for them on the host cannot be captured, and reports that.
 TEST_P(GpuGroupBy, CapturesOnlyWhatIsQueuedWhole) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});

@@ -1,4 +1,4 @@
-// Memory that NCCL is told of.
+// Memory that is registered with NCCL.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -54,7 +54,7 @@ TEST(GpuMemory, IsRegisteredAsLongAsItsHandleLives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// NCCL has forgotten it by then.
+// The memory is not registered any more by then.
 TEST(GpuMemory, MayOutliveItsGroup) {
   run_world(2, [](World& world) {
     std::optional<GpuGroup> gpus(gpus_of(world));

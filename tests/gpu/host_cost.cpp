@@ -1,5 +1,5 @@
-// Prints what calls cost the host in our own code, with tables that do nothing. Needs no GPU. Started by hand; a
-// machine that does other work gives larger figures. Instructions of a training step: valgrind --tool=callgrind
+// Prints the cost of calls in our own code for the host, with tables that do nothing. Needs no GPU. Started by hand; on
+// a busy machine the figures are larger. Instructions of a training step: valgrind --tool=callgrind
 // --toggle-collect='*one_step*'
 #include <algorithm>
 #include <anello/gpu.hpp>
@@ -99,7 +99,7 @@ int main() {
     run_world(ranks, [&](World& world) {
       idle_gpu().set_device(world.rank());
       Training training(world);
-      if (world.rank() == 1) return measured.get_future().wait();  // takes no processor time, as a barrier does
+      if (world.rank() == 1) return measured.get_future().wait();  // takes no processor time, unlike a barrier
       std::printf("step of training, batch 32, %s: %.2f us\n", world.size() == 1 ? "one rank" : "NCCL",
                   median_us(1000, [&] { training.one_step(); }));
       measured.set_value();

@@ -1,4 +1,4 @@
-// Tables that do nothing: what is measured with them is our own code. Two devices, one in each thread.
+// Tables that do nothing, to measure only our own code. Two devices, one in each thread.
 #pragma once
 #include <anello/gpu.hpp>
 #include <cstdio>

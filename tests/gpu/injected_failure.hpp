@@ -1,4 +1,4 @@
-// Which call of a fake fails, and when.
+// Decides which call of a fake fails, and when.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,10 +9,10 @@ namespace anello::gpu::fake {
 class InjectedFailure {
  public:
   InjectedFailure() = default;
-  // The call of this name that comes after `after` others of this name.
+  // Fails the call of this name that comes after `after` other calls of this name.
   InjectedFailure(std::string call, int after) : call_(std::move(call)), left_(after) {}
 
-  // Counts this call. True if it is the one.
+  // Counts this call. Returns true if it is the one to fail.
   bool comes(std::string_view call) { return call_ == call && left_-- == 0; }
 
  private:

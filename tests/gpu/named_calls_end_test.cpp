@@ -39,7 +39,7 @@ TEST(NamedCallsEnd, ThatARankHasNoPluginIsAnErrorOfAll) {
   });
 }
 
-// One rank dies: what the others wait for on their GPUs ends, and fails.
+// One rank dies: the operations for which the others wait on their GPUs end, and fail.
 TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -66,8 +66,8 @@ TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
   }
 }
 
-// The world fails while an operation is queued behind slow work: it fails too, but only when the device does not use
-// its tensors any more.
+// The world fails while an operation is queued behind slow work: the operation fails too, but only when the device does
+// not use its tensors any more.
 TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
   for (const Told& each : told_on_all_ranks(2, [](World& world) {
          const auto scheduler = Scheduler::make(world);
@@ -101,7 +101,7 @@ TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
   }
 }
 
-// An error that only one rank meets ends the world, since the others wait for it.
+// An error on only one rank ends the world, since the others wait for it.
 TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
   for (const Told& each : told_on_all_ranks(2, [](World& world) {
          const auto scheduler = Scheduler::make(world);
@@ -120,8 +120,8 @@ TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
   }
 }
 
-// An agenda ends while an operation is being started and another waits behind it: nothing waits for ever. The first
-// ends well; the second, if it was not given to the device.
+// An agenda ends while one operation is being started and another waits behind it: nothing may wait forever. The first
+// succeeds; the second too, unless it was not given to the device yet.
 TEST(NamedCallsEnd, AnAgendaEndsWhileOperationsAreStarted) {
   run_world(1, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -165,7 +165,7 @@ TEST(NamedCallsEnd, WhatStartsBehindTheEndFails) {
   });
 }
 
-// An agenda ends while NCCL's kernels hang: NCCL is aborted, its events come, and yet nothing was reduced.
+// An agenda ends while NCCL's kernels hang: NCCL is aborted, its events complete, and yet nothing was reduced.
 std::optional<Error> error_at_the_end(World& world, const std::function<void()>& while_it_ends) {
   const auto calls =
       calls_of(world, {.backend = "nccl", .nccl = {.end = milliseconds(100)}}, true, "", {.kernels_hang = true});

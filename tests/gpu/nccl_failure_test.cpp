@@ -1,4 +1,4 @@
-// Every way in which NCCL can leave a rank waiting, and what is reported of it.
+// Every way in which NCCL can leave a rank waiting, and the errors that follow.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The errors of all ranks when rank 1 has these faults, and how long the ranks took. No communicator may be left.
+// The errors of all ranks if rank 1 has these faults, and how long the ranks took. No communicator may be left.
 struct Ending {
   std::vector<Told> told;
   milliseconds took;
@@ -34,7 +34,7 @@ Ending end_of(const fake::NcclFaults& faults, const NcclCommunicator::Limits& li
       const auto on_gpu = nccl(world, limits, compare);
       program(world, *on_gpu, stream.get());
     } catch (const Error&) {
-      fake::finish(stream.get());  // no kernel waits any longer
+      fake::finish(stream.get());  // no kernel waits any more
       throw;
     }
   });
@@ -88,7 +88,7 @@ TEST(NcclFailure, ThatIsNeverThereIsGivenUpAfterTheLimit) {
                       "it took more than 200 ms");
 }
 
-// Also where the failure of a start would be thrown, and the world go on: the others wait inside NCCL for the dead
+// In other cases a failure of the start is thrown, and the world goes on. Here the others wait inside NCCL for the dead
 // rank.
 TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
   const auto began = std::chrono::steady_clock::now();
@@ -112,7 +112,7 @@ TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// As a kernel of the program that writes to an illegal address: no event says "done" any more.
+// Like a kernel of the program that writes to an illegal address: no event completes any more.
 TEST(NcclFailure, AnErrorOfTheDeviceEndsTheWorld) {
   const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
     const auto on_gpu = nccl(world);
@@ -155,7 +155,7 @@ TEST(NcclFailure, AKernelThatHangsIsEndedAfterTheLimit) {
               AllOf(HasSubstr("has stalled for 0.3 s: all ranks have called it"), HasSubstr("ANELLO_OPERATION_LIMIT")));
 }
 
-// Whether its peers wait for it on the device, or inside NCCL, which connects them at the first call.
+// Its peers may wait for it on the device, or inside NCCL, which connects them at the first call.
 TEST(NcclFailure, ARankThatDoesNotComeIsNamedAfterTheLimit) {
   for (const bool while_connecting : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -196,7 +196,7 @@ TEST(NcclFailure, APeerThatDoesNotComeEndsTheWorldAfterTheLimit) {
   }
 }
 
-// A program may queue more work than is done within the limit of one operation.
+// A program may queue more work than can be done within the limit of one operation.
 TEST(NcclFailure, ALongQueueIsNotOverItsLimit) {
   run_world(2, [](World& world) {
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -291,8 +291,8 @@ TEST(NcclFailure, RecordsAndErrorsNumberACallAlike) {
   EXPECT_THAT(told[0].error->what(), HasSubstr("NCCL allreduce #3 (max of 100 i32)"));
 }
 
-// Its first call waits for peers to connect; meanwhile another communicator of the device, which another thread uses,
-// must be able to launch.
+// Its first call waits for peers to connect; meanwhile another communicator of the device, used by another thread, must
+// be able to launch.
 TEST(NcclFailure, ALaunchThatWaitsDoesNotKeepOthersBack) {
   run_world(1, [](World& world) {
     const auto quick = nccl(world);
@@ -314,7 +314,7 @@ TEST(NcclFailure, ALaunchThatWaitsDoesNotKeepOthersBack) {
   });
 }
 
-// NCCL's kernels would wait for those of the dead rank; the error is the death.
+// NCCL's kernels would wait for those of the dead rank; the error must name the death.
 TEST(NcclFailure, ARankThatDiesFreesTheOthers) {
   const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
     if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;

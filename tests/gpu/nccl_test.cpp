@@ -1,4 +1,4 @@
-// NCCL's path over a fake one: what the verbs come to.
+// NCCL's path over a fake NCCL: the calls of NCCL for each verb.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -44,7 +44,8 @@ TEST_P(NcclInWorldsOf, CallsThatAreInProgressForAWhile) {
   expect_all_right(exercises_of_all_kinds(100, 0), {.looks = 150});
 }
 
-// A rank that takes one for refused queues a send without its recv, and the peer waits forever.
+// A rank that mistook such a call for a refused one would queue a send without its recv, and the peer would wait
+// forever.
 TEST_P(NcclInWorldsOf, CallsOfAGroupThatAreInProgress) {
   expect_all_right(exercises_of_all_kinds(100, 0), {.groups_are_in_progress = true});
 }
@@ -90,8 +91,8 @@ TEST_P(NcclInWorldsOf, PartsOfACommunicator) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// A communicator has a group of its own, whose descriptors show whether it still lives. The last few of a world's
-// groups that have ended are closed later.
+// A communicator has its own group, whose descriptors show whether it still exists. The last few groups of a world that
+// have ended are closed later.
 TEST_P(NcclInWorldsOf, APartThatHasEndedHoldsNothing) {
   constexpr int kParts = 20, kLate = 5;
   constexpr std::chrono::seconds kLimit{20};
@@ -135,7 +136,7 @@ TEST(Nccl, Transfers) {
   });
 }
 
-// Each rank announces to its peer what it is about to do, also that it has nothing for it.
+// Each rank announces its next operation to its peer, even if it has nothing for the peer.
 TEST(Nccl, ExchangesWithAnEmptySide) {
   run_world(2, [&](World& world) {
     for (const bool compare : {false, true}) {
@@ -156,7 +157,7 @@ TEST(Nccl, ExchangesWithAnEmptySide) {
       fake::finish(stream.get());
       EXPECT_EQ(received, std::vector<int>(5, me == 0 ? 8 : 0));
       EXPECT_EQ(last, std::vector<int>(9, other));
-      // These are behind all announcements of the two ranks.
+      // These come after all announcements of the two ranks.
       Work coming = world.recv_async(received, other);
       world.send(sent, other);
       coming.wait();

@@ -10,7 +10,7 @@
 
 namespace anello::gpu {
 
-// Queues all of them on one stream of this rank, and checks the results afterwards.
+// Queues all exercises on one stream of this rank, and checks the results afterwards.
 inline void expect_right(Collectives& on_gpu, World& world, const Device& device, std::vector<Exercise> exercises) {
   const Stream stream = make_stream(device);
   std::vector<std::unique_ptr<Part>> parts;

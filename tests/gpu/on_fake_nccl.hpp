@@ -1,4 +1,4 @@
-// NCCL's path over a fake one, for tests: a communicator of all ranks of a world, each on a fake GPU of its own.
+// NCCL's path over a fake NCCL, for tests: a communicator of all ranks of a world, each on its own fake GPU.
 #pragma once
 #include <memory>
 #include <numeric>

@@ -11,7 +11,7 @@
 
 namespace anello::gpu {
 
-// Where a rank's part of an exercise lies.
+// The tensors of a rank's part of an exercise.
 struct Tensors {
   ConstTensor input;
   Tensor in_place, output;
@@ -49,7 +49,7 @@ inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, c
   }
 }
 
-// Every kind, with equal and unequal parts, out of place and, where the call differs, in place.
+// Every kind, with equal and unequal parts, out of place and, if the call differs, in place.
 inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int root) {
   std::vector<Exercise> all;
   for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::allgather, Kind::gather, Kind::scatter,

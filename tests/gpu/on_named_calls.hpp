@@ -14,7 +14,7 @@ namespace anello {
 using agenda::Scheduler;
 using agenda::Verb;
 
-// Floats on this rank's GPU.
+// A tensor of floats on this rank's GPU.
 class OnGpu {
  public:
   OnGpu(World& world, std::vector<float> values)
@@ -34,7 +34,7 @@ class OnGpu {
   std::size_t count_;
 };
 
-// `fails`: a call of the fake's that fails once in the thread that carries out operations. `faults`: NCCL's.
+// `fails`: a call of the fake that fails once in the thread that carries out operations. `faults`: NCCL's faults.
 inline std::unique_ptr<gpu::NamedCalls> calls_of(World& world, const Choice& choice, bool has_plugin = true,
                                                  const std::string& fails = {}, const fake::NcclFaults& faults = {}) {
   std::vector<int> all(std::size_t(world.size()));
@@ -57,7 +57,7 @@ inline std::unique_ptr<gpu::NamedCalls> calls_of(World& world, const Choice& cho
       ranks, gpu::NamedCalls::Makers{[]() -> const AnelloGpuTable& { return fake::table(); }, make});
 }
 
-// The ranks' schedulers of a world, whose agendas know of their GPUs, and which end in good order.
+// Runs `program` with schedulers whose agendas use the ranks' GPUs; they end in good order.
 inline void run_agendas(int ranks, const std::string& backend, const std::function<void(World&, Scheduler&)>& program) {
   run_world(ranks, [&](World& world) {
     const auto scheduler = Scheduler::make(world);

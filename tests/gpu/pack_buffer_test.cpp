@@ -1,4 +1,4 @@
-// Tensors that travel in 16 bits between GPUs, with the fake GPU and the fake NCCL.
+// Tensors that are sent in 16 bits between GPUs, with the fake GPU and the fake NCCL.
 #include "gpu/pack_buffer.hpp"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ TEST(PackBuffer, MultipliesWhatARankGives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// NCCL multiplies the elements of an average in any case, so the factors cost neither a pass nor memory.
+// NCCL multiplies the elements of an average in any case, so factors cost neither a pass nor memory.
 TEST(PackBuffer, IsNotUsedForAveragesWithFactors) {
   static std::atomic<int> casts = 0;
   static AnelloKernelTable counting = *anello_kernel_table();
@@ -104,7 +104,7 @@ TEST(PackBuffer, IsUsedByOneCallAtATime) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The kernel before it ends only when the larger call has returned.
+// The kernel before the call ends only when the larger call has returned.
 TEST(PackBuffer, GrowsWithoutWaitingForTheDevice) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
@@ -127,7 +127,7 @@ TEST(PackBuffer, GrowsWithoutWaitingForTheDevice) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// What it holds is counted in `alive`; 1000 floats are 4000 bytes.
+// fake::alive() counts the buffer's memories; 1000 floats are 4000 bytes.
 TEST(PackBuffer, TakesLessWhereThereIsNoRoom) {
   {
     PackBuffer buffer(fake::device(), *anello_kernel_table());
@@ -195,7 +195,7 @@ TEST(SingleRank, CopiesAndMultipliesToTheLastElement) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// A null stream is the default one of the rank's GPU, whatever the thread's current device is.
+// A null stream is the default stream of the rank's GPU, for any current device of the thread.
 TEST(PackBuffer, TakesTheDefaultStreamOfItsOwnDevice) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());

@@ -60,7 +60,7 @@ TEST(DevicePlugin, APluginWhoseLoadingHangsIsGivenUp) {
                     HasSubstr("ANELLO_GPU_PLUGIN=none")));
 }
 
-// In LD_PRELOAD, both separate libraries.
+// In LD_PRELOAD, both characters separate libraries.
 TEST(DevicePlugin, AFolderWithSpacesAndColonsIsNoWayAround) {
   const Scratch scratch;
   const std::filesystem::path folder = scratch / "my: own folder";
@@ -83,7 +83,7 @@ TEST(DevicePlugin, ADriverWhoseLoadingHangsIsGivenUp) {
 }
 
 #ifdef ANELLO_REAL_PLUGIN
-// With a GPU or without one.
+// On machines with and without a GPU.
 TEST(DevicePlugin, TheRealPluginLoads) {
   const DevicePlugin library({ANELLO_REAL_PLUGIN});
   int count = -1;
@@ -102,7 +102,7 @@ const AnelloKernelTable& real_kernels() {
   return *reinterpret_cast<const AnelloKernelTable* (*)()>(dlsym(plugin, "anello_kernel_table"))();
 }
 
-// cuBLAS maps 600 MB, and is not where PyTorch's users look for libraries: casts must do without it.
+// cuBLAS maps 600 MB, and is not where PyTorch's users look for libraries: casts must work without it.
 TEST(KernelPlugin, LoadsWithoutCublas) {
   const AnelloKernelTable& table = real_kernels();
   EXPECT_EQ(table.version, std::uint32_t(ANELLO_KERNEL_TABLE_VERSION));
@@ -111,7 +111,7 @@ TEST(KernelPlugin, LoadsWithoutCublas) {
   EXPECT_FALSE(dlopen("libcublas.so.12", RTLD_NOW | RTLD_NOLOAD));
 }
 
-// cuBLAS takes sizes as int: a larger one must be refused before it is cut off.
+// cuBLAS takes sizes as int: a larger size must be refused before it would be cut off.
 TEST(KernelPlugin, RefusesAProductThatCublasCannotCount) {
   const AnelloKernelTable& table = real_kernels();
   const std::size_t most = std::size_t{INT_MAX}, more = most + 1;

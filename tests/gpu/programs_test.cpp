@@ -1,4 +1,4 @@
-// Programs with --device cuda, as a user starts them: with a fake GPU, and without a GPU.
+// Programs with --device cuda, started as by a user: with a fake GPU, and without a GPU.
 #include <gmock/gmock.h>
 
 #include <filesystem>

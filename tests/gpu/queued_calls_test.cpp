@@ -18,7 +18,8 @@ NcclCommunicator::Limits limited() {
   return limits;
 }
 
-// A call that moves nothing on this rank is done at once on its stream, and says nothing of those before it on others.
+// A call that moves nothing on this rank is done at once on its stream, which says nothing about earlier calls on
+// others.
 TEST(QueuedCalls, ACallThatMovesNothingDoesNotHideOneThatHangs) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const Stream one = make_stream(fake::device(world.rank())), other = make_stream(fake::device(world.rank()));
@@ -39,7 +40,7 @@ TEST(QueuedCalls, ACallThatMovesNothingDoesNotHideOneThatHangs) {
   }
 }
 
-// No other rank can be asked whether it has come.
+// There is no other rank to ask whether it has called.
 TEST(QueuedCalls, AWorldOfOneEndsAfterTheLimitToo) {
   const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
     fake::nccl_faults() = {.kernels_hang = true};

@@ -18,7 +18,7 @@ inline gpu::Device device() {
   return {&library().table(), gpu::DeviceId{0}};
 }
 
-// All ranks on that GPU.
+// A group whose ranks all use that GPU.
 inline std::unique_ptr<GpuGroupAccess::Impl> ranks_on_one_gpu(World& world, GpuGroupAccess::Impl::Options options) {
   options.device = 0;
   return std::make_unique<GpuGroupAccess::Impl>(world, world, options, [] {
@@ -26,7 +26,7 @@ inline std::unique_ptr<GpuGroupAccess::Impl> ranks_on_one_gpu(World& world, GpuG
   });
 }
 
-// A copy of host memory on the device.
+// Device memory with a copy of host memory.
 class Mirror {
  public:
   Mirror(const void* host, std::size_t bytes, GpuStream stream) : bytes_(bytes) {

@@ -1,4 +1,4 @@
-// A rank that can start no thread, or has no memory, while it makes a GpuGroup: the others are not left waiting.
+// A rank that cannot start a thread, or has no memory, while it makes a GpuGroup: the others must not be left waiting.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -17,7 +17,7 @@ constexpr int kPoor = 1;
 
 struct Outcome {
   std::vector<Told> told;
-  std::vector<std::string> ways = std::vector<std::string>(2);  // what each rank's group says, if it has one
+  std::vector<std::string> ways = std::vector<std::string>(2);  // the description of each rank's group, if it has one
 };
 Outcome without_threads(const std::string& backend) {
   Outcome outcome;

@@ -1,4 +1,4 @@
-// tests/gpu.sh as it runs on a machine with a GPU: a pack with the fake GPU, in which one check hangs and one fails.
+// tests/gpu.sh as on a machine with a GPU: a pack with the fake GPU, in which one check hangs and one fails.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

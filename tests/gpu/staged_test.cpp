@@ -1,4 +1,4 @@
-// The staged backend on a fake GPU, whose streams race if nothing orders them.
+// The staged backend on a fake GPU, whose streams race unless something orders them.
 #include "gpu/staged.hpp"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(Staged, ListsAndTransfers) {
   });
 }
 
-// The first segment of the longer tensor is as long as the only segment of the shorter.
+// The first segment of the longer tensor is as long as the only segment of the shorter tensor.
 TEST(Staged, CountsThatDifferByWholeSegmentsAreAMismatch) {
   const std::vector<Told> told = told_on_all_ranks(2, [&](World& world) {
     const auto on_gpu = staged(world);
@@ -114,7 +114,7 @@ TEST(Staged, ListsThatAreCutInOtherPlacesAreAMismatch) {
   }
 }
 
-// Nothing grows with the tensors, and a segment takes one collective.
+// No memory grows with the tensors, and a segment needs one collective.
 TEST(Staged, CallsWithPartsGoInSegmentsToo) {
   run_world(2, [](World& world) {
     const auto on_gpu = staged(world);
@@ -180,7 +180,7 @@ TEST(Staged, AnExchangeWhoseSendIsRefusedWaitsForItsReceive) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The pinned memory is used again by the next call, which waits for the copy if it must.
+// The next call uses the pinned memory again, and waits for the copy if necessary.
 TEST(Staged, TheHostDoesNotWaitForTheCopyOfTheResult) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world, {4096, milliseconds(0)});
@@ -215,7 +215,7 @@ TEST(Staged, WaitsForWhatWasQueuedAndIsWaitedFor) {
   run_world(2, [&](World& world) { expect_the_streams_order(*staged(world), fake::device(world.rank() % 2)); });
 }
 
-// A rank that only receives copies nothing from the device, but must wait all the same.
+// A rank that only receives copies nothing from the device, but must still wait.
 TEST(Staged, AReceivedTensorDoesNotOvertakeWhatWasQueued) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// The group's own call, after the work queued on the stream.
+// Makes the group's own call, after the work queued on the stream.
 TEST(TensorPlaces, KnowsHostMemory) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
@@ -76,7 +76,7 @@ TEST(TensorPlaces, KeepsItsMemoryOutOfAGroupsCalls) {
   group::tell_devices_by(nullptr);
 }
 
-// CUDA takes longer to answer than a small collective takes to begin.
+// CUDA's answer takes longer than the start of a small collective.
 TEST(TensorPlaces, OfTheHostAreAskedForOnce) {
   static std::atomic<int> asked = 0;
   group::tell_devices_by([](const void*) { return asked++, -1; });
@@ -107,7 +107,7 @@ TEST(TensorPlaces, InPlaceIsAskedForOnce) {
   });
 }
 
-// For example the part of a rank that has none, behind the end of the buffer from which parts are taken.
+// For example the part of a rank that has none, at the end of the buffer from which parts are taken.
 TEST(TensorPlaces, ThoseWithoutElementsMayLieAnywhere) {
   for (const std::string backend : {"nccl", "staged"})
     run_world(2, [&](World& world) {

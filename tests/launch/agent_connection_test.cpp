@@ -1,4 +1,4 @@
-// An agent among connections of strangers, which fill the launcher's queue so that some of its own fail.
+// An agent among hostile connections, which fill the launcher's queue so that some of the agent's connections fail.
 #include "rendezvous/launch/agent_listener.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using asio::ip::tcp;
 using ::testing::ElementsAre;
 
-// A launcher that closes each second connection. The lanes of the others, in their order.
+// A launcher that closes every second connection. Returns the lanes of the others, in order.
 std::vector<std::uint32_t> lanes_at_a_busy_launcher(tcp::acceptor& acceptor, const net::Credentials& credentials) {
   std::vector<std::uint32_t> lanes;
   std::vector<tcp::socket> accepted;
@@ -43,7 +43,7 @@ std::vector<std::uint32_t> lanes_at_a_busy_launcher(tcp::acceptor& acceptor, con
       [](std::exception_ptr error) {
         if (error) std::rethrow_exception(error);
       });
-  context.run_for(testing::kLong);  // an agent that has given up does not come again
+  context.run_for(testing::kLong);  // an agent that has given up does not try again
   return lanes;
 }
 

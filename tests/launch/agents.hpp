@@ -1,4 +1,4 @@
-// Jobs on several hosts, by agents that a stand-in for ssh starts on this one.
+// Jobs on several hosts, with agents that a fake ssh starts on this host.
 #pragma once
 #include <gmock/gmock.h>
 #include <sys/types.h>
@@ -53,7 +53,7 @@ class Agents : public ::testing::Test {
     EXPECT_EQ(running.wait(), 0) << running.err();
     EXPECT_EQ(testing::lines(running.out()).size(), lines + 2);
   }
-  // The processes whose command line begins with these words.
+  // Returns the processes whose command line begins with these words.
   static std::vector<pid_t> processes(const Process& job, const std::string& words) {
     std::vector<pid_t> out;
     for (const pid_t pid : job.marked()) {

@@ -1,5 +1,5 @@
-// Jobs in a scheduler's allocation: where their ranks run, and what starts them. A stand-in for srun starts agents
-// here.
+// Jobs in a scheduler's allocation: the hosts of their ranks, and the commands that start them. A fake srun starts
+// agents on this host.
 #include "tests/launch/agents.hpp"
 
 namespace anello::launch {

@@ -45,7 +45,7 @@ TEST(CommandLine, OptionsOfOtherLaunchersNameOurs) {
   }
 }
 
-// Interpreters with today's frameworks take some seconds to leave.
+// Python programs with current frameworks take some seconds to exit.
 TEST(CommandLine, RanksHaveTenSecondsToEnd) {
   EXPECT_EQ(job_from({"-n", "1", "x"}).grace, std::chrono::seconds(10));
 }

@@ -30,7 +30,7 @@ bool somebody_listens(int port) {
   return connected;
 }
 
-// Every rank takes one, and the usual limit is 1024.
+// Every rank needs a descriptor, and the usual limit is 1024.
 TEST(RendezvousCommand, MayOpenAsManyFilesAsTheSystemAllows) {
   Process server({"/bin/sh", "-c", std::string("ulimit -S -n 64; exec ") + ANELLO_PROGRAM + " rendezvous"});
   ASSERT_TRUE(server.says("ANELLO_RENDEZVOUS="));

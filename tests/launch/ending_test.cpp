@@ -12,7 +12,7 @@
 namespace anello::launch {
 namespace {
 
-// Children in every way that gets out of sight: a background child, another process group and session, an orphan.
+// Children that are hard to find: a background child, another process group and session, an orphan.
 const std::string kFamily =
     "sleep 300 & setsid sleep 300 & (setsid sh -c 'sleep 300 & exec sleep 300' & exit 0); "
     "(trap '' TERM INT HUP; sleep 300 & wait) & ";
@@ -25,7 +25,7 @@ pid_t number_after(const std::string& text, const std::string& word) {
   return pid_t(std::stol(text.substr(text.find(word) + word.size())));
 }
 
-// Rank 1 fails, and so many lines of rank 0 follow.
+// Rank 1 fails, and then rank 0 writes this number of lines.
 Outcome failed_before(int lines) {
   return testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && { echo first >&2; echo why >&2; exit 7; }; trap 'seq " +
                                    std::to_string(lines) + "; exit 0' TERM; while :; do sleep 0.05; done"));
@@ -189,7 +189,8 @@ TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
   EXPECT_EQ(job.wait(), 130);
 }
 
-// One rank sleeps where no signal is heard, two wait for it: without the launcher's word the kill would end them mute.
+// One rank sleeps where no signal reaches it, and two wait for it: if the launcher did not abort the world, the kill
+// would end these two without a reason.
 TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
   Process job(anello({"run", "-n", "3", "--grace", "2", "--", WAITER, "asleep"}));
   ASSERT_TRUE(job.says("[0] asleep\n"));
@@ -215,7 +216,7 @@ TEST(Ending, RanksAreToldOfAFailureThatTheyCannotSee) {
   EXPECT_TRUE(contains(outcome.err, ") exited with status 3 on ")) << outcome.err;
 }
 
-// Ranks 1 and 2 exit with an error before rank 0, which made them fail, ends at all.
+// Ranks 1 and 2 exit with an error before rank 0, whose failure is the cause, ends at all.
 TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
   const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "gone"}));
   EXPECT_EQ(outcome.code, 5);
@@ -224,7 +225,7 @@ TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
   EXPECT_TRUE(contains(outcome.err, "; because of that rank ")) << outcome.err;
 }
 
-// Without the launcher's word the others would wait for it as long as a start may take.
+// If the launcher did not report the exit, the others would wait for the rank for the whole start timeout.
 TEST(Ending, NobodyWaitsForARankThatExitsBeforeItJoins) {
   const Outcome outcome = testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 0; exec " WAITER " early"));
   EXPECT_EQ(outcome.code, 5);

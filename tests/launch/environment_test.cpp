@@ -1,4 +1,4 @@
-// The surroundings that ranks find when they start.
+// The environment that ranks find when they start.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,7 +137,7 @@ TEST(Environment, RanksInheritNoOtherDescriptors) {
   for (const std::string& line : testing::lines(descriptors)) EXPECT_LE(std::stoi(line.substr(4)), 4) << descriptors;
 }
 
-// A connection that got the number of standard output would carry what the program prints.
+// A connection that got the descriptor of standard output would receive the program's output.
 TEST(Environment, AProgramWithoutStandardDescriptorsHasNoConnectionInTheirPlace) {
   Process job(ranks(2, "exec <&- >&-; exec " WAITER), {.environment = {"ANELLO_LOG=info"}});
   ASSERT_TRUE(job.says_error("rank 0 of 2 is pid ")) << "it has joined the world";

@@ -1,4 +1,4 @@
-// `anello flight`: from the files of all ranks to who did not come.
+// `anello flight`: finds the ranks that did not come in the files of all ranks.
 #include "rendezvous/launch/flight.hpp"
 
 #include <gmock/gmock.h>

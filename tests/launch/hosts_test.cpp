@@ -1,4 +1,4 @@
-// Lists of hosts, allocations of schedulers, and which ranks go where.
+// Lists of hosts, allocations of schedulers, and the distribution of ranks over hosts.
 #include "rendezvous/launch/hosts.hpp"
 
 #include <gmock/gmock.h>

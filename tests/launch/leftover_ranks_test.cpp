@@ -1,4 +1,4 @@
-// Ranks that are left when the others have ended: they run on, or are stopped.
+// Ranks that are left when the others have ended, because they still run or are stopped.
 #include <sys/wait.h>
 
 #include "tests/launch/supervised.hpp"

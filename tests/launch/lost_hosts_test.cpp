@@ -1,4 +1,4 @@
-// Hosts that cannot be used, or not any longer: they are named, nothing is left there, and a job may go on without
+// Hosts that cannot be used, or not any longer: they are named, no process is left there, and a job may go on without
 // them.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -148,8 +148,9 @@ TEST(AgentHeartbeat, HasNoLimitIfThatIsZero) {
   EXPECT_FALSE(heartbeat.silent());
 }
 
-// A scheduler kills the processes of a cancelled step in any order: here each rank before its agent, which says that no
-// rank is left and then cannot send the rest of the output. The launcher is stopped and finds all this at once.
+// A scheduler kills the processes of a cancelled step in any order: here each rank before its agent, which reports that
+// no rank is left and then cannot send the rest of the output. The launcher is stopped, and finds all this when it
+// continues.
 class CancelledHosts : public Agents {
  protected:
   void cancel(const Process& running, const std::string& hosts) const {
@@ -200,7 +201,7 @@ TEST_F(CancelledHosts, AreNamedInsteadOfTheirRanks) {
   }
 }
 
-// Two ranks, of which one runs on h2, which is lost in the first attempt.
+// Two ranks. One runs on h2, which is lost in the first attempt.
 class LostHost : public Agents {
  protected:
   std::unique_ptr<Process> run_and_lose(const std::string& hosts) const {
@@ -261,8 +262,8 @@ std::ptrdiff_t descriptors_of(pid_t pid) {
   return std::distance(std::filesystem::directory_iterator(text("/proc/", pid, "/fd")), {});
 }
 
-// More than the launcher may have descriptors, unless it raises its limit. Otherwise each would hold up agents until an
-// older one is closed.
+// More connections than the launcher has descriptors, unless it raises its limit. Otherwise each would delay agents
+// until an older one is closed.
 TEST_F(Agents, ManyStrangersAreHeldBesideTheAgents) {
   const auto task = scratch_ / "task";
   Words words = {"/bin/sh", "-c", "ulimit -Sn 64; exec \"$@\"", "sh"};

@@ -1,4 +1,4 @@
-// More ranks on this machine than it has cores, by far.
+// Many more ranks on this machine than it has cores.
 #include <gmock/gmock.h>
 
 #include "tests/support/process.hpp"
@@ -9,7 +9,7 @@ namespace {
 using ::anello::testing::Outcome;
 using ::anello::testing::run;
 
-// However busy the machine is, so with limits that only a rank which hangs reaches.
+// On a machine with any load, so with limits that only a rank which hangs exceeds.
 TEST(ManyRanks, StartReduceAndLeave) {
   const Outcome outcome =
       run({ANELLO_PROGRAM, "run", "-n", "256", "--", SUMMING},

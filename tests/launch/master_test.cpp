@@ -1,4 +1,4 @@
-// MASTER_ADDR and MASTER_PORT of ranks, and that -x of the user wins. On several hosts: tests/cluster/master_test.cpp.
+// MASTER_ADDR and MASTER_PORT of ranks; -x of the user has precedence. On several hosts: tests/cluster/master_test.cpp.
 #include "rendezvous/launch/master.hpp"
 
 #include <asio/io_context.hpp>
@@ -94,7 +94,7 @@ TEST_F(Agents, RanksOfAllHostsHaveOneMaster) {
             "[0] there 29507\n");
 }
 
-// Rendezvous, listener for agents, rank and master need a port each, but not all at a time.
+// The rendezvous, the listener for agents, a rank and the master need a port each, but not all at the same time.
 TEST_F(Agents, TwoPortsSuffice) {
   const std::uint16_t first = consecutive_free_ports(2);
   const Outcome outcome = testing::run(job("h1", kShow), around({text("ANELLO_PORT_RANGE=", first, "-", first + 1)}));
@@ -127,7 +127,7 @@ TEST_F(Agents, SeveralLaunchersAgreeOnTheMaster) {
   EXPECT_THAT(shown("1").out, HasSubstr(expected)) << "the port is on the other host";
 }
 
-// Rank 0 could not listen there, and ranks of other hosts would speak to a strange program.
+// Rank 0 could not listen there, and ranks of other hosts would connect to a foreign program.
 TEST_F(Agents, AMasterPortThatIsTakenIsRefusedOnAllHosts) {
   const std::uint16_t first = consecutive_free_ports(2);
   const auto node = [&](const std::string& number, Words options = {}) {

@@ -144,12 +144,12 @@ TEST(Output, AClosedPipeIsNoticedThoughNobodyWrites) {
 
 TEST(Output, ASlowReaderLosesNothing) {
   Process job(anello({"run", "-n", "4", "--", TALKER, "3000", "2000", "4096"}));
-  std::this_thread::sleep_for(milliseconds(2500));  // ranks would be done long ago, if their output did not wait
+  std::this_thread::sleep_for(milliseconds(2500));  // without a full pipe the ranks would be done long before
   const int code = job.wait();
   expect_untorn({code, job.out(), job.err()}, 3000, 2000);
 }
 
-// A launcher whose standard output is a full pipe that nobody reads.
+// A launcher whose standard output is a full pipe without a reader.
 Words before_full_pipe(const std::string& options, const std::string& pipe) {
   const std::string script =
       "mkfifo \"$0\"; sleep 300 < \"$0\" & head -c 65536 /dev/zero > \"$0\"; exec " ANELLO_PROGRAM " run -n 2 " +
@@ -168,7 +168,7 @@ TEST(Output, ThatNobodyReadsIsLostAtTheSecondSignal) {
   const Scratch scratch;
   Process job(before_full_pipe("--grace 300", scratch / "pipe"));
   ASSERT_TRUE(job.says_error("[0] ready") && job.says_error("[1] ready"));
-  std::this_thread::sleep_for(milliseconds(300));  // until the launcher reads nothing any more
+  std::this_thread::sleep_for(milliseconds(300));  // until the launcher does not read any more
   job.signal(SIGTERM);
   for (int k = 0; k < 30000 && job.marked().size() > 2; k++) std::this_thread::sleep_for(milliseconds(10));
   ASSERT_EQ(job.marked().size(), 2u) << "the launcher, and what does not read";

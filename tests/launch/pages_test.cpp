@@ -1,4 +1,4 @@
-// Completion and manual pages, in the programs that read them.
+// Completion and manual pages, tested with the programs that read them.
 #include <gmock/gmock.h>
 
 #include <set>

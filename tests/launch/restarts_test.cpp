@@ -1,4 +1,4 @@
-// Jobs that are started again, and jobs whose time is limited.
+// Jobs that are started again, and jobs with a time limit.
 #include <csignal>
 
 #include "tests/launch/launched.hpp"

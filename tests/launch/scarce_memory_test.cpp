@@ -19,7 +19,7 @@ bool connect_to(int port, const Descriptor& socket) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// The rendezvous has a thread of its own, which needs memory for each connection.
+// The rendezvous runs in its own thread, which needs memory for each connection.
 TEST(ScarceMemory, ItsRendezvousSaysThatThereIsNone) {
   Process job(ranks(2, "[ $ANELLO_RANK = 1 ] || echo \"port ${ANELLO_RENDEZVOUS##*:}.\"; exec sleep 300"));
   ASSERT_TRUE(job.says("."));

@@ -1,4 +1,4 @@
-// Words of a command line in quotes, as a shell has them.
+// Words of a command line in quotes, as in a shell.
 #include "rendezvous/launch/shell_words.hpp"
 
 #include <anello/error.hpp>
@@ -23,7 +23,7 @@ TEST(ShellWords, AreDividedAtBlanksOutsideOfQuotes) {
   EXPECT_TRUE(split(" ").empty());
 }
 
-// A shell reads the same words.
+// A shell splits the line into the same words.
 TEST(ShellWords, AreThoseOfAShell) {
   for (const std::string line : {R"(a 'b  c' "d\e\"f" g\ h '' i'j'"k"l)", R"(-o "x y=\$z" \\ "\\")"}) {
     std::vector<std::string> expected = testing::lines(testing::run({"sh", "-c", "printf '%s\\n' " + line}).out);

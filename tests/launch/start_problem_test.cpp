@@ -82,7 +82,7 @@ TEST_F(Program, InAFolderThatMayNotBeEntered) {
   const std::string path = file("closed/program", "#!/bin/sh\n", perms::owner_all);
   const perms before = std::filesystem::status(scratch_ / "closed").permissions();
   std::filesystem::permissions(scratch_ / "closed", perms::owner_read | perms::owner_write);
-  // Root may enter every folder, unless it gives that up.
+  // Root may enter every folder, unless it drops that capability.
   const Words without = {"setpriv", "--bounding-set=-dac_override,-dac_read_search"};
   expect_refused(path, 126, "'" + path + "' cannot be reached: you may not enter one of the folders before it",
                  geteuid() == 0 ? without : Words());

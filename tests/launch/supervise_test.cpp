@@ -170,7 +170,7 @@ TEST_F(SupervisorTest, ARankThatEndsEarlyInGoodOrderIsNoFailure) {
 
 TEST_F(SupervisorTest, ASignalIsPassedOnAndTheSecondKills) {
   supervisor_.signalled(SIGINT, now_);
-  supervisor_.signalled(SIGINT, now_ + milliseconds(1));  // the same one, sent to the process and to its group
+  supervisor_.signalled(SIGINT, now_ + milliseconds(1));  // the same signal, sent to the process and to its group
   EXPECT_THAT(orders_, ElementsAre("signal 2"));
   EXPECT_THAT(printed_, ElementsAre("signal 2 (Interrupt) is passed on to all ranks; they have 10 s to end; a second "
                                     "signal kills them"));
@@ -327,7 +327,7 @@ TEST(LikelyCause, CrashesComeBeforeErrorsAndErrorsBeforeSuccess) {
 
 TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
   world_ = true;
-  ends(0, kExit3);  // because of the host that is lost
+  ends(0, kExit3);  // as a consequence of the lost host
   supervisor_.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   EXPECT_THAT(printed_, ElementsAre("host there was lost"));
   EXPECT_THAT(aborts_, ElementsAre("2: host there was lost"));

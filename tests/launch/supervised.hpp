@@ -1,4 +1,4 @@
-// A supervisor of three ranks, two here and one there, and what it orders, prints and aborts.
+// A supervisor of three ranks, two on this host and one on another, which records its orders, messages and aborts.
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -74,14 +74,15 @@ TEST(Terminal, CtrlCEndsWhatRankZeroReadsSoThatAPromptEnds) {
   EXPECT_EQ(job.wait(), 130);
 }
 
-// A prompt takes the signal before the end of its input: otherwise the signal comes while Python leaves.
+// A program at a prompt must receive the signal before the end of its input: otherwise the signal comes while Python
+// exits.
 TEST(Terminal, CtrlCAtAPromptOfPythonLeavesNoTraceback) {
   if (testing::run({"sh", "-c", "command -v python3"}).code != 0) GTEST_SKIP() << "python3 is not installed";
   for (int i = 0; i < 5; i++) {
     const std::string script = "import os, threading; print('pid', os.getpid(), 'ready')";
     Process job(anello({"run", "-n", "1", "--", "python3", "-i", "-c", script}), kOnTerminal);
     ASSERT_TRUE(job.says("ready") && job.says(">>>")) << job.out();
-    // A signal between the prompt and the read is noticed only after the read, also without a launcher.
+    // Even without a launcher, a signal between the prompt and the read is noticed only after the read.
     const std::string out = job.out();
     const std::size_t pid = out.rfind("pid ", out.find(" ready")) + 4;  // others may say something before
     ASSERT_TRUE(pid < out.size() && std::isdigit(out[pid])) << out;
@@ -105,7 +106,7 @@ TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {
 
 TEST(Terminal, CtrlZStopsRanksToo) {
   Surroundings surroundings = kOnTerminal;
-  surroundings.background = true;  // so that its process group has somebody to continue it
+  surroundings.background = true;  // so that its process group can be continued by another process
   Process job(ranks(1, "echo pid $$ launcher $(awk '/PPid/ {print $2}' /proc/$PPID/status).; exec sleep 300"),
               surroundings);
   ASSERT_TRUE(job.says("."));

@@ -1,6 +1,6 @@
-// Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and say why it failed. As "asleep"
-// rank 0 never comes; as "early" it leaves the world in good order and exits with status 3; as "gone" it leaves it
-// while the others wait, and exits with status 0 only when they have ended.
+// Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and print why it failed. With
+// "asleep" rank 0 never comes; with "early" it leaves the world in good order and exits with status 3; with "gone" it
+// leaves the world while the others wait, and exits with status 0 only when they have ended.
 #include <anello/anello.hpp>
 #include <csignal>
 #include <cstdio>

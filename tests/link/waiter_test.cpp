@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long the waiter slept of ten seconds.
+// How long the waiter sleeps in a wait of ten seconds.
 milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
   const auto began = steady_clock::now();
   waiter.sleep(limit);
@@ -25,7 +25,7 @@ using anello::testing::FakeCore;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// The rounds of a wait in which nothing comes, before it would sleep.
+// The rounds of a wait without an event, before it would sleep.
 long rounds_of_a_wait(Waiter& waiter) {
   waiter.moved();
   long rounds = 0;
@@ -84,7 +84,7 @@ TEST(Waiter, SleepsAfterAYieldThatTookASlice) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// As between ranks of a job that share cores.
+// The load is like that of ranks of a job that share cores.
 TEST(Waiter, YieldsToRanksThatTakeShortTurnsAsOftenAsEver) {
   Bell bell;
   Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(900)));
@@ -108,7 +108,7 @@ TEST(Waiter, LosesLittleTimeToThreadsThatCompute) {
   EXPECT_LE(FakeCore::yields * milliseconds(30), milliseconds(kWaits) / 100);
 }
 
-// A waiter of a thread that has lost so much to threads that compute that it does not yield.
+// A waiter of a thread that has lost so much time to computing threads that it does not yield any more.
 Waiter on_a_busy_core(Bell& bell) {
   Waiter waiter({milliseconds(1), 100}, bell, FakeCore(milliseconds(30)));
   rounds_of_a_wait(waiter);
