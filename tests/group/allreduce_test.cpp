@@ -41,7 +41,7 @@ Settings with(const std::string& algorithm, int buffer_bytes = 0, int slab_bytes
   return settings;
 }
 
-// The n-th of all combinations, equal on all ranks.
+// Returns number n of all combinations, equal on all ranks.
 Exercise rotating(std::size_t n, std::uint64_t count) {
   const Reduction& reduction = kReductions[n % kReductions.size()];
   return {
@@ -55,7 +55,7 @@ void expect_right(World& world, const Exercise& exercise) {
 class InWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
 
-// Counts around the number of ranks, and some that are not small; with small buffers and without.
+// Counts around the number of ranks, and some larger ones; with small buffers and with usual ones.
 TEST_P(InWorldsOf, EveryAlgorithmIsRight) {
   const auto n = std::uint64_t(GetParam());
   std::size_t combination = 0;
@@ -76,7 +76,7 @@ TEST_P(InWorldsOf, EveryAlgorithmIsRight) {
 }
 
 TEST_P(InWorldsOf, MemoryThatPeersCanMap) {
-  // Within a slab and beyond one; under sanitizers, where elements are dear, beyond one.
+  // Within a slab and beyond one; under sanitizers, where elements take long, only beyond one.
   const std::vector<std::uint64_t> counts =
       kSlowdown > 1 ? std::vector<std::uint64_t>{70'003} : std::vector<std::uint64_t>{30'011, 100'003};
   for (const std::string& algorithm : kAlgorithms)
@@ -195,7 +195,7 @@ TEST(Allreduce, SlabsFollowEachOther) {
         with(algorithm, kSmallBuffers, 2000));
 }
 
-// Their sum depends on the order, so equal bits mean that all ranks have the same one.
+// Their sum depends on the order, so equal bits mean that all ranks have used the same order.
 TEST(Allreduce, FloatsHaveEqualBitsOnAllRanksAndInEveryRun) {
   for (const int ranks : {2, 4, 7})
     for (const std::string& algorithm : kAlgorithms) {
@@ -245,7 +245,7 @@ TEST(Allreduce, IntegersWrapAndAveragesTruncate) {
   });
 }
 
-// Each call has a plan of its own; old ones are forgotten.
+// Each call has its own plan; old plans are forgotten.
 TEST(Allreduce, MoreShapesThanAreRemembered) {
   run_world(2, [](World& world) {
     for (std::uint64_t count = 1; count <= 1100; count++) {
@@ -268,7 +268,7 @@ TEST(Allreduce, AnUnknownAlgorithmIsRefusedWithThoseThereAre) {
   }
 }
 
-// The shorter ways to call it.
+// The shorter forms of the call.
 TEST(Allreduce, OfNumbersOfListsAndWithOptionsOnly) {
   run_world(3, [](World& world) {
     EXPECT_EQ(world.sum(world.rank() + 1), 6);

@@ -1,4 +1,4 @@
-// Wrong arguments are refused at once, on the rank that has them, and leave the world as it was.
+// Wrong arguments are refused at once, on the rank that has them, and leave the world unchanged.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -28,7 +28,7 @@ void expect_refused(const std::function<void(World&)>& call, const std::string& 
   });
 }
 
-// In memory that lives as long as the thread.
+// The memory lives as long as the thread.
 template <class T = float>
 std::span<T> ones(std::size_t count) {
   static thread_local std::deque<std::vector<T>> all;
@@ -179,7 +179,7 @@ TEST(Arguments, RootsThatAreNoRank) {
   expect_refused([](World& w) { (void)w.host(2); }, "rank 2 is not in this world of 2");
 }
 
-// Each rank has its own memory.
+// Each rank has different memory.
 TEST(Arguments, OverlapThatIsNotInPlace) {
   constexpr const char* kWhy = "input and output overlap without being in place";
   const auto part = [](std::vector<float>& v, std::size_t from, std::size_t count) {
@@ -211,7 +211,7 @@ TEST(Arguments, OverlapThatIsNotInPlace) {
       kWhy);
 }
 
-// An empty tensor may point anywhere, also into the other one.
+// An empty tensor may point anywhere, even into the other tensor.
 TEST(Arguments, WhatIsEmptySharesNoMemory) {
   run_world(2, [](World& w) {
     constexpr std::array<std::uint64_t, 2> kNone = {0, 0}, kAllOfRank0 = {20, 0}, kAllToRank1 = {0, 20};

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 class AsyncInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, AsyncInWorldsOf, testing::Values(1, 2, 3, 4, 7));
 
-// All kinds, waited for in any order, blocking calls in between.
+// Starts operations of all kinds, and waits for them in any order, with blocking calls in between.
 TEST_P(AsyncInWorldsOf, AnyWorkMixesWithCallsThatBlock) {
   run_world(GetParam(), [](World& world) {
     Random random(7), own(std::uint64_t(world.rank()) + 100);
@@ -47,7 +47,7 @@ TEST_P(AsyncInWorldsOf, AnyWorkMixesWithCallsThatBlock) {
   });
 }
 
-// The others need this rank's part while it computes.
+// The others need this rank's part while its program computes.
 TEST_P(AsyncInWorldsOf, GoesOnWithoutHelp) {
   run_world(GetParam(), [](World& world) {
     Started first(world, {.count = 100'000}), second(world, {.kind = Kind::allgather, .count = 1000});
@@ -76,7 +76,7 @@ TEST_P(AsyncInWorldsOf, TenThousandAtOnceEndInOrder) {
       });
       if (k % 3 == 0) work.pop_back();  // a handle dropped early
     }
-    world.barrier();  // behind all of them
+    world.barrier();  // ordered after all of them
     for (const Work& one : work) EXPECT_TRUE(one.done());
     for (int k = 0; k < kMany; k++)
       for (const std::int64_t value : values[std::size_t(k)])
@@ -123,7 +123,7 @@ TEST(Async, WaitForTheLongestTimeWaits) {
 TEST(Async, WaitAllWaitsForAll) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(5, std::vector<float>(100'000, 1.F));
-    std::vector<Work> works(1);  // the first one refers to no operation
+    std::vector<Work> works(1);  // the first one is empty
     for (auto& each : values) works.push_back(world.allreduce_async(each));
     wait_all(works);
     for (const Work& work : works) EXPECT_TRUE(work.done());
@@ -157,7 +157,7 @@ TEST(Async, WaitAllThrowsTheFirstErrorInTheOrderOfTheList) {
   });
 }
 
-// From several threads at once, each waiting for its own.
+// Several threads at once, each of which waits for its own work.
 TEST(Async, ThreadsShareAWorld) {
   run_world(3, [](World& world) {
     constexpr int kThreads = 4, kEach = 50;
@@ -173,7 +173,7 @@ TEST(Async, ThreadsShareAWorld) {
   });
 }
 
-// Whoever waited drove what came before; what comes after goes on when nobody waits any more.
+// A waiting thread drives earlier operations; later ones must go on when no thread waits any more.
 TEST(Async, GoesOnWhenAllWhoWaitedHaveGone) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(4, std::vector<float>(500));
@@ -254,7 +254,7 @@ TEST(Async, EveryWorkOfAFailedWorldSaysSo) {
   }
 }
 
-// Nobody waits for it, and its partner never comes.
+// The program does not wait for the work, and its partner never comes.
 TEST(Async, AHandleOutlivesItsWorld) {
   std::vector<float> values(10);
   Work left;

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a queue keeps besides: the mutex, and an operation that is done at some time.
+// The other members of a queue: the mutex, and an operation that is done at some time.
 struct Shared {
   link::Bell bell;
   std::mutex mutex;
@@ -37,7 +37,7 @@ struct Shared {
   }
 };
 
-// As the thread that has it does, without the lock.
+// Acts like the thread that has the baton, without the lock.
 void wait_for_nonzero(const std::atomic<int>& value) {
   while (value == 0) std::this_thread::sleep_for(milliseconds(1));
 }
@@ -58,7 +58,7 @@ TEST(Baton, ACallerGetsAFreeBatonAtOnceAndNoneWhenItsOperationIsDone) {
 TEST(Baton, OneThreadHasItAtATime) {
   constexpr int kThreads = 4, kTimes = 500;
   Shared shared;
-  int moved = 0;  // by the thread that has the baton, without the lock
+  int moved = 0;  // changed by the thread that has the baton, without the lock
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; t++)
     threads.emplace_back([&] {

@@ -52,7 +52,7 @@ TEST(SaveOnRank0, TellsAllRanksWhyItCouldNotAndTheWorldGoesOn) {
   });
 }
 
-// Root could replace /dev/null.
+// Root could really replace /dev/null.
 TEST(SaveOnRank0, ReplacesNoPipe) {
   const Scratch scratch;
   const std::filesystem::path path = scratch.path() / "pipe";

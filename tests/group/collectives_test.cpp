@@ -24,7 +24,7 @@ void expect_right_collective(World& world, const Exercise& exercise) {
 
 class CollectivesInWorldsOf : public testing::TestWithParam<int> {
  protected:
-  // body in a world with small buffers, where small_ is true, and in one without.
+  // Runs `body` in a world with small buffers, where small_ is true, and in one with usual buffers.
   void run(const std::function<void(World&)>& body) {
     Settings settings = Settings::from_environment();
     run_world(GetParam(), body, settings);
@@ -54,7 +54,7 @@ TEST_P(CollectivesInWorldsOf, BroadcastFromEveryRoot) {
   });
 }
 
-// In place is every second one in a world, and the others in the other world.
+// One world has every second root in place, the other world the other roots.
 TEST_P(CollectivesInWorldsOf, ReduceToEveryRoot) {
   run([&](World& world) {
     for (int root = 0; root < world.size(); root++) {
@@ -131,7 +131,7 @@ TEST_P(CollectivesInWorldsOf, Alltoall) {
   });
 }
 
-// Numbers that every type has, so that all results are exact.
+// Uses numbers that every type can represent, so that all results are exact.
 TEST_P(CollectivesInWorldsOf, FactorsBeforeAndAfterTheReduction) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
@@ -194,7 +194,7 @@ TEST_P(CollectivesInWorldsOf, MemoryThatPeersCanMap) {
   });
 }
 
-// Of more allocations than peers keep mapped; each is gone when the next comes.
+// There are more allocations than peers keep mapped; each is freed before the next is made.
 TEST(Collectives, MemoryComesAndGoes) {
   run_world(2, [](World& world) {
     const std::ptrdiff_t before = open_descriptors();
@@ -206,7 +206,7 @@ TEST(Collectives, MemoryComesAndGoes) {
   });
 }
 
-// A list travels as one operation; each of its tensors has memory of its own, and some are empty.
+// A list is sent as one operation; each of its tensors has separate memory, and some are empty.
 TEST_P(CollectivesInWorldsOf, BroadcastOfAList) {
   run([](World& world) {
     for (int root = 0; root < world.size(); root++) {
@@ -234,7 +234,7 @@ void store(DType dtype, std::byte* to, float value) {
   });
 }
 
-// All of this memory as tensors of very different sizes, from none to thousands of elements.
+// Divides this memory into tensors of very different sizes, from none to thousands of elements.
 std::vector<Tensor> as_list(std::vector<std::byte>& memory, DType dtype) {
   constexpr std::array<std::size_t, 8> kCounts = {1, 3, 0, 700, 5, 127, 129, 4001};
   const std::size_t bytes = size_bytes(dtype), elems = memory.size() / bytes;
@@ -282,12 +282,12 @@ TEST_P(CollectivesInWorldsOf, NobodyLeavesABarrierBeforeAllHaveCome) {
       came++;
       world.barrier();
       EXPECT_EQ(came.load() % world.size(), 0) << "round " << round;
-      world.barrier();  // before anybody counts again
+      world.barrier();  // before a rank counts again
     }
   });
 }
 
-// One after another, so that ranks are in different operations at the same time.
+// The operations follow each other, so that ranks are in different operations at the same time.
 TEST_P(CollectivesInWorldsOf, AProgramOfAllKinds) {
   run([](World& world) {
     for (std::uint64_t k = 0; k < 20; k++) {

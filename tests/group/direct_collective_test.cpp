@@ -1,4 +1,4 @@
-// Collectives where the tensors lie: between ranks that take turns in every order, over real windows.
+// Collectives directly on the tensors: between ranks that take turns in every order, over real windows.
 #include "ring/group/direct_collective.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using MappedInts = std::vector<std::int32_t, Allocator<std::int32_t>>;
 constexpr std::size_t kPipe = 4096;
 constexpr std::int32_t kScribble = 1 << 20;
 
-// Links between every two of some ranks in this process.
+// Links between every two ranks in this process.
 class Links {
  public:
   explicit Links(int size) : links_(std::size_t(size)) {
@@ -55,14 +55,14 @@ class Links {
   std::vector<std::vector<std::unique_ptr<ShmLink>>> links_;
 };
 
-// One rank, and its tensors of the operation that is under way.
+// One rank, and its tensors of the current operation.
 struct Rank {
   DirectCollective direct;
   MappedInts input, output;
   std::vector<std::int32_t> elsewhere;  // in place of both
   std::int32_t* result = nullptr;
   bool posted = false, complete = false;
-  int told_of = -1;  // whose signature differs
+  int told_of = -1;  // rank whose signature differs
 
   Rank(int rank, int size)
       : direct(rank, size, [this](int peer, const Signature&) {
@@ -75,7 +75,7 @@ constexpr std::array kKinds{Kind::allreduce, Kind::broadcast, Kind::reduce, Kind
 
 struct Layout {
   Kind kind = Kind::allreduce;
-  std::size_t count = 100;  // of a part, where there are parts
+  std::size_t count = 100;  // of a part, if the kind has parts
   bool in_place = true;
   std::set<int> elsewhere = {};  // ranks whose tensors cannot be mapped
   bool average = false;
@@ -99,7 +99,7 @@ class Ranks {
   Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
   void connect(int rank, int peer) { (*this)[rank].direct.connect(peer, links_.between(rank, peer)); }
 
-  // The next operation, on new tensors if asked for. A broadcast is always in place.
+  // Starts the next operation, with new tensors if requested. A broadcast is always in place.
   void start(const Layout& layout, bool new_tensors = false) {
     layout_ = layout;
     layout_.in_place |= layout.kind == Kind::broadcast;
@@ -107,7 +107,7 @@ class Ranks {
     for (int rank = 0; rank < size(); rank++) start((*this)[rank], rank, new_tensors);
   }
 
-  // One turn of this rank. False if it could do nothing.
+  // One turn of this rank. False if it could not do anything.
   bool turn(int rank) {
     Rank& me = (*this)[rank];
     if (me.complete) return false;
@@ -119,7 +119,7 @@ class Ranks {
     if (me.direct.done()) complete(rank);
     return moved;
   }
-  // Turns in this order, as far as it goes, and then round and round, until nothing moves.
+  // Takes turns in this order, and then round and round until nothing moves.
   void run(std::vector<int> order = {}) {
     for (const int rank : order) turn(rank);
     for (bool moved = true; std::exchange(moved, false);)
@@ -135,7 +135,7 @@ class Ranks {
  private:
   std::int32_t value(int rank, std::size_t i) const { return std::int32_t(number_ * 7 + i * 3) + 1000 * rank; }
 
-  // Of the input or the output, whose tensor with parts is the other one.
+  // The range of a rank's part in the tensor that holds one part for kind `of_one_part`; otherwise the whole tensor.
   plan::Range within(Kind of_one_part, int rank) const {
     if (layout_.kind == of_one_part) return layout_.parts(size()).of(rank);
     return {0, layout_.has_parts() ? layout_.parts(size()).whole() : layout_.count};
@@ -183,7 +183,7 @@ class Ranks {
     return layout_.average ? sum / size() : sum;
   }
 
-  // As its program would: looks at the result, and uses the tensors for something else.
+  // Does what its program would do: checks the result, and uses the tensors for something else.
   void complete(int rank) {
     Rank& me = (*this)[rank];
     me.complete = true;
@@ -202,7 +202,7 @@ class Ranks {
   std::uint64_t number_ = 0;
 };
 
-// All orders of `turns` turns by `ranks` ranks.
+// Calls `use` with all orders of `turns` turns by `ranks` ranks.
 void each_order(int ranks, int turns, std::vector<int>& order, const std::function<void()>& use) {
   if (turns == 0) return use();
   for (int rank = 0; rank < ranks; rank++) {
@@ -212,8 +212,8 @@ void each_order(int ranks, int turns, std::vector<int>& order, const std::functi
   }
 }
 
-// Two ranks have done all they can after four turns each, one to post and three to move; three ranks are let loose
-// after seven.
+// Two ranks are done after four turns each, one to post and three to move. With three ranks the first seven turns are
+// tried in every order.
 TEST(DirectCollective, IsRightInEveryOrderOfTurns) {
   for (const auto& [size, turns] : {std::pair{2, 8}, {3, 7}}) {
     Ranks ranks(size);
@@ -247,7 +247,7 @@ TEST(DirectCollective, IsRightInChunksPartsAndBites) {
   }
 }
 
-// What only this rank uses may lie anywhere.
+// Tensors that only this rank uses may lie anywhere.
 TEST(DirectCollective, ShowsOnlyWhatOthersUse) {
   DirectCollective direct(0, 2, [](int, const Signature&) { return Error(ErrorCode::mismatch, "", 1); });
   MappedInts shared(200);
@@ -294,7 +294,8 @@ TEST(DirectCollective, CountsWhatMoves) {
   EXPECT_EQ(moved(Kind::reduce_scatter, 0), Chunks(2, 2));
 }
 
-// The results are as they were, and each rank knows it: with any ranks whose tensors lie elsewhere, in any order.
+// The tensors are unchanged, and no rank completes or stays active: for any ranks whose tensors lie elsewhere, in any
+// order.
 TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   Ranks ranks(3);
   std::vector<int> order;
@@ -311,7 +312,7 @@ TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   EXPECT_TRUE(ranks.all_complete());
 }
 
-// By a root, for example, that has sent everything by the plan.
+// For example by a root that has sent everything by the plan.
 TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
   Ranks ranks(2);
   ranks.start({.kind = Kind::broadcast, .elsewhere = {1}});
@@ -322,7 +323,7 @@ TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
   EXPECT_EQ(ranks[0].told_of, -1);
 }
 
-// More of them than stay mapped, in one place and in two, also where some are never used.
+// More tensors than stay mapped, in one place and in two, including some that are never used.
 TEST(DirectCollective, MapsNewTensorsEveryTime) {
   Ranks ranks(2);
   for (int k = 0; k < 300; k++) {
@@ -331,7 +332,7 @@ TEST(DirectCollective, MapsNewTensorsEveryTime) {
     if (refused) layout.elsewhere = {0};
     ranks.start(layout, k % 5 != 0);
     ranks.run();
-    // The first that is shown again may be refused: too many files were on their way.
+    // The first collective after the refusals may be refused too: too many files were under way.
     if (k % 100 == 30) continue;
     ASSERT_EQ(ranks.all_complete(), !refused) << k;
     ASSERT_FALSE(refused && ranks.any_active()) << k;
@@ -363,7 +364,7 @@ TEST(DirectCollective, WaitsForThoseThatHaveNotComeAndIsWokenByThem) {
   EXPECT_TRUE(ranks.all_complete());
 }
 
-// False if rank 0 is done after these turns, of which rank 1 has a third.
+// False if rank 0 is done after these turns, a third of which are rank 1's.
 bool is_stopped_after(int turns, Kind kind) {
   constexpr std::size_t kBites = 3, kCount = kBites * 2 * (64 << 10) / sizeof(std::int32_t);
   Ranks ranks(2);
@@ -387,7 +388,8 @@ bool is_stopped_after(int turns, Kind kind) {
   return true;
 }
 
-// Whenever a rank gives up, no other completes unless that rank had ended its part, and none uses its tensors then.
+// If a rank gives up at any moment, no other rank completes unless that rank had ended its part, and then none uses its
+// tensors.
 TEST(DirectCollective, StopsWhenARankGivesUp) {
   for (const Kind kind : {Kind::allreduce, Kind::allgather})
     for (int turns = 1; turns < 14 && is_stopped_after(turns, kind);) turns++;

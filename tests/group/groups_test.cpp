@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Optional;
 
-// A sum over the group that is different for every set of ranks.
+// Returns a sum over the group that is different for every set of ranks.
 std::int64_t sum_of_members(Group& group, std::size_t count = 100) {
   std::vector<std::int64_t> values(count, std::int64_t(1) << (4 * group.members()[std::size_t(group.rank())]));
   group.allreduce(values);
@@ -60,7 +60,7 @@ TEST(Groups, HaveRanksOfTheirOwn) {
 
 class GroupsInWorldsOf : public testing::TestWithParam<int> {
  protected:
-  // Everything that a world can do.
+  // Runs every kind of operation of a world.
   static void exercise(Group& group) {
     for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::reduce, Kind::alltoall})
       for (const std::uint64_t count : {0, 1, 1000, 20'000}) {
@@ -103,7 +103,7 @@ TEST_P(GroupsInWorldsOf, ComeAndGo) {
   });
 }
 
-// One group's operations go on while the other's wait, whatever the order on other ranks.
+// One group's operations go on while the other group's wait, in any order on other ranks.
 TEST(Groups, OverlapInOppositeOrderOnTwoThreads) {
   run_world(3, [](World& world) {
     constexpr int kRounds = 200 / kSlowdown;
@@ -138,7 +138,7 @@ TEST(Groups, OfTheSameMembersAreNotTheSameGroup) {
   });
 }
 
-// Two threads, each with a group of its own, may make parts of them in either order.
+// Two threads, each with a different group, may make parts of them in either order.
 TEST(Groups, OfTheSameMembersBelongToTheGroupThatMadeThem) {
   run_world(2, [](World& world) {
     Group first = world.group({0, 1}), second = world.group({0, 1});
@@ -247,7 +247,7 @@ TEST(Groups, AMemberThatLeftWithoutMakingItIsNamed) {
   }
 }
 
-// Some wait in one group, some in another, and one ends the world.
+// Some ranks wait in one group, some in another, and one ends the world.
 TEST(Groups, AnAbortReachesAllOfThem) {
   const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
     world.barrier();
@@ -267,8 +267,8 @@ TEST(Groups, AnAbortReachesAllOfThem) {
   }
 }
 
-// The world ends while another thread waits in a group: that call fails, and then the world is gone.
-// On a busy machine the call may come after finish(), which is another error: then once more.
+// The world ends while another thread waits in a group: that call fails, and then the world is gone. On a busy machine
+// the call may come after finish(), which is another error: then the test tries again.
 TEST(Groups, ACallInProgressFailsWhenTheWorldEnds) {
   for (const int how : {0, 1, 2}) {
     bool late = true;
@@ -333,13 +333,13 @@ TEST(Groups, ThatOutliveTheirWorldHaveItsEndAsTheirFailure) {
   });
 }
 
-// There is no memory for what rank 1 has to do before its first byte: its operation has not begun.
+// There is no memory for the steps before rank 1's first byte: its operation has not begun.
 TEST(Groups, ARankWithoutMemoryIsAnErrorOfAll) {
   if (kSlowdown > 1) return;  // a sanitizer ends the process
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     float one = 1;
     const Tensor huge(&one, PTRDIFF_MAX / 4 / sizeof one, DType::f32);
-    // If the others began earlier, they would send what lies behind `one`.
+    // If the others began earlier, they would send the memory behind `one`.
     while (world.rank() != 1 && !world.failure()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.allreduce(huge, Op::sum, {.algorithm = "one_shot", .slab_bytes = 0});
   });

@@ -40,7 +40,7 @@ TEST(GroupsOnHosts, HaveThePartsOfHostsThatTheirMembersAre) {
   });
 }
 
-// Tiny, small and large: what is chosen differs.
+// Tiny, small and large sizes, because they use different algorithms.
 void expect_every_collective_works(Group& group) {
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::alltoall})
     for (const std::uint64_t count : {1, 3000, 70'000})
@@ -64,7 +64,7 @@ TEST(GroupsOnHosts, CarryOutEveryCollective) {
   });
 }
 
-// The result, by rank.
+// Returns the results, by rank.
 std::vector<std::vector<float>> results_on(const Layout& layout, const Settings& settings, const ReduceOptions& options,
                                            const std::function<float(int, std::size_t)>& contribution) {
   constexpr std::size_t kCount = 5000;
@@ -84,7 +84,7 @@ float fraction(int rank, std::size_t i) {
   return std::sin(float(i * 7 + std::size_t(rank) + 1));
 }
 
-// A rank that is alone on its host sends no result to others, which would round it.
+// A rank that is alone on its host sends no result to others, where it would be rounded.
 TEST(WorldsOnHosts, HaveTheSameBitsOnAllRanksAlsoAsNarrowTypes) {
   for (const Algorithm algorithm : of_two_levels())
     for (const auto wire : {std::optional<DType>{}, std::optional(DType::bf16)}) {

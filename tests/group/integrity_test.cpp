@@ -1,4 +1,4 @@
-// ANELLO_INTEGRITY: what is not the same on all ranks is noticed, and it is said whose result it was.
+// ANELLO_INTEGRITY: results that differ between ranks are noticed, and the error says whose result differs.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ Settings with_integrity(int on) {
   return settings;
 }
 
-// One bit of the first broadcast is another for some.
+// One bit of the first broadcast is flipped for some ranks.
 std::vector<Told> told_of_a_damaged_broadcast(int on, std::vector<std::vector<float>>& values) {
   Proxied world(kRanks);
   world.between(0, 1, {.corrupt_at = kWithin});
@@ -58,7 +58,7 @@ TEST(Integrity, IsNotThereUnasked) {
   EXPECT_NE(values[0], values[1]) << "the proxy did not do its work";
 }
 
-// Where nothing is compared nothing can be said to differ.
+// Without comparison no difference can be reported.
 TEST(Integrity, ADamagedChecksumIsNoDivergenceIfThereIsNone) {
   constexpr std::uint64_t kHandshake = 50, kSignature = 48, kElements = 100, kResults = 36;  // bytes; the last: where
   Proxied world(2);

@@ -1,4 +1,4 @@
-// More than 2^31 bytes: nowhere may a size be kept in 32 bits.
+// More than 2^31 bytes: no size may be stored in 32 bits.
 #include <gtest/gtest.h>
 
 #include <anello/testing.hpp>

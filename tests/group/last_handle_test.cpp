@@ -1,4 +1,4 @@
-// The last handle of a group: what was started goes on, wherever the handle is destroyed.
+// The last handle of a group: operations that were started go on, wherever the handle is destroyed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The last handle goes, and what was started goes on.
+// The last handle is destroyed, and the operation goes on.
 TEST(Groups, EndAfterTheWorkThatWasStarted) {
   run_world(2, [](World& world) {
     for (int k = 0; k < 6; k++) {
@@ -114,7 +114,7 @@ TEST(Groups, EndInTheirOwnCallbackWhileTheWorldEnds) {
   EXPECT_TRUE(dropped[0] && dropped[1]);
 }
 
-// A world's end waits for the thread of the callback, so it cannot come there.
+// A world's end waits for the thread of the callback, so the callback must not end the world.
 TEST(Groups, AWorldThatEndsInItsOwnCallbackEndsTheProcess) {
   EXPECT_EQ(in_child([] {
               std::atomic<bool> asked = false, ended = false;

@@ -1,5 +1,5 @@
-// Which rank a mismatch blames: the one that called something else than the others, in worlds of 3, 4 and 5 ranks,
-// whichever it is. ANELLO_SEEDS sets how many times the table is tried.
+// Which rank a mismatch blames: the rank whose call differs from the others', in worlds of 3, 4 and 5 ranks, for each
+// rank. ANELLO_SEEDS sets how often the table is tried.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<float> zeros(std::size_t count = kElems) {
   return std::vector<float>(count);
 }
 
-// A call in which one rank is odd.
+// A call that one rank, the odd one, makes differently.
 struct Row {
   const char* difference;
   std::function<void(Group&, bool odd)> call;
@@ -36,14 +36,14 @@ void allreduce(Group& world, std::size_t count, Op op, const ReduceOptions& opti
   world.allreduce(values, op, options);
 }
 
-// All parts are equally large, but the odd rank believes something else of the first two.
+// All parts are equally large, but the odd rank has other counts for the first two.
 std::vector<std::uint64_t> parts(const Group& world, bool odd) {
   std::vector<std::uint64_t> counts(std::size_t(world.size()), 5);
   if (odd) counts[0]++, counts[1]--;
   return counts;
 }
 
-// An alltoall in which a rank sends these counts to all others, and expects these of them.
+// An alltoall in which a rank sends these counts to all others, and expects these counts from them.
 void alltoall(Group& world, std::uint64_t sends, std::uint64_t expects) {
   const auto size = std::size_t(world.size()), self = std::size_t(world.rank());
   std::vector<std::uint64_t> send_counts(size, sends), recv_counts(size, expects);
@@ -131,13 +131,13 @@ const std::vector<Row> kTable = {
        auto input = zeros(count * std::size_t(world.size())), output = zeros(count * std::size_t(world.size()));
        world.alltoall(input, output);
      }},
-    // What it sends does not fit what the others expect; the reverse; both.
+    // The rank sends other counts than the others expect; expects others than they send; both.
     {"splits", [](Group& world, bool odd) { alltoall(world, odd ? 4 : 3, 3); }},
     {"splits", [](Group& world, bool odd) { alltoall(world, 3, odd ? 4 : 3); }},
     {"splits", [](Group& world, bool odd) { alltoall(world, odd ? 4 : 3, odd ? 4 : 3); }},
 };
 
-// In the world, or in a group of these ranks, whose order is another one, and two that have nothing to do with it.
+// In the world, or in a group of these ranks in another order, beside two ranks that are not members.
 struct Trial {
   std::size_t row;
   int ranks, odd;
@@ -158,13 +158,14 @@ std::vector<Told> told_by(const Trial& trial) {
       Group group = world.group(members);
       row.call(group, world.rank() == odd);
       auto input = zeros(members.size()), output = zeros(members.size());
-      group.alltoall(input, output);  // between every two ranks: a barrier need not read what a wrong root has sent
+      group.alltoall(input, output);  // between every two ranks: a barrier need not read a wrong root's data
     }
     for (int k = 0; k < 3; k++) world.barrier();
   });
 }
 
-// A verdict leaves out a rank that has said nothing within a second, as one that gets no core.
+// True if the verdict lacks a rank: it leaves out ranks that have not answered within a second, such as one without a
+// core.
 bool lacks_a_rank(const std::vector<Told>& all) {
   return std::ranges::any_of(all, [](const Told& told) {
     if (!told.error || told.error->rank() != -1) return false;
@@ -180,7 +181,7 @@ void expect_blamed(const Trial& trial) {
   std::vector<Told> all = told_by(trial);
   for (int time = 1; time < kTimes && lacks_a_rank(all); time++) all = told_by(trial);
   static std::mutex mutex;
-  const std::lock_guard lock(mutex);  // GoogleTest's expectations of several threads stay readable
+  const std::lock_guard lock(mutex);  // GoogleTest's messages of several threads stay readable
   for (const Told& told : all) {
     const std::string where = text("row ", trial.row, ", ", trial.ranks, " ranks, odd ", odd, ": rank ", told.rank,
                                    " received ", told.error ? told.error->what() : "no error");
@@ -193,7 +194,7 @@ void expect_blamed(const Trial& trial) {
   }
 }
 
-// Most of the time of a trial is waiting.
+// Runs trials at the same time, because most of their time is waiting.
 void expect_blamed(const std::vector<Trial>& trials) {
   constexpr std::size_t kAtOnce = 8;
   std::vector<std::future<void>> lanes;
@@ -224,7 +225,7 @@ TEST_P(Blame, IsTheOddRanksInAGroup) {
   expect_blamed(trials);
 }
 
-// Two ranks, and two against two.
+// Tests two ranks, and two against two.
 TEST(BlameOfNobody, WhereNoCallHasAMajority) {
   for (const int ranks : {2, 4}) {
     const std::vector<Told> all = told_on_all_ranks(ranks, [](World& world) {
@@ -242,7 +243,7 @@ TEST(BlameOfNobody, WhereNoCallHasAMajority) {
   }
 }
 
-// One rank sends another more than that expects; and two ranks believe something else of all splits than the other two.
+// One rank sends another more than that one expects; and two ranks have other splits than the other two.
 TEST(BlameOfNobody, WhereNoRankContradictsMoreRanksThanTheOthers) {
   const auto one_contradiction = [](World& world) {
     std::vector<std::uint64_t> sends{3, world.rank() == 0 ? 4u : 3u, 3};

@@ -1,4 +1,4 @@
-// Ranks that do not call the same: one typed error on all of them, soon, naming all ranks and both values.
+// Ranks with different calls: all get the same typed error soon, which names all ranks and both values.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -12,10 +12,10 @@ using testing::HasSubstr;
 
 constexpr int kRanks = 4;
 
-// The rank that calls something else.
+// The rank whose call differs.
 class OddRank : public testing::TestWithParam<int> {
  protected:
-  // It calls `different` as its operation #1, the others call `usual`. More follows, as it does when a program goes on.
+  // It calls `different` as its operation #1, the others call `usual`. More calls follow, as in a program that goes on.
   std::vector<Told> told(const Exercise& usual, const Exercise& different) const {
     return told_on_all_ranks(kRanks, [&](World& world) {
       world.barrier();
@@ -49,7 +49,7 @@ TEST_P(OddRank, HasAnotherCount) {
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 101 f32)");
 }
 
-// Of both operations. A rank that does not run for a second cannot say its operation's name.
+// The error has the names of both operations. A rank that does not run for a second cannot send its operation's name.
 TEST(Mismatch, GivesTheNamesOfOperations) {
   std::string said;
   for (int k = 0; k < 10 && said.find("'loss'") == said.npos; k++) {
@@ -156,7 +156,8 @@ TEST_P(OddRank, HasOtherParts) {
   }
 }
 
-// To the last digit. A rank that does not run for a second cannot say its factor, so the others say less.
+// The factor is printed to the last digit. A rank that does not run for a second cannot send its factor, so the others
+// print less.
 TEST_P(OddRank, ScalesByAnotherFactor) {
   std::string said;
   for (int k = 0; k < 10 && said.find("with postscale") == said.npos; k++) {
@@ -174,7 +175,7 @@ TEST_P(OddRank, ScalesByAnotherFactor) {
                     HasSubstr(text("rank ", GetParam(), " calls allreduce #0 (sum of 20 f32) with postscale 0.1"))));
 }
 
-// A number of the program's own: here the step.
+// A number that the program chooses: here the step.
 TEST_P(OddRank, IsInAnotherStep) {
   const auto steps = [](World& world, bool agree) {
     const std::uint64_t step = world.rank() == GetParam() && !agree ? 8 : 7;
@@ -194,14 +195,14 @@ TEST_P(OddRank, IsInAnotherStep) {
   run_world(kRanks, [&](World& world) { steps(world, true); });
 }
 
-// So large that it takes another algorithm, on other links.
+// The count is so large that it uses another algorithm, on other links.
 TEST_P(OddRank, HasAMuchLargerCount) {
   Exercise different = kUsual;
   different.count = 100000;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100000 f32)");
 }
 
-// The odd rank is its own root, sends and is done at once, while the others have another one.
+// The odd rank is the root of its own call, sends and is done at once, while the others have another root.
 TEST_P(OddRank, HasAnotherRoot) {
   const Exercise usual{.kind = Kind::broadcast, .dtype = DType::f32, .count = 100, .root = 2};
   Exercise different = usual;
@@ -210,7 +211,7 @@ TEST_P(OddRank, HasAnotherRoot) {
               text("broadcast #1 (100 f32 from root ", GetParam(), ")"));
 }
 
-// What it sends is awaited by nobody; then it waits in yet another operation for somebody who does not come.
+// No rank receives its data; then it waits in yet another operation for a rank that does not come.
 TEST_P(OddRank, IsAheadThroughSomethingElse) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     if (world.rank() == GetParam()) {

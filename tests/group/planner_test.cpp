@@ -7,7 +7,7 @@
 namespace anello::group {
 namespace {
 
-// Operations of ever new sizes, each begun before the one before is done.
+// Operations with ever new sizes, each begun before the previous one is done.
 TEST(Planner, ForgetsPlansThoughTheQueueIsNeverEmpty) {
   Settings settings;
   settings.slab_bytes = 1;  // many steps
@@ -50,7 +50,7 @@ TEST(Planner, ChoosesByTheLargestOfUnequalParts) {
   EXPECT_EQ(chosen({0, 0, 0, 120'000, 0, 0}), "shares+ring");
 }
 
-// On one host of few ranks, unless another algorithm is asked for: then all ranks must take that.
+// This holds on one host with few ranks, unless another algorithm is requested: then all ranks must use that algorithm.
 TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
   const algorithms::Facts memory{.world = 4, .memory = true};
   const Operation large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};

@@ -1,4 +1,4 @@
-// Whether a rank has sent something: how a program receives from any rank.
+// Whether a rank has sent something: for programs that receive from any rank.
 #include <gmock/gmock.h>
 
 #include <anello/memory.hpp>
@@ -20,7 +20,7 @@ void await_something(Group& group, int from) {
   while (!group.probe(from)) std::this_thread::yield();
 }
 
-// The next one after `last` that has sent something.
+// Returns the next rank after `last` that has sent something.
 int any_that_has_sent(Group& group, int last) {
   for (int from = (last + 1) % group.size();; from = (from + 1) % group.size())
     if (from != group.rank() && group.probe(from)) return from;
@@ -29,8 +29,8 @@ int any_that_has_sent(Group& group, int last) {
 class ProbesInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProbesInWorldsOf, testing::Values(2, 3, 4, 7));
 
-// Large tensors in memory of the engine are not copied into a link through shared memory, and short ones have a line of
-// their own there. The counts make the ends of messages lie anywhere in a cache line.
+// In shared memory, large tensors in memory of the engine are not copied into a link, and short messages have a cache
+// line of their own. With these counts messages end anywhere in a cache line.
 TEST_P(ProbesInWorldsOf, FindWhatAnyRankHasSent) {
   run_world(GetParam(), [](World& world) {
     const int n = world.size(), rank = world.rank();
@@ -54,7 +54,7 @@ TEST_P(ProbesInWorldsOf, FindWhatAnyRankHasSent) {
           EXPECT_EQ(std::ranges::count(senders, other), 1) << count << " from " << other;
           EXPECT_FALSE(world.probe(other)) << "all has been taken";
         }
-      world.barrier();  // nobody sends what comes next before all have looked
+      world.barrier();  // no rank sends the next message before all have checked
     }
   });
 }
@@ -79,7 +79,7 @@ TEST(Probe, FindsNothingThatAPendingReceiveIsFor) {
       world.send(first, 1);
       world.send(second, 1);
     }
-    world.barrier();  // to ask for what a rank sends that has left is an error
+    world.barrier();  // probing a rank that has left is an error
   });
 }
 
@@ -117,7 +117,7 @@ TEST(Probe, MayBeMadeInACallback) {
   });
 }
 
-// What it has sent before can be received.
+// Messages that it has sent before can still be received.
 TEST(Probe, OfARankThatHasLeftThrows) {
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     std::vector<int> value(1, 7);
@@ -149,7 +149,7 @@ TEST(Probe, OfAWorldThatHasFailedThrows) {
   }
 }
 
-// The ranks leave one after the other, so some ask a rank whose connection has ended, and wait for a verdict.
+// The ranks leave one after the other, so some probe a rank whose connection has ended, and wait for a verdict.
 TEST(Probe, InAnotherThreadEndsWithTheWorld) {
   for (int round = 0; round < 5; round++)
     told_on_all_ranks(3, [](World& world) {

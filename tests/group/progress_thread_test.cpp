@@ -14,7 +14,7 @@ using anello::testing::FakeCore;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Has an operation that never moves, and lets the thread sleep.
+// Has an operation that never moves, and allows the thread to sleep.
 class Stuck : public Movable {
  public:
   Progress progress() override {
@@ -34,7 +34,7 @@ class Stuck : public Movable {
   bool slept_ = false;
 };
 
-// The rounds of a thread that has two stuck queues, before it sleeps for the first time.
+// The rounds of a thread with two stuck queues, before it sleeps for the first time.
 int rounds_before_sleep(int yields, std::chrono::nanoseconds yield_takes) {
   ProgressThread thread({microseconds(0), yields}, FakeCore(yield_takes));
   const auto one = std::make_shared<Stuck>(), other = std::make_shared<Stuck>();
@@ -57,7 +57,7 @@ TEST(ProgressThread, SleepsAfterAYieldThatTookSeveralSlices) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// A slice of a thread of its own rank, which would have to wake it.
+// One yield took a whole time slice of another thread of the same rank, which would have to wake this thread.
 TEST(ProgressThread, YieldsOnAfterOneThatTookASlice) {
   EXPECT_EQ(rounds_before_sleep(100, milliseconds(4)), 101);
 }

@@ -11,7 +11,7 @@
 namespace anello::group {
 namespace {
 
-// A tensor that nobody may touch: the first access asks whether the call has been recorded, and then permits it.
+// A tensor that must not be accessed: the first access checks whether the call has been recorded, and then permits it.
 class Guarded {
  public:
   explicit Guarded(const trace::FlightRecorder& recorder)
@@ -46,7 +46,7 @@ class Guarded {
   struct sigaction before_ {};
 };
 
-// That may take long, and the world may fail meanwhile.
+// Multiplying may take long, and the world may fail meanwhile.
 TEST(Record, HasACallBeforeItsInputIsMultiplied) {
   run_world(1, [](World& world) {
     const Guarded tensor(GroupAccess::recorder(world));

@@ -1,4 +1,4 @@
-// Reproducible mode: the bits of a reduction are those of adding up in rank order, whatever carries it out.
+// Reproducible mode: a reduction has the bits of adding up in rank order, by every algorithm and transport.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Settings reproducible_mode() {
   return settings;
 }
 
-// Those that add in rank order, also what travels in 16 bits if `narrow`.
+// The algorithms that add in rank order, with `narrow` also for types of 16 bits.
 std::vector<std::string> in_order(bool narrow) {
   return algorithms_if([&](Algorithm algorithm) { return reproducible(algorithm, narrow); });
 }
@@ -63,13 +63,13 @@ class ReproducibleIn : public testing::TestWithParam<int> {
     }
   }
 };
-// Plain runs look at the bits, a sanitizer at the code, which is the same for all sizes.
+// Plain runs check the bits; for a sanitizer the code matters, which is the same for all sizes.
 INSTANTIATE_TEST_SUITE_P(Ranks, ReproducibleIn,
                          testing::ValuesIn(kSlowdown > 1 ? std::vector<int>{3} : std::vector<int>{2, 3, 4, 7, 8}));
 
 constexpr std::size_t kCounts[] = {1, 5, 1000, 70'001};
 
-// By count, and computed once for all ranks, algorithms and slabs.
+// By count; computed once for all ranks, algorithms and slabs.
 using Sums = std::map<std::size_t, std::vector<float>>;
 Sums sums_in_rank_order(int ranks, std::size_t times = 1) {
   Sums sums;
@@ -91,7 +91,7 @@ TEST_P(ReproducibleIn, AllreduceIsTheSumInRankOrderByEveryAlgorithm) {
   });
 }
 
-// Of tensors in this kind of memory.
+// Checks tensors in this kind of memory.
 template <class Floats>
 void expect_in_rank_order(World& world, const Sums& sums, const Sums& whole_sums) {
   const auto n = std::size_t(world.size());
@@ -132,7 +132,7 @@ TEST_P(ReproducibleIn, ListsAndTheirPiecesHaveTheSameBits) {
   });
 }
 
-// What travels in 16 bits: all sizes and algorithms round alike.
+// Elements that are sent in 16 bits: all sizes and algorithms round in the same way.
 TEST_P(ReproducibleIn, NarrowElementsHaveTheSameBitsByEveryAlgorithm) {
   run([](World& world) {
     const std::vector<float> input = contribution(world.rank(), 70'001);
@@ -147,7 +147,7 @@ TEST_P(ReproducibleIn, NarrowElementsHaveTheSameBitsByEveryAlgorithm) {
   });
 }
 
-// Numbers of 16 bits, their sum in f32 in rank order, and its nearest number of 16 bits.
+// Numbers of 16 bits, their sum in f32 in rank order, and the nearest number of 16 bits.
 template <class Half>
 std::vector<Half> halves(int rank, std::size_t count) {
   std::vector<float> values = contribution(rank, count);
@@ -173,7 +173,7 @@ bool same_halves(std::span<const Half> a, std::span<const Half> b) {
   return std::ranges::equal(a, b, {}, &Half::bits, &Half::bits);
 }
 
-// Of tensors in this kind of memory.
+// Checks tensors in this kind of memory.
 template <class Halves>
 void expect_one_rounding(World& world) {
   using Half = typename Halves::value_type;
@@ -240,7 +240,7 @@ TEST(Reproducible, AlgorithmsThatCannotAreRefusedWithTheReason) {
       reproducible_mode());
 }
 
-// That the test can tell: a ring's sum is another one.
+// Shows that the test can fail: a ring's sum has other bits.
 TEST(Reproducible, WithoutItARingHasOtherBits) {
   run_world(
       3,

@@ -1,6 +1,6 @@
-// A rank's memory runs out at any place of an operation, for all allocations that follow: every operation ends on all
-// ranks with the right result, or with an error that names that rank. It leaves groups and the world as usual. And a
-// rank that cannot start the thread for asynchronous work.
+// A rank's memory runs out at any place of an operation, for all following allocations: every operation ends on all
+// ranks with the right result, or with an error that names that rank. The rank leaves groups and the world as usual.
+// Also a rank that cannot start the thread for asynchronous work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ void expect_that_all_blame_the_poor(const std::vector<Told>& all) {
   }
 }
 
-// Calls trial(plan), which returns whether memory has run out, for each place where it can.
+// Calls trial(plan), which returns whether memory has run out, for each place where it can run out.
 void at_each_place(const std::function<bool(const faults::Plan&)>& trial) {
   int place = 0;
   while (trial({.memory = place, .for_ever = true})) place++;
@@ -96,8 +96,9 @@ TEST(Scarcity, TheProgressThreadLives) {
   at_each_place(fails_on_the_progress_thread);
 }
 
-// The rank neither leaves nor calls anything more. Its memory goes where its operations are carried out, between two.
-// Not under ThreadSanitizer: a thread that waits there for a static object is not woken if its constructor throws.
+// The rank neither leaves nor makes another call. Its memory runs out in the code that carries out its operations,
+// between two of them. Not under ThreadSanitizer: a thread that waits for a static object is not woken if its
+// constructor throws.
 #ifndef __SANITIZE_THREAD__
 TEST(Scarcity, TheOthersAreInformedAtOnce) {
   std::atomic<bool> planned = false, poor = false, ended = false, over = false;
@@ -189,7 +190,7 @@ TEST(Scarcity, ARankLeavesAllTheSame) {
   at_each_place(fails_while_it_leaves_the_world);
 }
 
-// The number of its operation is free again.
+// The number of its operation can be used again.
 TEST(Scarcity, WorkWithoutAThreadIsRefusedBeforeItIsQueued) {
   run_world(2, [&](World& world) {
     std::vector<float> x(6, 1), y(6), z(1);

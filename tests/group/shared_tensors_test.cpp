@@ -1,5 +1,5 @@
-// Collectives on tensors in memory from anello::allocate, which ranks that share memory use where they lie; over TCP
-// they are tensors like others.
+// Collectives on tensors in memory from anello::allocate, which ranks that share memory use directly; over TCP they are
+// ordinary tensors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool has_parts(Kind kind) {
   return kind == Kind::allgather || kind == Kind::reduce_scatter;
 }
 
-// Of sizes around that from which they are, and with parts of chunks; one collective after the other.
+// Sizes around the one from which tensors are shared, and with incomplete chunks; the collectives follow each other.
 TEST(SharedTensors, AreReducedByEveryReductionOfEveryType) {
   constexpr std::array<std::uint64_t, 4> kElems{511, 8192, 9001, 4099};
   for (const int ranks : {2, 3})
@@ -84,7 +84,7 @@ TEST(SharedTensors, AreScaledAsOthersAre) {
   });
 }
 
-// Some ranks' tensors, others in each call.
+// Each call shares the tensors of some ranks only.
 TEST(SharedTensors, MeetThoseThatAreNotShared) {
   run_world(4, [](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter})
@@ -114,7 +114,7 @@ TEST(SharedTensors, AreReducedInSeveralGroupsAtATime) {
   });
 }
 
-// One rank aborts at some moment, and all are told; the others' tensors are their own again.
+// One rank aborts at some moment, and all get the error; nothing may use the others' tensors any more.
 TEST(SharedTensors, AreGivenUpWhenARankAborts) {
   for (int moment = 0; moment < 12; moment++) {
     std::atomic<int> told = 0;
@@ -139,8 +139,8 @@ TEST(SharedTensors, AreGivenUpWhenARankAborts) {
   }
 }
 
-// One rank forces what the other chooses through shared memory, two_shot: their signatures are equal, and no rank waits
-// for the other to show its tensor. Over TCP the choice is another one.
+// One rank forces two_shot, which the other chooses through shared memory: their signatures are equal, and no rank
+// waits for the other to share its tensor. Over TCP the choice is another one.
 TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
   run_world(2, [](World& world) {
     SharedFloats values(50'000, 1.F);
@@ -155,7 +155,7 @@ TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
   });
 }
 
-// By the plans, the ranks that are looked at would send something else, and reduce_scatter would add in another order.
+// If plans were used, the ranks that are checked would send other data, and reduce_scatter would add in another order.
 TEST(SharedTensors, AreUsedWhereTheyLie) {
   Settings settings = Settings::from_environment();
   settings.transport = "shm";
@@ -178,7 +178,7 @@ TEST(SharedTensors, AreUsedWhereTheyLie) {
   run_world(4, body, settings);
 }
 
-// More than two ranks keep mapped of each other, in lists of which some tensors were sent before.
+// More tensors than two ranks keep mapped of each other, in lists with tensors that were sent before.
 TEST(SharedTensors, MayBeMany) {
   run_world(3, [](World& world) {
     constexpr std::size_t kTensors = 80, kRounds = 12, kInList = 24;
@@ -204,8 +204,8 @@ TEST(SharedTensors, MayBeMany) {
   });
 }
 
-// The receiving rank lacks a descriptor to map the root's memory: over the pipe, since its own tensor is not shared,
-// and where the tensors lie.
+// The receiving rank lacks a descriptor to map the root's memory: both by the plan, since its own tensor is not shared,
+// and when tensors are used directly.
 TEST(SharedTensors, ThatARankCannotMapAreItsOwnFault) {
   Settings settings = Settings::from_environment();
   settings.transport = "shm";

@@ -32,7 +32,7 @@ TEST(TextExchange, GathersTextsOfDifferentLengths) {
   });
 }
 
-// Rank 0 sends what is not a list of names and values, or a length for which there is no memory.
+// Rank 0 sends bytes that are not a list of names and values, or a length for which there is no memory.
 TEST(TextExchange, RefusesWhatIsNotAList) {
   const auto refused = [](const std::function<void(World&)>& sends, const std::string& why) {
     const auto told = told_on_all_ranks(2, [&](World& world) {
@@ -53,7 +53,7 @@ TEST(TextExchange, RefusesWhatIsNotAList) {
       "the test's values: rank 0 announced 1152921504606846976 bytes; at most 268435456 are allowed");
 }
 
-// Checks that every rank of four throws the same error when rank 2 has other values, and that the world goes on.
+// Checks that every rank of four throws the same error if rank 2 has other values, and that the world goes on.
 void expect_named(const Values& usual, const Values& odd, const std::string& message) {
   for (const Told& told : told_on_all_ranks(4, [&](World& world) {
          try {
@@ -97,7 +97,7 @@ TEST(TextExchange, NamesTheFirstRankIfThatIsTheOddOne) {
   }
 }
 
-// Of two ranks outside of the majority the first is blamed, and its value is the one that is shown.
+// If two ranks are outside of the majority, the first is blamed, and its value is shown.
 TEST(TextExchange, ShowsTheValueOfTheRankThatItBlames) {
   const std::array<const char*, 7> sizes{"3", "8", "9", "9", "3", "3", "3"};
   for (const Told& told : told_on_all_ranks(7, [&](World& world) {
@@ -109,7 +109,7 @@ TEST(TextExchange, ShowsTheValueOfTheRankThatItBlames) {
   }
 }
 
-// The ranks are those of the world. Of two either may be wrong.
+// The error has the numbers of ranks in the world. If there are two ranks, either may be wrong.
 TEST(TextExchange, NamesTheRankOfTheWorld) {
   for (const Told& told : told_on_all_ranks(4, [](World& world) {
          if (world.rank() < 2) return;

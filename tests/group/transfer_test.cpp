@@ -1,4 +1,4 @@
-// From one rank to another, beside everything else.
+// Transfers from one rank to another, at the same time as other operations.
 #include <gmock/gmock.h>
 
 #include <anello/memory.hpp>
@@ -30,7 +30,7 @@ std::vector<std::int32_t> message(int from, int to, std::size_t count) {
 class TransfersInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, TransfersInWorldsOf, testing::Values(2, 3, 4, 7));
 
-// Everybody sends to everybody before anybody receives, in another order than it receives in.
+// Every rank sends to all others before any rank receives, and in another order than it receives.
 TEST_P(TransfersInWorldsOf, ArriveWhateverTheOrderOfPeers) {
   run_world(GetParam(), [](World& world) {
     const int n = world.size(), rank = world.rank();
@@ -85,7 +85,7 @@ TEST(Transfers, ThatWereStartedWaitForNobody) {
   });
 }
 
-// Without elements there is still a signature to send.
+// Even without elements there is a signature to send.
 TEST(Transfers, ThatAreSmallNeedNoReceiverYet) {
   for (const std::size_t count : {0, 1}) {
     std::promise<void> sent;
@@ -161,7 +161,7 @@ TEST(Transfers, ThatDoNotMatchAreNamed) {
   }
 }
 
-// The error is of that call alone: it began nothing, and works when there are descriptors again.
+// The error is only of that call: it began nothing, and works when there are descriptors again.
 TEST(Transfers, AndGroupsWithoutADescriptorSaySoAndCanBeTriedAgain) {
   run_world(2, [](World& world) {
     std::vector<int> values(10, world.rank());
@@ -213,8 +213,8 @@ TEST(Transfers, ToNobodyAreRefused) {
   });
 }
 
-// An exception leaves the scope of a tensor that is being sent, and then its world. The other rank takes it too late,
-// unless it was sent before.
+// An exception leaves the scope of a tensor that is being sent, and then of its world. The other rank receives it too
+// late, unless it was sent before.
 TEST(Transfer, ATensorWhoseSenderHasLeftIsRightOrAnError) {
   std::atomic<bool> left = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {

@@ -1,4 +1,4 @@
-// The loop at a listener: it takes every connection, in order, however many others there are.
+// The loop at a listener: it accepts every connection, in order, however many others there are.
 #include "ring/net/accept.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using asio::ip::tcp;
 
-// Clients that have said a byte each before anybody listens to them.
+// Clients that have sent a byte each before anything listens to them.
 struct Doorstep {
   asio::io_context context;
   tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
@@ -43,7 +43,7 @@ struct Doorstep {
     if (says == '?') rejected_connections.count(trace::RejectReason::noise);
   }
 
-  // Until so many were heard.
+  // Accepts until this number of bytes has been read.
   void open(std::size_t count) {
     const auto take = [this](tcp::socket client) { asio::co_spawn(context, hear(std::move(client)), asio::detached); };
     asio::co_spawn(context, accept_each(acceptor, {"the test", [] {}, take, &rejected_connections}), asio::detached);
@@ -76,7 +76,7 @@ TEST(Accept, StrangersDoNotKeepRanksOut) {
   }
 }
 
-// As long as strangers come, and no longer than that.
+// They wait only as long as hostile connections come.
 TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   for (const char first : {'.', '?'}) {
     bool in_time = false;
@@ -100,7 +100,7 @@ TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   }
 }
 
-// No connection has to make room while each one finds a descriptor.
+// No connection has to be closed for another one while each finds a descriptor.
 TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   Doorstep doorstep;
   doorstep.knock('.');

@@ -66,7 +66,7 @@ TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
   EXPECT_EQ(from_file(file(std::string(kMaxSecretBytes, 'x') + "\n")).size(), kMaxSecretBytes);
 }
 
-// As a container gets it from the one who runs it.
+// A container gets such a file from its host.
 TEST_F(Secret, AnothersFileMayBeReadableByItsGroup) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string path = file("open sesame", 0640);
@@ -91,7 +91,7 @@ TEST_F(Secret, BadFilesAreRefusedByName) {
   EXPECT_THAT(refusal(fifo), HasSubstr("not a regular file"));
 }
 
-// Descriptors get numbers of their own: a number is read once in the life of the process.
+// Descriptors with new numbers, because a number is read only once in a process.
 TEST_F(Secret, ComesFromADescriptorOnceAndClosesIt) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -1,4 +1,4 @@
-// Ranks that leave, and what the others learn of it, over real sockets.
+// Ranks that leave, and what the others receive about it, over real sockets.
 #include <gmock/gmock.h>
 
 #include <asio/post.hpp>
@@ -15,7 +15,7 @@
 namespace anello::net {
 namespace {
 
-// Carries it out on a rank's thread; blocks.
+// Runs `call` on a rank's thread; blocks.
 template <class Call>
 void carry_out(Plane& plane, Call call) {
   std::promise<void> done;
@@ -26,7 +26,7 @@ void carry_out(Plane& plane, Call call) {
   done.get_future().wait();
 }
 
-// Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one is up to the
+// Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one depends on the
 // machine.
 TEST(ControlPlaneLeaving, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneThatDies) {
   for (const milliseconds rest : {milliseconds(300), milliseconds(3000), milliseconds(10000)}) {
@@ -47,7 +47,7 @@ TEST(ControlPlaneLeaving, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneTha
   }
 }
 
-// Rank 3 is no neighbour of rank 0 and does not answer, and a limit passes while rank 0 waits for rank 1 to read.
+// Rank 3 is not a neighbour of rank 0 and does not answer, and a limit passes while rank 0 waits for rank 1 to read.
 TEST(ControlPlaneLeaving, ARankLeavesWhileItPingsOneThatIsSilent) {
   ControlPlanes world(6, 0, milliseconds(500));
   world.connect();
@@ -57,7 +57,7 @@ TEST(ControlPlaneLeaving, ARankLeavesWhileItPingsOneThatIsSilent) {
   world[0].leave(3);
 }
 
-// Before the ranks that remain have connected.
+// The ranks that remain have not connected yet.
 TEST(ControlPlaneLeaving, ADeathThatNoConnectionShowsIsFoundByAPing) {
   ControlPlanes world(6);
   world.connect();
@@ -72,7 +72,8 @@ TEST(ControlPlaneLeaving, ADeathThatNoConnectionShowsIsFoundByAPing) {
   EXPECT_EQ(error.rank(), 3) << error.what();
 }
 
-// Rank 3 has connected with rank 0 and sent nothing yet, so the end of that connection is no death.
+// Rank 3 has connected with rank 0 and has not sent anything yet, so the end of that connection does not count as a
+// death.
 TEST(ControlPlaneLeaving, ADeathOfARankThatHasJustConnectedIsFoundByAPing) {
   ControlPlanes world(6);
   world.connect();
@@ -102,7 +103,7 @@ TEST(ControlPlaneLeaving, AnOperationAfterTheEndOfADepartedRankFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
 }
 
-// The operation is under way when the goodbye comes.
+// The operation is under way when the goodbye arrives.
 TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   ControlPlanes world(4);
   world.connect();
@@ -112,7 +113,8 @@ TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-// As on a busy host, for so long that the rank then waits for what it may have missed.
+// Blocks the rank's thread, as a busy host may, for so long that the rank then waits for messages that it may have
+// missed.
 void keep_from_running(ControlPlanes& world, int rank) {
   asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
 }
@@ -133,7 +135,7 @@ TEST(ControlPlaneLeaving, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   expect_the_reason_of_a_rank_that_leaves(world, 1);
 }
 
-// The rank can send nothing before its own thread runs.
+// The rank cannot send before its own thread runs.
 TEST(ControlPlaneLeaving, ARankWhoseBackgroundThreadDoesNotRunYetIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
@@ -152,7 +154,7 @@ TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds)
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(30000));
 }
 
-// They find the reason when they run again, also if the rank is gone by then.
+// They receive the reason when they run again, even if the rank is gone by then.
 TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
@@ -160,7 +162,7 @@ TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   expect_the_reason_of_a_rank_that_leaves(world, 2);
 }
 
-// The next message on the connection that is not a heartbeat; nothing at its end.
+// Returns the next message on the connection that is not a heartbeat; nothing at its end.
 std::string next_frame(PeerConnections::Socket& socket) {
   for (;;) {
     std::string bytes(sizeof(std::uint32_t), '\0');
@@ -173,7 +175,7 @@ std::string next_frame(PeerConnections::Socket& socket) {
   }
 }
 
-// The test plays ranks 1 and 2. Rank 2 has taken the connection for made before rank 0 did.
+// The test acts as ranks 1 and 2. Rank 2 considers the connection established before rank 0 does.
 TEST(ControlPlaneLeaving, ARankThatConnectsWhenTheWorldHasFailedIsSentTheReason) {
   ControlPlanes world(3, 2);
   const PeerConnections::Socket first = world.plane(1).dial(0);
@@ -187,7 +189,7 @@ TEST(ControlPlaneLeaving, ARankThatConnectsWhenTheWorldHasFailedIsSentTheReason)
   EXPECT_THAT(next_frame(late), testing::HasSubstr("enough"));
 }
 
-// The test plays rank 2, whose goodbye comes to rank 0 alone, when that has left.
+// The test acts as rank 2, whose goodbye arrives only at rank 0, when that has left.
 TEST(ControlPlaneLeaving, ARankThatLeavesPassesOnTheGoodbyeOfOneThatLeavesAtTheSameTime) {
   ControlPlanes world(3, 1);
   std::vector<PeerConnections::Socket> sockets;

@@ -148,7 +148,7 @@ std::string control_message(const std::string& bytes) {
   return message(MessageKind::frame, bytes);
 }
 
-// The test plays rank 3: it connects and sends these bytes.
+// The test acts as rank 3: it connects and sends these bytes.
 void expect_named_for_sending(const std::string& bytes, bool then_closes) {
   ControlPlanes world(4, 1);
   std::vector<PeerConnections::Socket> sockets;
@@ -179,7 +179,7 @@ TEST(ControlPlane, InvalidMessagesNameTheirSender) {
   expect_named_for_sending("", true);
 }
 
-// Rank 3 is connected and sends nothing: its kernel answers, as it does for a stopped process.
+// Rank 3 is connected and sends nothing: its kernel answers, as for a stopped process.
 TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
   undisturbed(milliseconds(50), [&] {
     constexpr milliseconds kLimit{400};
@@ -195,8 +195,8 @@ TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
   });
 }
 
-// Rank 0 stands still for longer than its limit while rank 1 owes it an answer over the second interface. Rank 1 is
-// slower still, and then answers.
+// Rank 0 stands still for longer than its limit while it waits for rank 1's answer over the second interface. Rank 1 is
+// even slower, and then answers.
 TEST(ControlPlane, ARankThatStoodStillGivesAnInterfaceAnotherLimit) {
   undisturbed(milliseconds(50), [&] {
     constexpr milliseconds kLimit{2000};
@@ -219,7 +219,7 @@ TEST(ControlPlane, ARankThatStoodStillGivesAnInterfaceAnotherLimit) {
   });
 }
 
-// The ranks send nothing except heartbeats.
+// The ranks send only heartbeats.
 TEST(ControlPlane, AnIdleRankIsNotSilent) {
   undisturbed(milliseconds(100), [&] {
     constexpr milliseconds kLimit{1000};
@@ -230,8 +230,8 @@ TEST(ControlPlane, AnIdleRankIsNotSilent) {
   });
 }
 
-// While a world starts, a rank that ends may have given up because another rank died. The rendezvous knows which died
-// first, and may need a moment.
+// While a world starts, a rank that ends may have given up because another rank died. The rendezvous determines which
+// rank died first, and may need a moment.
 TEST(ControlPlane, AStartThatFailsNamesItsCause) {
   undisturbed(milliseconds(100), [&] {
     ControlPlanes world(3, 1);  // rank 2 does not come
@@ -287,7 +287,7 @@ TEST(ControlPlane, TheLauncherEndsTheWorldAndItsInvalidMessagesDoNot) {
   expect_errors(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
 }
 
-// A port scanner, a connection that closes early and a rank that may not connect here change nothing.
+// A port scanner, a connection that closes early and a rank that may not connect here have no effect.
 TEST(ControlPlane, RejectedConnectionsChangeNothing) {
   ControlPlanes world(3);
   asio::io_context context;

@@ -56,7 +56,7 @@ TEST(DataLinks, TheHigherRankConnectsWhenItNeedsTheLink) {
   EXPECT_EQ(received, sent);
 }
 
-// Of this process's sockets, how many are connected to one of these places, each of which is in use.
+// Counts this process's sockets that are connected to one of these places, and expects that each place is used.
 std::size_t connected_to(const std::set<std::string>& places) {
   std::size_t sockets = 0;
   std::set<std::string> used;
@@ -147,7 +147,7 @@ TEST(DataLinks, SharedMemoryNeedsNoFurtherConnections) {
   EXPECT_TRUE(ranks.high.links->find(0)->peeks() && ranks.low.links->find(1)->peeks());
 }
 
-// Whether one side cannot make the memory or the other not take it, both know, and the connection still serves.
+// If one side cannot make the memory or the other cannot map it, both sides use the connection for the data.
 TEST(DataLinks, WithoutMemoryTcpIsUsed) {
   for (const std::size_t pipe_bytes : {std::size_t(0), std::size_t(1) << 60}) {
     TwoRanks ranks(over(true, pipe_bytes));
@@ -188,7 +188,7 @@ TEST(DataLinks, AConnectionThatWasNotUsedIsClosed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-// The other side's background thread answers, whatever its program does.
+// The other side's background thread answers, even if its program does nothing.
 TEST(DataLinks, ALinkWaitsForNoProgramOnTheOtherSide) {
   for (const LinkOptions& options : {over(true), over(false), over(false, 0, 3)}) {
     TwoRanks ranks(options, 1, false);
@@ -203,7 +203,7 @@ TEST(DataLinks, ALinkWaitsForNoProgramOnTheOtherSide) {
   }
 }
 
-// The negotiation's own are closed a moment after the link is there.
+// The negotiation closes its own descriptors a moment after the link is there.
 std::ptrdiff_t descriptors_left(std::ptrdiff_t expected) {
   for (int k = 0; k < 2000 && open_descriptors() != expected; k++)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -223,7 +223,7 @@ TEST(DataLinks, GroupsAndLinksCostFewDescriptors) {
   }
 }
 
-// Nothing expects data from a rank that has connected and is gone before this rank makes the group.
+// No operation expects data from a rank that has connected and is gone before this rank makes the group.
 TEST(DataLinks, WhatFailedBeforeTheGroupWasMadeCountsThen) {
   Rank low(0, 1, over(true));
   {
@@ -255,7 +255,7 @@ TEST(DataLinks, ARankWarnsOnceThatMemoryIsNotSharedThere) {
   EXPECT_THAT(log, HasSubstr("TCP is used, which is slower"));
 }
 
-// The higher rank, which offers memory, cannot make it.
+// The higher rank, which offers memory, cannot make the memory.
 TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfTheRankThatCannot) {
   LinkOptions options = over(true, std::size_t(1) << 60);
   options.memory_required = true;
@@ -272,7 +272,7 @@ TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfTheRankThatCannot) 
 
 TEST(PeerConnections, WithoutDescriptorsItCannotListenAndSaysSo) {
   EventLoop background;
-  const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
+  const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors exist from here on
   const FewDescriptors limit(0);
   try {
     trace::RejectedConnections rejected_connections;
@@ -293,7 +293,7 @@ std::future<bool> start_to_connect(
   return asio::co_spawn(high.background.context(), connect(high, std::move(wanted)), asio::use_future);
 }
 
-// It accepts, and for a while it does not answer.
+// The rank accepts, and for a while it does not answer.
 TEST(PeerConnections, ARankThatAnswersLateIsConnected) {
   Rank low(0, 1, over(false)), high(1, 1, over(false));
   high.open(low, high);
@@ -323,7 +323,7 @@ TEST(PeerConnections, ConnectionsThatHaveNotAuthenticatedMakeRoomForARank) {
     high.open(low, high);
     constexpr int kStrangers = 5;
     asio::io_context context;
-    const asio::ip::tcp::socket first(context);  // Asio's own descriptors are there
+    const asio::ip::tcp::socket first(context);  // Asio's own descriptors exist from here on
     const std::ptrdiff_t before = open_descriptors();
     std::vector<asio::ip::tcp::socket> strangers;
     const Endpoint endpoint = low.peer_connections.endpoint();
@@ -363,7 +363,7 @@ TEST(PeerConnections, ListensWithinTheRangeOfPortsOrSaysWhichItTried) {
 TEST(PeerConnections, WithoutADescriptorTheLimitIsNamedInsteadOfSettings) {
   EventLoop background;
   trace::RejectedConnections rejected_connections;
-  const asio::ip::tcp::acceptor first(background.context());  // Asio's own descriptors are there
+  const asio::ip::tcp::acceptor first(background.context());  // Asio's own descriptors exist from here on
   const FewDescriptors limit(0);
   try {
     const PeerConnections none(background.context(), Rank::identity_of(0, 1), {}, rejected_connections);

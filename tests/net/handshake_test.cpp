@@ -1,4 +1,4 @@
-// The handshake between two coroutines over loopback, and against a hand-made other side.
+// The handshake between two coroutines over loopback, and against a hand-written other side.
 #include "ring/net/handshake.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct Result {
-  ErrorCode code{};  // of what was thrown; none if the handshake held
+  ErrorCode code{};  // of the thrown error; none if the handshake succeeded
   std::string message;
   Claim claim;
   std::optional<trace::RejectReason> reason;
@@ -43,7 +43,7 @@ std::optional<Rejection> nothing_wrong(const Claim&) {
   return {};
 }
 
-// Starts one side; its result is complete when the context has run out of work.
+// Starts one side; its result is complete when the context has no more work.
 void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& socket, Result& result) {
   asio::co_spawn(context, std::move(side), [&socket, &result](const std::exception_ptr& thrown) {
     asio::error_code ignored;
@@ -75,7 +75,7 @@ Both shake(const Credentials& connecting, const Credentials& accepting, const Cl
   return both;
 }
 
-// One side against a function that plays the other with blocking calls.
+// Runs one side against a function that acts as the other side with blocking calls.
 using Player = std::function<void(tcp::socket&)>;
 Result welcome_against(const Credentials& credentials, const Player& player) {
   Pair pair;
@@ -121,7 +121,7 @@ bool say(tcp::socket& socket, std::string_view bytes) {
   asio::write(socket, asio::buffer(bytes), failure);
   return !failure;
 }
-// Up to the end of what comes.
+// Reads to the end of a frame.
 std::string hear_frame(tcp::socket& socket) {
   std::string bytes(kHeader, '\0');
   asio::error_code failure;
@@ -192,7 +192,7 @@ TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
   EXPECT_EQ(both.welcomed.reason, trace::RejectReason::generation);
 }
 
-// It is closed to make room; the handshake must not count as complete.
+// It is closed to make room for others; the handshake must not count as complete.
 TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
   Pair pair;
   Result result, other;
@@ -230,7 +230,7 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
   EXPECT_THAT(greeted.message, HasSubstr("refused: version 1 is not spoken here?[31m"));
 }
 
-// What was sent once, in either direction, is refused a second time.
+// Recorded bytes, of either direction, are refused the second time.
 TEST(Handshake, ARecordedConversationIsOfNoUse) {
   std::string hello, challenge, proof, accepted;
   Pair front, back;
@@ -266,7 +266,7 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
   EXPECT_THAT(answer_with(true).message, HasSubstr("the accepting side does not know the job's secret"));
 }
 
-// Each field that is changed on the way makes the proof fail.
+// A change of any field on the way makes the proof fail.
 TEST(Handshake, TheProofIsBoundToEveryField) {
   const std::size_t fields[] = {kHeader + 0,  kHeader + 1,  kHeader + 5, kHeader + 9,
                                 kHeader + 13, kHeader + 18, kHeader + 54};
@@ -339,7 +339,7 @@ TEST(Handshake, EveryTruncationIsAnError) {
     EXPECT_EQ(result.reason, trace::RejectReason::gone);
     EXPECT_EQ(result.code, ErrorCode::network) << bytes << " bytes: " << result.message;
   }
-  // A hello whose length is right for less than a hello.
+  // A hello whose length is right, but which is shorter than a hello must be.
   const std::string body = hello_frame().substr(kHeader);
   for (std::size_t bytes = 0; bytes < body.size(); bytes++) {
     const Result result = welcome_against(kOpen, [&](tcp::socket& socket) {

@@ -1,4 +1,4 @@
-// How many connections a rank takes for groups that it has not made.
+// How many connections a rank accepts for groups that it has not made.
 #include "ring/net/link_router.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace anello::net {
 namespace {
 
-// Those for which there is no room connect again. That does not count as a death.
+// The connections for which there is no room are made again. That does not count as a death.
 TEST(LinkRouter, MoreConnectionsThanThereIsRoomForComeLater) {
   std::optional<TwoRanks> few;
   {
@@ -36,11 +36,11 @@ TEST(LinkRouter, MoreConnectionsThanThereIsRoomForComeLater) {
   EXPECT_EQ(low.failed.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
-// Otherwise they would take the room of those for groups that this rank has not made yet.
+// Otherwise they would take the room of connections for groups that this rank has not made yet.
 TEST(LinkRouter, ConnectionsForGroupsThatARankHasLeftTakeNoRoom) {
   std::optional<TwoRanks> few;
   {
-    const FewDescriptors limit(80);  // as above
+    const FewDescriptors limit(80);  // so that there is room for 10 at most
     few.emplace(over(false));
   }
   auto& [low, high] = *few;

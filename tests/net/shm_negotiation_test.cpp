@@ -1,4 +1,5 @@
-// How two ranks of one host agree to share memory: both sides as coroutines over loopback, or one against the test.
+// How two ranks of one host agree to share memory: both sides as coroutines over loopback, or one side against the
+// test.
 #include "ring/net/shm_negotiation.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +35,7 @@ struct Negotiating : Loopback {
   }
 };
 
-// Of the offering side's first message.
+// The offering side's first message.
 struct Offer {
   std::uint64_t pipe_bytes;
   std::string name, token;
@@ -49,7 +50,7 @@ Offer receive_offer(asio::ip::tcp::socket& socket) {
   return offer;
 }
 
-// Timers of event loops that are set, in this process.
+// Counts the timers of event loops that are set in this process.
 int timers() {
   int set = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -68,7 +69,7 @@ TEST(ShmNegotiation, BothSidesGetALink) {
   EXPECT_TRUE(taken.get().link);
 }
 
-// The other side's process may be stopped, and go on.
+// The other side's process may be stopped, and continue later.
 TEST(ShmNegotiation, NoTimerRunsWhileTheOtherSideDoesNotAnswer) {
   const int before = timers();
   Negotiating ranks;
@@ -98,8 +99,8 @@ TEST(ShmNegotiation, WhatCannotBeIsDeclinedAndTheConnectionServes) {
   }
 }
 
-// A process that can read the names of this host's Unix sockets connects first, many times. Without the right to be
-// another user the strangers are few.
+// A process that can list this host's Unix sockets connects first, many times. If the test may not change its user,
+// there are only few such connections.
 TEST(ShmNegotiation, StrangersOnTheUnixSocketChangeNothing) {
   Negotiating ranks;
   auto offered = ranks.offer();

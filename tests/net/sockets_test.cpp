@@ -30,7 +30,7 @@ TEST(Connect, ReachesWhoListens) {
   EXPECT_EQ(socket.remote_endpoint(), acceptor.local_endpoint());
 }
 
-// As when the kernel gives a connecting socket the port that it connects to.
+// The kernel may give a connecting socket the very port that it connects to.
 TEST(Connect, ASocketThatWouldBeConnectedToItselfIsRefused) {
   asio::io_context context;
   tcp::socket socket(context, {asio::ip::address_v4::loopback(), 0});

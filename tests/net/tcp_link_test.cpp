@@ -43,7 +43,7 @@ struct Linked : Loopback {
   TcpLink left, right;
 };
 
-// Everything, in whatever parts it moves; pieces of `piece_bytes` on both sides.
+// Moves all bytes, in any parts; with pieces of `piece_bytes` on both sides.
 std::vector<std::byte> carry(link::Link& from, link::Link& to, const std::vector<std::byte>& bytes,
                              std::size_t piece_bytes) {
   std::vector<std::byte> out(bytes.size());
@@ -129,7 +129,7 @@ TEST(StripedLink, MegabytesArriveInOrderOverTwoAndFive) {
       }
 }
 
-// The head of a stripe, as it travels.
+// The head of a stripe in its wire format.
 std::string head(std::uint32_t number, std::uint32_t bytes) {
   return Writer().u32(number).u32(bytes).bytes();
 }
@@ -154,7 +154,7 @@ TEST(StripedLink, AStripeBeginsWithItsNumberAndSize) {
   EXPECT_EQ(read(lanes.pairs[0]->b, 18), head(1, 10) + std::string(expected.substr(kStripe)));
 }
 
-// The first is read only when the second has carried what it could not.
+// The first connection is read only when the second has carried the bytes that the first could not.
 TEST(StripedLink, WhatOneConnectionDoesNotTakeGoesOverTheOther) {
   Lanes lanes(2, 64 << 10);
   StripedLink left(lanes.take(&Loopback::a));
@@ -191,7 +191,7 @@ TEST(StripedLink, WaitsForTheConnectionWithTheNextStripe) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), received), "now later");
 }
 
-// The head of the second stripe is read while the first is awaited. Nothing more comes over its connection.
+// The head of the second stripe is read while the first stripe is awaited. Nothing more comes over its connection.
 TEST(StripedLink, AStripeWhoseHeadWasReadEarlyIsNotForgotten) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
@@ -218,7 +218,7 @@ std::string error_of(const std::function<void()>& call, ErrorCode code = ErrorCo
   return {};
 }
 
-// The sender had room on the first connection for less than it sent, and has closed both.
+// The first connection had room for less than the sender sent, and the sender has closed both.
 TEST(StripedLink, WhatWasSentBeforeTheEndStillArrivesOverAnotherConnection) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
@@ -304,7 +304,7 @@ TEST(TcpLink, SaysWhetherBytesHaveComeAndTakesNone) {
   EXPECT_THAT(error_of([&] { (void)link.has_arrived(); }), HasSubstr("the connection was closed"));
 }
 
-// The head of a stripe is read once, by the question or by the answer.
+// The head of a stripe is read once, by has_arrived() or by the receive.
 TEST(StripedLink, SaysWhetherTheNextStripeHasBegun) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));

@@ -1,5 +1,4 @@
-// Every plan there is, as cases: the plans of all ranks, and what they promise. For tests of plans and of their
-// execution.
+// All plans as cases: the plans of all ranks, and their guarantees. For tests of plans and of their execution.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -29,7 +28,8 @@ std::vector<Plan> plans_of(int world, Build build) {
   return plans;
 }
 
-// All algorithms of a collective: those that keep rank order, and the others. Hosts with several ranks have more.
+// Returns all algorithms of a collective: those that keep rank order, and the others. There are more if hosts have
+// several ranks.
 inline std::vector<Algorithm> algorithms_of(Kind kind, int world = 4, int hosts = 1) {
   const algorithms::Facts facts{.world = world, .hosts = hosts}, in_order{.world = world, .rank_order = true};
   std::vector<Algorithm> all = algorithms::algorithms_for(kind, facts);
@@ -42,7 +42,7 @@ inline bool in_rank_order(Kind kind, Algorithm algorithm) {
   return kind == Kind::reduce_scatter && algorithm == Algorithm::two_shot;
 }
 
-// Those with parts that are not equal.
+// Adds cases with parts that are not equal.
 inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count) {
   const std::vector<std::uint64_t> counts = uneven_counts(world, count);
   const auto add = [&](std::string_view what, Expectation expectation, auto build) {
@@ -70,7 +70,7 @@ inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count)
   });
 }
 
-// All collectives and algorithms for this world and count, with every root; slabs where there are any.
+// Returns all collectives and algorithms for this world and count, with every root, and with slabs if they have any.
 inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t slab_elems) {
   std::vector<Case> cases;
   const auto add = [&](std::string_view what, Expectation expectation, auto build) {
@@ -125,7 +125,7 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
   return cases;
 }
 
-// The collectives other than allreduce where hosts have several ranks, with unequal parts as well.
+// Returns the collectives other than allreduce on hosts with several ranks, also with unequal parts.
 inline std::vector<Case> cases_on_hosts(const Layout& layout, std::uint64_t count) {
   std::vector<Case> cases;
   const algorithms::Hosts hosts(layout.hosts);
@@ -160,8 +160,9 @@ inline std::vector<Case> cases_on_hosts(const Layout& layout, std::uint64_t coun
   return cases;
 }
 
-// Not for use: a reduce_scatter of five ranks whose partial sums take turns in this many scratch slots, so that later
-// chunks overwrite earlier ones. Two are right; with one, everybody waits for everybody.
+// An example that is not for use: a reduce_scatter of five ranks whose partial sums take turns in this number of
+// scratch slots, so that later chunks overwrite earlier ones. Two slots are right; with one, all ranks wait for each
+// other.
 inline Case with_scratch_slots(int slots) {
   constexpr int kWorld = 5;
   constexpr std::uint64_t kCount = 3;

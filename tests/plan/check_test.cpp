@@ -1,4 +1,4 @@
-// check() finds every plan right that the library makes, and names what is wrong with those that are not.
+// check() accepts every plan that the library makes, and names the error in wrong plans.
 #include "ring/plan/check.hpp"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ TEST_P(EveryPlan, KeepsItsPromise) {
   const auto n = std::uint64_t(world);
   for (const std::uint64_t count : std::set<std::uint64_t>{0, 1, n - 1, n, n + 1, 2 * n + 1, 37})
     for (const std::uint64_t slab : {0, 1, 5, 16}) {
-      if (count == 37 && slab == 1) continue;  // nothing that smaller counts do not show, for half of the time
+      if (count == 37 && slab == 1) continue;  // shows nothing that smaller counts do not, and takes half of the time
       for (const Case& each : all_cases(world, count, slab))
         EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
     }
@@ -43,7 +43,7 @@ TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
 }
 
 TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {
-  constexpr int kWorld = 24;  // a grid of fewer ranks may be one line, which keeps it
+  constexpr int kWorld = 24;  // a grid of fewer ranks may be one line, which keeps rank order
   for (const Algorithm algorithm : all_algorithms()) {
     const auto plans = plans_of(kWorld, [&](int rank) {
       return algorithms::plan_allreduce(algorithm, {rank, kWorld, 49}, 25);
@@ -79,7 +79,7 @@ TEST(Check, WaitingForEachOtherIsADeadlock) {
   EXPECT_THAT(check(one.plans, one.expectation), Optional(HasSubstr("waits for ever")));
 }
 
-// Two ranks that take nothing before all is sent: right if the link can hold it, and only then.
+// Two ranks that receive nothing before everything is sent: right only if the link can hold the bytes.
 TEST(Check, WhatALinkHoldsDecides) {
   std::vector<Plan> plans = plans_of(2, [](int rank) {
     return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 4});
@@ -125,7 +125,7 @@ TEST(Check, BothRanksMustExpectTheSameReplies) {
               Optional(HasSubstr("rank 0 does not give the replies that the other one takes")));
 }
 
-// The last slab has one element: only rank 0 has a part of it.
+// The last slab has one element, so only rank 0 has a part of it.
 TEST(Check, RanksExpectTheSameRepliesThoughOneHasFewerParts) {
   const auto plans = plans_of(2, [](int rank) {
     return algorithms::plan_allreduce(Algorithm::two_shot, {.rank = rank, .world = 2, .count = 9}, 4);
@@ -134,7 +134,7 @@ TEST(Check, RanksExpectTheSameRepliesThoughOneHasFewerParts) {
   EXPECT_EQ(check(plans, kAllreduce), std::nullopt);
 }
 
-// In scratch the builder does not see that it is the result: the algorithm must say so.
+// The builder does not see that a result is in scratch: the algorithm must say so.
 TEST(Check, AResultThatIsNotDividedIsShown) {
   const auto chain = [](bool says_so) {
     return plans_of(2, [&](int rank) {

@@ -1,4 +1,4 @@
-// Breaks right plans in every single place and requires that check() notices each time.
+// Breaks right plans in every single place and requires that check() finds the error each time.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -19,7 +19,7 @@ struct Tally {
   std::size_t tried = 0, caught = 0;
 };
 
-// If no order is promised, the one rank that adds a part up may take its sources in any.
+// If no order is guaranteed, the one rank that adds up a part may take its sources in any order.
 bool leaves_right(const Case& right, const Mutation& mutation) {
   return std::string_view(mutation.name) == "swap_sources" && !right.expectation.rank_order;
 }

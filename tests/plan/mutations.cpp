@@ -19,21 +19,21 @@ std::size_t sources(const Plan& plan) {
   return plan.sources.size();
 }
 
-// The step that owns this dependency.
+// Returns the step that has this dependency.
 std::uint32_t dependent(const Plan& plan, std::size_t dep) {
   std::uint32_t step = 0;
   while (plan.steps[step].first_dep + plan.steps[step].deps <= dep) step++;
   return step;
 }
 
-// One element of one step, for walking backwards through everything that must be over before it.
+// One element of one step, to walk backwards through everything that must be done before it.
 struct Event {
   std::uint32_t step;
   std::uint64_t elem;
   auto operator<=>(const Event&) const = default;
 };
 
-// The last event that `dep` makes event `now` wait for; false if it waits for none.
+// Finds the last event that `now` must wait for because of `dep`; false if there is none.
 bool awaited(const Plan& plan, Event now, Dep dep, Event& result) {
   const Range other = plan.steps[dep.step].range;
   const std::uint64_t element = plan.steps[now.step].range.begin + now.elem;
@@ -61,7 +61,7 @@ bool comes_after(const Plan& plan, Event now, Event earlier, std::size_t without
   return false;
 }
 
-// Do the other dependencies already say what this one does?
+// True if the other dependencies imply this one.
 bool implied(const Plan& plan, std::size_t dep) {
   const std::uint32_t step = dependent(plan, dep);
   for (std::uint64_t elem = 0; elem < plan.steps[step].range.count; elem++) {
@@ -83,7 +83,7 @@ bool drop_dep(Plan& plan, std::size_t site) {
 bool loosen_dep(Plan& plan, std::size_t site) {
   Dep& dep = plan.deps[site];
   const Range mine = plan.steps[dependent(plan, site)].range, other = plan.steps[dep.step].range;
-  if (!dep.whole || mine.begin + 1 >= other.end()) return false;  // all of it is awaited either way
+  if (!dep.whole || mine.begin + 1 >= other.end()) return false;  // all of it is awaited in any case
   dep.whole = false;
   return true;
 }
@@ -145,10 +145,10 @@ bool shift_source(Plan& plan, std::size_t site) {
   return true;
 }
 
-// The range and all that lies in the caller's buffers together, so that only the peer could notice.
+// Shifts the range and everything in the caller's buffers together, so that only the peer could notice.
 bool shift_all(Plan& plan, std::size_t site) {
   Step& step = plan.steps[site];
-  if (step.act == Act::fold) return false;  // on its own, it just takes longer
+  if (step.act == Act::fold) return false;  // alone it has no effect but takes longer
   step.range.begin++;
   step.place.at++;
   for (std::uint32_t k = 0; k < step.sources; k++) plan.sources[step.first_source + k].at++;
@@ -167,7 +167,7 @@ bool change_source(Plan& plan, std::size_t site) {
   return other_space(plan.sources[site]);
 }
 
-// To the next rank, which may itself be a peer already.
+// Changes the peer to the next rank, which may itself be a peer already.
 bool change_peer(Plan& plan, std::size_t site) {
   Stream& stream = plan.streams[site];
   if (stream.kind == Stream::Kind::local) return false;
@@ -196,7 +196,7 @@ void renumber(Plan& plan, std::uint32_t at, std::uint32_t stream, int added) {
 }
 
 bool repeat_step(Plan& plan, std::size_t site) {
-  if (plan.steps[site].act == Act::fold) return false;  // the same once more
+  if (plan.steps[site].act == Act::fold) return false;  // folds the same range once more
   for (Step& step : plan.steps) step.order *= 2;
   Step again = plan.steps[site];
   again.order++;

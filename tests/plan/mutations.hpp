@@ -1,6 +1,6 @@
-// Ways to break a right plan in one place, to see whether check() notices. Each mutation is wrong by construction:
-// where a change would leave the plan right (a dependency made stricter, equal neighbours swapped, a dependency that
-// others imply), it is not made.
+// Ways to break a right plan in one place, to test whether check() finds the error. Each mutation makes the plan wrong:
+// it is not made where the plan would stay right (a stricter dependency, equal neighbours swapped, a dependency that
+// others imply).
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,8 +12,8 @@ namespace anello::plan {
 
 struct Mutation {
   const char* name;
-  std::size_t (*sites)(const Plan&);       // in how many places it could be tried
-  bool (*apply)(Plan&, std::size_t site);  // false: there it would change nothing that matters
+  std::size_t (*sites)(const Plan&);       // the number of places where it could be tried
+  bool (*apply)(Plan&, std::size_t site);  // false: the change would have no effect there
 };
 const std::vector<Mutation>& mutations();
 

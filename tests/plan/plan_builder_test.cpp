@@ -1,4 +1,4 @@
-// What the builder derives from a program: who waits for whom, and for how much.
+// The dependencies that the builder derives from a program: which step waits for which, and up to which element.
 #include "ring/plan/plan_builder.hpp"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(PlanBuilder, InputAndOutputAreTakenAsOneMemory) {
 TEST(PlanBuilder, BasesSayWhereTheyMeet) {
   PlanBuilder builder({.rank = 1, .world = 2, .input_elems = 4, .output_elems = 8, .input_base = 4});
   builder.send(0, {4, 4}, Space::input);  // 0
-  builder.copy(0, {0, 4});                // 1: beside it
+  builder.copy(0, {0, 4});                // it does not overlap
   builder.fold({4, 4}, std::array{Operand{Space::input, 0}});
   const Plan plan = std::move(builder).finish();
   EXPECT_EQ(plan.steps[0].place, (Operand{Space::input, 0}));
@@ -92,7 +92,7 @@ TEST(PlanBuilder, ReadersDoNotWaitForEachOtherNorStreamsForThemselves) {
   builder.copy(0, {0, 8});
   const Plan plan = std::move(builder).finish();
   EXPECT_THAT(deps(plan, 1), IsEmpty());
-  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));  // for what [0, 4) did not overwrite
+  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));  // for the part that [0, 4) did not overwrite
 }
 
 TEST(PlanBuilder, OtherElementsInTheSamePlaceWaitForTheEnd) {
@@ -124,7 +124,7 @@ TEST(PlanBuilder, SlabsTakeTurnsInTheScratch) {
     builder.send(2, {10 * slab, 10}, slot);
   }
   const Plan plan = std::move(builder).finish();
-  EXPECT_EQ(plan.scratch_elems, 32U);  // two halves, each of 10 elements made up to 16
+  EXPECT_EQ(plan.scratch_elems, 32U);  // two halves, each of 10 elements rounded up to 16
   EXPECT_EQ(plan.steps[3].place.at, 0U);
   EXPECT_EQ(plan.steps[4].place.at, 16U);
   EXPECT_EQ(plan.steps[5].place.at, 0U);
@@ -150,8 +150,8 @@ TEST(PlanBuilder, TheLowerRankStandsOnTheLeft) {
   EXPECT_FALSE(plan.steps[1].incoming_left);
 }
 
-// The size of a plan, and with it the work of making one, grows with the world or its logarithm and never with its
-// square; so does a rank's part of the others' work.
+// The size of a plan, and so the work of making it, grows with the number of ranks or its logarithm, but not with its
+// square. So does a rank's part of the work for other ranks.
 TEST(Plans, StayInProportionToTheWorld) {
   constexpr int kWorld = 4096;
   constexpr std::uint64_t kCount = 1 << 20;
@@ -182,7 +182,7 @@ std::vector<std::uint32_t> replies(const Plan& plan) {
   return orders;
 }
 
-// Each slab: a send of the other's half, a reduction, a send of the result, a copy of the other's.
+// Each slab: a send of the other's half, a reduction, a send of the result, a copy of the other's result.
 TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
   using algorithms::plan_allreduce;
   for (const int rank : {0, 1}) {
@@ -197,7 +197,7 @@ TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
   EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 3, .count = 15}).reply_elems, 0);
 }
 
-// In one slab, the next contribution before the reply to the first one has been taken.
+// In one slab, the next contribution arrives before the reply to the first one has been taken.
 TEST(PlanBuilder, ContributionsThatWaitForRepliesAddUp) {
   PlanBuilder builder({.rank = 0, .world = 2, .input_elems = 16, .output_elems = 16});
   for (const std::uint64_t at : {0, 8}) {

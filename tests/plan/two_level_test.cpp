@@ -1,4 +1,4 @@
-// Plans that know which ranks share a host: check() proves them for every numbering and size of hosts.
+// Plans of two levels, in which ranks share hosts: check() proves them for every numbering and size of hosts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST_P(TwoLevels, EveryAlgorithmBetweenHostsIsRight) {
         }
 }
 
-// Those of one level know hosts as well.
+// Algorithms of one level must work on hosts with several ranks too.
 TEST_P(TwoLevels, OneLevelIsRightOnHosts) {
   const Layout& layout = GetParam();
   for (const Algorithm algorithm : all_algorithms())
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TwoLevels, testing::ValuesIn(layouts()), [](co
   return "On" + name;
 });
 
-// More ranks than a line of the grid has; and hosts whose ranks change places from slab to slab.
+// More ranks than a line of the grid has; and hosts whose ranks swap roles from slab to slab.
 TEST(TwoLevelsOfMany, AreRight) {
   for (const Layout& layout : {in_blocks(18, 1), in_blocks(2, 8), round_robin(3, 6)})
     for (const Case& each : cases_on_hosts(layout, 2))
@@ -95,10 +95,11 @@ TEST(TwoLevelsOfMany, AreRight) {
         std::nullopt);
 }
 
-// What a rank receives from other hosts, in order: sums into scratch or by reductions, results into the output.
+// The order in which a rank receives from other hosts: sums, into scratch or by reductions, and results into the
+// output.
 class SlabsBetweenHosts : public testing::Test {
  protected:
-  // Of rank 0 of 18 hosts with two ranks, which are a grid of 9 x 2.
+  // The plan of rank 0 of 18 hosts with two ranks, which are a grid of 9 x 2.
   static Plan plan(std::uint64_t slab) {
     return allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab)[0];
   }
