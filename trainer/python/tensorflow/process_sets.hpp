@@ -25,7 +25,7 @@ struct ProcessSet {
 World world();
 // The agenda is not freed as long as the result is held: hold it for one call that does not wait.
 std::shared_ptr<const ProcessSet> process_set(int id);
-// The same as process_set(), but throws Failure also if this process is not a member.
+// Like process_set(), but throws Failure also if this process is not a member.
 std::shared_ptr<const ProcessSet> own_process_set(int id);
 
 }  // namespace anello::tensorflow

@@ -337,7 +337,7 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """The same as nccl_built(), as a bool."""
+    """nccl_built() as a bool."""
     return _gpus.enabled() if is_initialized() else _gpus.usable()
 
 
