@@ -1,4 +1,4 @@
-// What the README files say of the tree and of the code is true. Their programs are built by tests/consumer.
+// Checks that the README files agree with the tree and the code. Their programs are built by tests/consumer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// All README files of the source tree, without those in folders of builds.
+// Returns all README files of the source tree, without those in build folders.
 std::vector<fs::path> readmes() {
   std::vector<fs::path> found;
   for (auto entry = fs::recursive_directory_iterator(kRoot); entry != fs::end(entry); ++entry) {
@@ -75,19 +75,19 @@ Lines matches(const std::string& text, const char* expression) {
   return found;
 }
 
-// A sentence goes on or ends behind a path.
+// A path in a sentence may be followed by punctuation.
 std::string without_punctuation(std::string word) {
   word.erase(word.find_last_not_of(".,:;)") + 1);
   return word;
 }
 
-// Of a path with a wildcard or a placeholder ("ring/*/README.md", "tests/<room>"), the folder before it.
+// Returns the folder before a wildcard or a placeholder in a path ("ring/*/README.md", "tests/<room>").
 std::string without_wildcards(const std::string& path) {
   const std::size_t wildcard = path.find_first_of("*<{");
   return wildcard == std::string::npos ? path : path.substr(0, path.rfind('/', wildcard) + 1);
 }
 
-// Words of code spans that begin like a path of the project.
+// Returns the words of code spans that begin like a path of the project.
 Lines project_paths(const Lines& spans) {
   Lines found;
   for (const std::string& span : spans) {
@@ -101,7 +101,7 @@ Lines project_paths(const Lines& spans) {
   return found;
 }
 
-// Targets of relative links, without the heading that a link may name.
+// Returns the targets of relative links, without the heading in a link.
 Lines relative_links(const std::string& prose) {
   Lines found;
   for (const std::string& target : matches(prose, R"(\]\(([^)\s]+)\))")) {
@@ -111,7 +111,7 @@ Lines relative_links(const std::string& prose) {
   return found;
 }
 
-// What a README of `folder` names and the tree does not have.
+// Returns the paths, links and scripts in a README of `folder` that do not exist in the tree.
 Lines missing(const std::string& text, const fs::path& folder) {
   const Markdown markdown = parse(text);
   Lines complaints;
@@ -125,7 +125,7 @@ Lines missing(const std::string& text, const fs::path& folder) {
   return complaints;
 }
 
-// What stands between <!-- what --> and <!-- end of what -->.
+// Returns the text between <!-- what --> and <!-- end of what -->.
 std::string marked(const fs::path& file, const std::string& what) {
   const std::string text = read(file), opening = "<!-- " + what + " -->\n";
   const std::size_t begin = text.find(opening), end = text.find("<!-- end of " + what + " -->");
@@ -139,7 +139,7 @@ std::string row(std::initializer_list<std::string_view> cells) {
   return line + "\n";
 }
 
-// The index of algorithms in ring/README.md.
+// Returns the expected index of algorithms in ring/README.md.
 std::string algorithms_index() {
   const auto order = [](bool wide, bool narrow) { return !wide ? "no" : narrow ? "yes" : "yes, except in 16 bits"; };
   std::string index = row({"name", "what it does", "messages", "depth", "bytes sent by the busiest rank", "rank order",

@@ -1,4 +1,4 @@
-// The rules of the house, held on this tree; and each of them tried on a tree that breaks it.
+// Checks the project's rules on this tree, and each rule on a tree that breaks it.
 #include <gmock/gmock.h>
 
 #include "tests/support/tidy.hpp"
@@ -47,7 +47,7 @@ TEST(Tidy, NoTwoTypesShareAName) {
 TEST(Tidy, TheWordsArePlain) {
   EXPECT_THAT(private_words(project()), IsEmpty());
 }
-// How many there still are. The number may only fall: give a new comment a subject, and reword one nearby.
+// The number of hard comments in the tree. It may only fall: give a new comment a subject, and reword one nearby.
 TEST(Tidy, HardCommentsBecomeFewer) {
   constexpr std::size_t kThereAre = 468;
   const Complaints found = hard_comments(project());

@@ -51,7 +51,7 @@ TEST(Assign, GivenLocalRanksCountWhereTheyFit) {
   EXPECT_THAT(column(fits, &Assigned::rank), ElementsAre(1, 0));
   const auto against_the_ranks = assign({on("a", 0, -1, 1), on("a", 1, -1, 0)}, 1);
   EXPECT_THAT(column(against_the_ranks, &Assigned::local_rank), ElementsAre(1, 0));
-  // Two launchers on one host, each of which counts from zero.
+  // There are two launchers on one host, each of which counts from zero.
   const auto twice = assign({on("a", 0, -1, 0), on("a", 1, -1, 1), on("a", 2, -1, 0), on("a", 3, -1, 1)}, 1);
   EXPECT_THAT(column(twice, &Assigned::local_rank), ElementsAre(0, 1, 2, 3));
 }
@@ -66,7 +66,7 @@ TEST(Assign, HostsOfOneNameLookDifferent) {
   EXPECT_EQ(rows[2].host, "localhost");
 }
 
-// Whatever is given, the numbers fit together.
+// For any given ranks, the numbers fit together.
 TEST(Assign, NumbersAlwaysFitTogether) {
   for (unsigned seed = 0; seed < 500; seed++) {
     std::mt19937 random(seed);

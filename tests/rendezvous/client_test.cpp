@@ -1,4 +1,4 @@
-// The client against servers and hosts that are slow, mute or interrupted; the launcher's notice against mute ranks.
+// The client with servers and hosts that are slow, silent or interrupted; and the launcher's notice to silent ranks.
 #include "rendezvous/client.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ Settings alone(std::uint16_t port, milliseconds start_timeout = milliseconds(300
   return settings;
 }
 
-// A listener, and coroutines that run to their end.
+// A listener, and a context that runs coroutines to their end.
 class Listener {
  public:
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
@@ -105,7 +105,7 @@ TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
   });
 }
 
-// A firewall that drops packets, or programs that say nothing.
+// For example because a firewall drops packets, or a program does not answer.
 TEST(Client, MuteAddressesTakeNoTimeFromOneThatRefuses) {
   undisturbed(milliseconds(100), [&] {
     std::deque<Listener> mute(8);
@@ -127,7 +127,7 @@ std::vector<tcp::endpoint> dead_and_good(const std::string&, std::uint16_t, asio
   return {{asio::ip::make_address("127.0.0.2"), 0}, {asio::ip::address_v4::loopback(), 0}};
 }
 
-// For example an AAAA record that leads nowhere, and an A record.
+// For example an AAAA record with an unreachable address, and an A record.
 TEST(Client, ADeadAddressOfANameTakesNoTimeFromTheOther) {
   undisturbed(milliseconds(100), [&] {
     const std::uint16_t port = consecutive_free_ports(1);
@@ -187,7 +187,7 @@ TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
   serving.join();
 }
 
-// So that a rank of an earlier run does not get into a later one that has the same job, secret and ports.
+// So that a rank of an earlier run does not get into a later one with the same job, secret and ports.
 TEST(Client, KnowsWhichServerBroughtItsWorldTogether) {
   std::set<std::uint64_t> incarnations;
   for (int run = 0; run < 2; run++) {

@@ -69,7 +69,7 @@ TEST(DeltaCoding, WhatIsNotThereIsRefused) {
   EXPECT_THAT(not_read(more_than_all.bytes()), HasSubstr("claims 1 blobs in 16 bytes"));
 }
 
-// A few bytes may not stand for many gigabytes.
+// A few bytes must not expand to many gigabytes.
 TEST(DeltaCoding, WhatTextsWouldTakeIsBounded) {
   const Texts texts(100, std::string(1000, 'x'));
   EXPECT_THAT(not_read(written(texts), {99, 1000, 100'000}), HasSubstr("claims 100 blobs"));

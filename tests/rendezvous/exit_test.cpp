@@ -1,4 +1,4 @@
-// Processes that call exit() while their World is alive: what the other rank is sent.
+// Processes that call exit() while their World is alive, and the reason that the other rank receives.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 struct Exits {
-  int code;                // of the rank that ends
-  std::string out, other;  // what both write
+  int code;                // of the ending rank
+  std::string out, other;  // output of both ranks
 };
 
 Exits exits_of(const std::string& how, const std::string& timeline = "none") {
@@ -26,7 +26,7 @@ Exits exits_of(const std::string& how, const std::string& timeline = "none") {
     return testing::Surroundings{.environment = {"ANELLO_SIZE=2", text("ANELLO_RANK=", rank), "ANELLO_FLIGHT_DIR=none",
                                                  timeline == "none" ? "" : "ANELLO_TIMELINE=" + timeline,
                                                  text("ANELLO_RENDEZVOUS=127.0.0.1:", server.port()),
-                                                 "ASAN_OPTIONS=detect_leaks=0"}};  // a world that lives on is none
+                                                 "ASAN_OPTIONS=detect_leaks=0"}};  // a living world counts as a leak
   };
   testing::Process leaver({LEAVER, how}, surroundings(1));
   const testing::Outcome other = testing::run({LEAVER, how}, surroundings(0));
@@ -39,7 +39,7 @@ Exits exits_of(const std::string& how, const std::string& timeline = "none") {
   return {code, leaver.out(), other.out};
 }
 
-// Whoever owns the world: nobody, a static object, or C.
+// Independent of the world's owner: none, a static object, or C.
 TEST(Exit, WithStatus0IsNoDeath) {
   for (const char* how : {"exit 0", "exit 0 without memory", "owned", "static", "C", "busy"}) {
     const Exits ends = exits_of(how);
@@ -74,7 +74,7 @@ TEST(Exit, OfAChildThatForkMadeDoesNotConcernTheRanks) {
   EXPECT_THAT(exits_of("child").other, HasSubstr("its program ended with status 5"));
 }
 
-// Nobody stops it, and nobody destroys the worlds.
+// The program neither stops the timeline nor destroys the worlds.
 TEST(Exit, LeavesTheTimelineOfEachRank) {
   const Scratch scratch;
   const std::filesystem::path path = scratch.path() / "timeline";

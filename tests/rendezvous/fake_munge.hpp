@@ -1,5 +1,5 @@
-// A munged in memory, at least as strict as the real one: a credential is decoded once on each host, only by the user
-// that it is for, and only if it is whole.
+// A munged in memory, at least as strict as the real one: a credential is decoded once on each host, only by its user,
+// and only if it is complete.
 #pragma once
 #include <algorithm>
 #include <anello/error.hpp>
@@ -37,7 +37,7 @@ class FakeMunged {
     return at->second.text;
   }
 
-  // Credentials of this user so far.
+  // Counts the credentials of this user so far.
   long made_by(int user) {
     const std::lock_guard lock(mutex_);
     return std::ranges::count_if(credentials_, [user](const auto& one) { return one.second.user == user; });

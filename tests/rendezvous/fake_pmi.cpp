@@ -70,7 +70,7 @@ int FakePmi::finalized() {
 void FakePmi::serve() {
   for (;;) {
     std::vector<pollfd> entries = {{stopped_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    for (const Peer& peer : peers_) entries.push_back({peer.fd.get(), POLLIN, 0});  // a closed one is skipped
+    for (const Peer& peer : peers_) entries.push_back({peer.fd.get(), POLLIN, 0});  // poll() skips closed sockets
     poll(entries.data(), entries.size(), -1);
     const std::lock_guard lock(mutex_);
     if (entries[0].revents) return;
@@ -155,7 +155,7 @@ std::string FakePmi::enter_barrier(const Peer& peer) {
 
 void FakePmi::complain(Peer& peer, const std::string& about) {
   complaints_.push_back(text("rank ", peer.rank, " ", about));
-  if (kind_ == Kind::hydra || !peer.greeted) peer.fd.close();  // Slurm says so, and answers nothing
+  if (kind_ == Kind::hydra || !peer.greeted) peer.fd.close();  // Slurm reports it, and then answers nothing
 }
 
 }  // namespace anello

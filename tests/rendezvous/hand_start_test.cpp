@@ -1,4 +1,5 @@
-// Ranks that are started by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as processes: nothing watches them.
+// Ranks that are processes started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, without a launcher that watches
+// them.
 #include <gmock/gmock.h>
 
 #include <deque>
@@ -95,14 +96,14 @@ TEST_F(HandStart, TwoStartsOfOneNameAreBothInformed) {
   }
 }
 
-// A supervisor that has ended all ranks starts them again at once, while a rank of the first start still comes.
+// A supervisor that has ended all ranks restarts them at once, while a rank of the first start is still joining.
 TEST_F(HandStart, ARelaunchAtItsServerReceivesNothingOfTheStartBefore) {
   const RendezvousServer server({});
   const Variables there = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server.port())};
   testing::Process& late = start(2, 3, there, true);
   EXPECT_EQ(start(1, 3, {there[0], "ANELLO_IFACE=nowhere"}).wait(), 1);
   ASSERT_TRUE(eventually([&] { return !server.stats().last_failure.empty(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // twice as long as process_age() is uncertain
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // twice the resolution of process_age()
   testing::Process& zero = start(0, 3, there);
   testing::Process& one = start(1, 3, there);
   ASSERT_TRUE(eventually([&] { return server.stats().members == 2; })) << zero.out() << one.out();

@@ -101,7 +101,7 @@ TEST(Init, MakesAWorldOfTheRanksThatTheServerBringsTogether) {
   EXPECT_EQ(total, 3);
 }
 
-// What each of the ranks' calls failed with.
+// Returns the error of each rank.
 std::vector<Error> errors_of(int ranks, const Settings& settings, const std::function<void(World&)>& program) {
   std::vector<std::future<Error>> threads;
   threads.reserve(std::size_t(ranks));

@@ -1,4 +1,4 @@
-// What is made of environments, most of which were captured from real launchers (environments/*.env).
+// The placements for given environments, most of which were captured from real launchers (environments/*.env).
 #include "rendezvous/job_environment.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ Environment captured(const std::string& name, const Environment& changes = {}) {
   return out;
 }
 
-// Where this process is in the tree of processes: of a task without a terminal, in a group of its own.
+// A process of a task without a terminal, in its own process group.
 const Processes kOfATask{77, [](int) { return 50; }};
 
 std::vector<Placement> found_in(const Environment& environment, const Processes& processes = kOfATask) {
@@ -66,7 +66,7 @@ struct Expected {
   std::string file;
   int rank, size, local_rank;
   std::vector<Way> ways;
-  std::string host;  // of the last way
+  std::string host;  // host of the last way
   bool serves;
 };
 
@@ -120,7 +120,7 @@ TEST(JobEnvironment, ShellsAndScriptsAreAlone) {
   EXPECT_TRUE(plan_in({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).alone);
 }
 
-// As captured with the environments: a shell leads the session of its terminal, and its programs have other groups.
+// Recorded with the environments: a shell leads the session of its terminal, and its programs have other groups.
 Processes of_the_shell_in(const Environment& environment) {
   const int shell = std::stoi(environment.at("SLURM_TASK_PID"));
   return {shell + 13, [shell](int pid) { return pid == shell ? shell : 50; }};
@@ -175,7 +175,7 @@ TEST(JobEnvironment, AProgramUnderPtyIsATask) {
   EXPECT_EQ(plan_in(captured("srun_pty", {{"SLURM_PROCID", "1"}}), {}, of_the_shell_in(program)).settings.rank, 1);
 }
 
-// setsid and shells give them process groups of their own too.
+// setsid and shells also give tasks their own process groups.
 TEST(JobEnvironment, TasksThatAnInteractiveShellStartedAreTasks) {
   for (const char* name : {"srun_pty_srun", "salloc_step_srun"}) {
     const Environment task = captured(name);
@@ -224,7 +224,7 @@ TEST(JobEnvironment, RanksOfOurLauncherIgnoreWhatStartedIt) {
   EXPECT_THAT(plan.ways, IsEmpty());
 }
 
-// As `anello run` sets them for a rank that was started in the task of another launcher.
+// Variables that `anello run` sets for a rank, when it was started in the task of another launcher.
 Environment started_by_us(const std::string& launcher_in) {
   return captured(launcher_in, {{"ANELLO_REPORT_FD", "4"},
                                 {"ANELLO_RANK", "2"},
@@ -269,7 +269,7 @@ TEST(JobEnvironment, ARankBeyondTheSizeIsRefusedAtOnce) {
   EXPECT_THAT(refusal_in(beyond), HasSubstr("RANK=5 must be less than WORLD_SIZE=5"));
 }
 
-// They would all run alone.
+// Otherwise all ranks would run alone.
 TEST(JobEnvironment, RanksOfHorovodrunAreToldHowToStart) {
   const Environment of_two = {{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"HOROVOD_LOCAL_RANK", "1"}};
   EXPECT_THAT(refusal_in(of_two), AllOf(HasSubstr("task 1 of 2 of horovodrun (HOROVOD_RANK=1, HOROVOD_SIZE=2)"),
@@ -278,7 +278,7 @@ TEST(JobEnvironment, RanksOfHorovodrunAreToldHowToStart) {
   EXPECT_TRUE(plan_in({{"HOROVOD_RANK", "0"}, {"HOROVOD_SIZE", "1"}}).alone);
 }
 
-// Each task would run alone.
+// Otherwise each task would run alone.
 TEST(JobEnvironment, VariablesThatAShellHasKeptAreRefusedInAStepOfSeveral) {
   EXPECT_THAT(refusal_in(captured("srun", {{"RANK", "0"}, {"WORLD_SIZE", "1"}})),
               AllOf(HasSubstr("RANK=0, WORLD_SIZE=1, but this is task 3 of 6 of Slurm step 1.0"), HasSubstr("unset")));

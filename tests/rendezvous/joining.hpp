@@ -1,4 +1,4 @@
-// Ranks that join a server: each a thread.
+// Ranks that join a server, each in a thread.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/settings.hpp>
@@ -13,7 +13,7 @@
 
 namespace anello {
 
-// Long enough for a loaded machine; no test waits for it.
+// Long enough for a loaded machine; no test waits that long.
 inline constexpr std::chrono::milliseconds kPatience{30000};
 
 inline Settings joining(std::uint16_t port, int size, int rank = -1) {
@@ -25,7 +25,7 @@ inline Settings joining(std::uint16_t port, int size, int rank = -1) {
   return settings;
 }
 
-// What each of `ranks` threads threw, or an empty string.
+// Returns the error text of each of `ranks` threads, or an empty string.
 inline std::vector<std::string> together(int ranks, const std::function<void(int)>& program) {
   std::vector<std::future<std::string>> threads;
   threads.reserve(std::size_t(ranks));

@@ -1,4 +1,4 @@
-// Joiners for the tests of the pure parts.
+// Makes joiners for the tests of the pure parts.
 #pragma once
 #include "rendezvous/protocol.hpp"
 

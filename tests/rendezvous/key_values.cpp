@@ -1,6 +1,7 @@
 // A process of a job that uses its process manager's key-value space: key_values pmi|pmix [fail] [twice] [fork]
-// [vanish]. Each process puts a value, and prints those of all. `fail`: after a start that ended before it used its
-// space; `twice`: once more in a second space; `fork`: as a forked process does; `vanish`: ends without exit().
+// [vanish]. Each process puts a value, and prints the values of all. `fail`: makes first a start that ends before it
+// uses its space; `twice`: repeats it in a second space; `fork`: uses it in a forked process; `vanish`: ends without
+// exit().
 #include <sys/wait.h>
 #include <unistd.h>
 #include <anello/error.hpp>

@@ -1,5 +1,5 @@
-// leaver HOW: two ranks. Rank 1 ends its process as its argument says, while its World is alive; rank 0 prints why it
-// cannot go on.
+// leaver HOW: two ranks. Rank 1 ends its process in the way of its argument, while its World is alive; rank 0 prints
+// why it cannot go on.
 #include <anello/anello.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace {
 
 anello::World* world = nullptr;      // never freed
-anello::Group* group = nullptr;      // the same
+anello::Group* group = nullptr;      // never freed
 std::optional<anello::World> owner;  // a static object that owns it
 
 struct Finisher {
@@ -25,7 +25,7 @@ struct Finisher {
   ~Finisher() {
     if (finishes) world->finish();
   }
-} finisher;  // constructed before there is a world, and its destructor needs one
+} finisher;  // constructed before there is a world, and its destructor needs a world
 
 [[noreturn]] void wait_for_ever() {
   try {
@@ -58,7 +58,7 @@ void end_as(std::string_view how) {
   if (how == "child") {
     if (fork() == 0) std::exit(0);
     wait(nullptr);
-    usleep(300'000);  // rank 0 would hear of it
+    usleep(300'000);  // by now rank 0 would have got an error
     std::exit(5);
   }
   if (how == "busy") {
@@ -68,7 +68,7 @@ void end_as(std::string_view how) {
   std::exit(0);
 }
 
-// The handle is not freed.
+// Does not free the handle.
 int main_in_c() {
   anello_world* handle = nullptr;
   if (anello_init(nullptr, &handle) != ANELLO_OK) return 1;

@@ -73,7 +73,7 @@ TEST_F(LocalExchange, GivesTheSecretToProcessesOfThisUser) {
 TEST_F(LocalExchange, AnErrorThatLastsEndsTheWait) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const Interruption looks([] { return false; });  // poll() is called again and again
+  const Interruption looks([] { return false; });  // makes the wait call poll() again and again
   std::promise<void> asked;
   const LocalListener listener(job_, invitation_, [&] {
     const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};

@@ -1,4 +1,4 @@
-// Ranks that meet by munge, among other programs at the job's ports.
+// Ranks that meet by munge, while other programs use the job's ports.
 #include <gmock/gmock.h>
 
 #include <asio/io_context.hpp>
@@ -25,7 +25,7 @@ TEST_F(MeetingWithASecret, ByMunge) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// Sends each connection what it is given, as a process that has a port of another job.
+// Sends each connection the given bytes, like a process of another job that has the port.
 class Occupant {
  public:
   Occupant(std::uint16_t port, std::function<std::string()> answer) : acceptor_(context_, {asio::ip::tcp::v4(), port}) {
@@ -70,7 +70,7 @@ TEST_F(MeetingWithASecret, PortsOfOtherProcessesArePassedOver) {
   EXPECT_GE(garbage.count(), 2);
 }
 
-// Takes connections and says nothing, as a server of another kind does.
+// Accepts connections and sends nothing, like a server of another kind.
 class Mute {
  public:
   explicit Mute(std::uint16_t port) : acceptor_(context_, {asio::ip::tcp::v4(), port}) {}
@@ -80,7 +80,7 @@ class Mute {
   asio::ip::tcp::acceptor acceptor_;
 };
 
-// Five seconds for each of them would be too long.
+// Five seconds for each port would be too long.
 TEST_F(MeetingWithASecret, MutePortsTakeLittleTime) {
   for (const Way way : {Way::first_host, Way::master}) {
     const Scratch scratch;
@@ -95,7 +95,7 @@ TEST_F(MeetingWithASecret, MutePortsTakeLittleTime) {
   }
 }
 
-// What a connection to this port receives that sends `request`.
+// Sends `request` to this port and returns the answer.
 std::string answer_to(std::uint16_t port, const std::string& request) {
   asio::io_context context;
   asio::ip::tcp::socket socket(context);
@@ -131,7 +131,7 @@ TEST_F(MeetingWithASecret, StrangersNeitherReceiveACredentialNorUseAnythingUp) {
   EXPECT_EQ(Meeting(job.plan(1), job.hooks(1)).secret(), first.secret());
 }
 
-// The ports of two jobs may be the same ones.
+// Two jobs may have the same ports.
 TEST_F(MeetingWithASecret, TheErrorOfARankOfAnotherJobNamesBoth) {
   undisturbed(milliseconds(20), [] {
     TestJob job;
@@ -174,7 +174,7 @@ TEST_F(MeetingWithASecret, SilentStrangersMakeRoomForRanks) {
   });
 }
 
-// A silent process has one port; the right one comes while that one is being waited for.
+// A silent process has one port; the right process starts while the rank waits for the silent one.
 TEST_F(MeetingWithASecret, AMutePortDoesNotDelayTheOthers) {
   undisturbed(milliseconds(100), [] {
     TestJob job;

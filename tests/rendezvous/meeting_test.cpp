@@ -24,7 +24,7 @@ TEST(Meeting, ThroughAProcessManager) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// Ranks that start two worlds in different orders; the fences of the process manager have no names.
+// The ranks start two worlds in different orders; the fences of the process manager have no names.
 TEST(Meeting, ThroughAProcessManagerWithDifferentJobsIsAnErrorOnAllRanks) {
   TestJob job;
   job.way.way = Way::pmi;
@@ -48,7 +48,7 @@ TEST(Meeting, OnOneHostWithoutASecret) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// LOCAL_WORLD_SIZE may be set for some ranks only.
+// LOCAL_WORLD_SIZE may be set on some ranks only.
 TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   const Scratch scratch;
   for (const std::set<int>& told : {std::set{0}, std::set{1}, std::set{0, 2}, std::set{1, 2}}) {
@@ -61,7 +61,7 @@ TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   }
 }
 
-// In a container, a host's name may mean nothing.
+// In a container, a host's name may not be resolvable.
 TEST_F(MeetingWithASecret, OnOneHostWhoseNameDoesNotResolve) {
   const Scratch scratch;
   TestJob job;
@@ -73,7 +73,7 @@ TEST_F(MeetingWithASecret, OnOneHostWhoseNameDoesNotResolve) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// Each rank and each stranger takes descriptors of the process that runs the server.
+// Each rank and each other connection needs a descriptor of the process that runs the server.
 TEST(Meeting, TheServersProcessMayOpenAsManyFilesAsTheSystemAllows) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
@@ -96,7 +96,7 @@ TEST(Meeting, TheServersProcessMayOpenAsManyFilesAsTheSystemAllows) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-// The first is open to others; a build without OpenSSL can use neither.
+// Others can read the first secret; a build without OpenSSL can use neither.
 TEST(Meeting, OnOneHostWithASecretThatCannotBeUsed) {
   const Scratch scratch;
   const auto open_to_others = scratch.put("open", "a secret");
@@ -111,7 +111,7 @@ TEST(Meeting, OnOneHostWithASecretThatCannotBeUsed) {
   }
 }
 
-// Rank 0 knows its host as localhost, the others by another name.
+// Rank 0 calls its host localhost, the others use another name.
 TEST_F(MeetingWithASecret, AtAMasterWithTwoNames) {
   const std::vector<std::string> addresses = net::addresses_for_other_hosts("10.0.0.1", net::local_interfaces());
   if (addresses.empty()) GTEST_SKIP() << "this host has only loopback";
@@ -203,7 +203,7 @@ TEST_F(MeetingWithASecret, ARankOfAnotherRunIsNamedAtAMaster) {
   undisturbed(milliseconds(20), [&] { expect_other_run_named(secret_file); });
 }
 
-// It joins the other one, whose server informs both.
+// The second job's rank 0 joins the first one's server, which informs both.
 void expect_second_job_found(const std::string& secret_file) {
   TestJob job;
   job.way.way = Way::master;

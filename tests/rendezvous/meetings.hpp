@@ -1,4 +1,4 @@
-// A job whose ranks are threads that meet, with a process manager and a munged in memory, at ports of this host.
+// A job whose ranks are threads that meet at ports of this host, with a process manager and a munged in memory.
 #pragma once
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace anello::rendezvous {
 
 inline constexpr int kMe = 1000, kOther = 2000;
 
-// A job of ranks on this host, or as if on several.
+// A job of ranks on this host, or of ranks that behave as if on several hosts.
 struct TestJob {
   int size = 3;
   Placement way = {.launcher = "Slurm step 7.0", .size = 3, .way = Way::first_host, .host = "127.0.0.1"};
@@ -61,7 +61,7 @@ struct TestJob {
     };
   }
 
-  // "rank 1 of 3", or the error.
+  // Returns "rank 1 of 3", or the error.
   std::string join(int rank) {
     std::optional<Meeting> meeting;
     try {

@@ -33,7 +33,7 @@ TEST(Munge, FindsTheSocketOfSlurmsConfiguration) {
   EXPECT_EQ(munge_socket(with("/b")), "/b");
 }
 
-// The real one: Debian's package munge.
+// Uses the real munge: Debian's package munge.
 TEST(Munge, DecodesOnceAndSaysWhyNot) {
   const Scratch scratch;
   const std::string folder = scratch.path(), socket = folder + "/socket";

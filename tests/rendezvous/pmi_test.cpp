@@ -121,7 +121,7 @@ TEST(PmiClient, ADescriptorThatIsNoSocketIsNamed) {
   EXPECT_EQ(error_of([&] { PmiClient(other, testing::kLong); }).code(), ErrorCode::unsupported);
 }
 
-// What a manager sends is not trusted: each of these is its whole answer to the first request.
+// The answers of a manager are not trusted: each of these is its whole answer to the first request.
 TEST(PmiClient, AnswersThatAreNoneAreErrors) {
   const std::string greeting = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
   const std::map<std::string, std::string> reasons = {
@@ -145,7 +145,7 @@ TEST(PmiClient, AnswersThatAreNoneAreErrors) {
   }
 }
 
-// Processes started by this manager; their output by rank. Only the first one gets `first_also`.
+// Returns the output of processes that this manager starts, by rank. Only the first process gets `first_also`.
 std::vector<std::string> outputs_of(FakePmi& manager, const std::vector<std::vector<std::string>>& environments,
                                     const std::vector<std::string>& how,
                                     const std::vector<std::string>& first_also = {}) {
@@ -197,7 +197,7 @@ TEST(Pmi, AForkedProcessDoesNotSpeakForItsParent) {
   EXPECT_EQ(manager.finalized(), 1);
 }
 
-// The fake complains where it should.
+// The fake must complain.
 TEST(Pmi, AProcessThatVanishesHasNotFinalized) {
   FakePmi manager(Kind::hydra, 1);
   outputs_of(manager, {manager.environment(0)}, {"vanish"});

@@ -120,7 +120,7 @@ TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
   EXPECT_THAT(refusal(decode_reply, encode(Reply(Failed{ErrorCode(99), -1, ""}))), HasSubstr("error code 99"));
 }
 
-// A claimed length or count costs nothing before the bytes are there.
+// A claimed length or count must not cost memory before the bytes have arrived.
 TEST(Protocol, ClaimsAreCheckedBeforeMemoryIsTaken) {
   Writer blobs, blob;
   blobs.u8(18).u32(kMaxRanks).u32(kMaxRanks).raw("only this");
@@ -129,7 +129,7 @@ TEST(Protocol, ClaimsAreCheckedBeforeMemoryIsTaken) {
   EXPECT_THAT(refusal(decode_request, blob.bytes()), HasSubstr("claims 4294967295 bytes where 65536 are allowed"));
 }
 
-// Random bytes, and valid messages with a few bytes changed: an error or a message, nothing else.
+// Random bytes, and valid messages with a few changed bytes, must give an error or a message, and nothing else.
 TEST(Protocol, SurvivesGarbage) {
   std::mt19937 random(7);
   const auto byte = [&] { return char(random() & 0xff); };

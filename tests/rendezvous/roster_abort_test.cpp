@@ -1,4 +1,4 @@
-// Who can be told that a world is to end, and what a roster does about it.
+// The ranks to which a roster can report that a world is to end, and how it does so.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/rosters.hpp"
@@ -30,7 +30,7 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   EXPECT_TRUE(roster.formed().ranks.empty()) << "it said that it listens nowhere";
 }
 
-// Its leave and the abort cross: it has to be told where it listens.
+// The rank's leave and the abort cross, so the launcher must find out where the rank listens.
 TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
   Roster roster(2, kPatience);
   form(roster, 2);
@@ -44,7 +44,7 @@ TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
   EXPECT_TRUE(roster.formed().ranks.empty());
 }
 
-// Its host has lost power, or its process is stopped: no event says so.
+// The rank's host has lost power, or its process is stopped: no event shows that.
 TEST(Roster, WhoVanishesAfterTheLastRoundDoesNotKeepTheNextWorldOut) {
   Roster roster(2, kPatience);
   form(roster, 2);
@@ -54,7 +54,7 @@ TEST(Roster, WhoVanishesAfterTheLastRoundDoesNotKeepTheNextWorldOut) {
   EXPECT_TRUE(roster.expired().empty());
   EXPECT_EQ(roster.worlds_formed(), 1);
   EXPECT_EQ(roster.phase(), Roster::Phase::gathering);
-  roster.left(1, kStart, 5001);  // it was stopped only
+  roster.left(1, kStart, 5001);  // it had only been stopped
   ASSERT_EQ(roster.formed().ranks.size(), 2u);
   EXPECT_EQ(roster.formed().ranks[1].port, 5001);
 }

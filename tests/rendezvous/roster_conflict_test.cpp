@@ -1,4 +1,4 @@
-// Ranks that cannot be in one world.
+// Ranks that cannot be part of one world.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/rosters.hpp"
@@ -28,7 +28,7 @@ TEST(Roster, TwoClaimantsOfARankEndTheStartUpAndAreNamed) {
   EXPECT_EQ(roster.members(), 0u);
 }
 
-// A restart is its likeliest cause.
+// The likeliest cause is a restart.
 TEST(Roster, ASecondClaimantOfAStartingWorldIsRefusedAlone) {
   Roster roster(2, kPatience);
   roster.joined(1, on("a", 0), kStart);

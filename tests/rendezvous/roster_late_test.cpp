@@ -1,4 +1,4 @@
-// Ranks that come when a start has failed or is complete.
+// Ranks that join when a start has failed or is complete.
 #include <gmock/gmock.h>
 
 #include "rendezvous/describe.hpp"
@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Ranks 0 and 1 exit because rank 2 has: they are not to blame.
+// Ranks 0 and 1 exit as a consequence of rank 2's exit, so they are not to blame.
 TEST(Roster, WhoComesLateReceivesTheFirstFailure) {
   for (const bool had_joined : {true, false}) {
     Roster roster(4, kPatience);
@@ -118,7 +118,7 @@ TEST(Roster, AMemberMayReportTheFailureOfAnother) {
   EXPECT_EQ(failure(roster.failed(0, "it died", kStart, 1)).message, "rank 1 failed during start-up: it died");
 }
 
-// A second process of a number belongs to the next start, which this server must not keep from its own.
+// A second process with the same number belongs to the next start, which this server must not block.
 TEST(Roster, AConclusionMakesRoomForTheNextStart) {
   Roster roster(3, kPatience);
   roster.joined(10, on("a", 0), kStart);

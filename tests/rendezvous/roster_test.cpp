@@ -160,7 +160,7 @@ TEST(Roster, ARankThatIsMissingAloneIsAtFault) {
   const auto sends = roster.expired();
   EXPECT_THAT(failure(sends).message, HasSubstr("missing rank 2"));
   EXPECT_EQ(failure(sends).rank, 2);
-  // It joins the next start.
+  // It belongs to the next start.
   EXPECT_THAT(roster.joined(3, on("b", 2), kStart), ::testing::IsEmpty());
 }
 
@@ -266,7 +266,8 @@ TEST(Describe, ListsAreBounded) {
   EXPECT_THAT(present_list(hosts), HasSubstr("h15 (1 rank) and 984 other hosts"));
 }
 
-// Random lives of a roster, against what must always hold. Replays with the seed that it prints.
+// Random histories of a roster, checked against rules that must always hold. Prints its seed, with which it can be
+// repeated.
 class Life {
  public:
   explicit Life(unsigned seed) : random_(seed), size_(1 + int(random_() % 5)), roster_(size_, kPatience) {}
@@ -291,7 +292,7 @@ class Life {
     bool contributed = false;
   };
 
-  // Without a message the world counts as started.
+  // Without a message, the world counts as started.
   void expire() {
     const auto sends = roster_.expired();
     if (sends.empty()) members_.clear();
@@ -320,7 +321,7 @@ class Life {
     }
   }
 
-  // Nobody is told what is not his, and a failure is told to all.
+  // Each message goes only to its receivers, and a failure goes to all members.
   void take(const Roster::Sends& sends) {
     for (const auto& send : sends) {
       if (std::holds_alternative<ComeAgain>(send.reply)) {

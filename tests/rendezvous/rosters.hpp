@@ -1,4 +1,4 @@
-// Rosters with ranks in them, for their tests.
+// Rosters with ranks in them, for tests.
 #pragma once
 #include <gtest/gtest.h>
 

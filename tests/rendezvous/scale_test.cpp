@@ -1,4 +1,4 @@
-// Worlds of many ranks: the bytes that their start takes, counted, and a start of many light clients.
+// Worlds of many ranks: counts the bytes of their start, and runs a start of many light clients.
 #include <gmock/gmock.h>
 
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ using asio::ip::tcp;
 constexpr int kRanksOfAHost = 8;
 constexpr std::chrono::milliseconds kScalePatience{60000};
 
-// What rank `rank` tells the others, on hosts as they are in clusters, with cores of its own.
+// The blob that `rank` sends to the others, for hosts as in clusters, with separate cores.
 std::string blob_of(int rank) {
   const int host = rank / kRanksOfAHost;
   world::PeerInfo info{std::string(version()), algorithms::build_fingerprint()};
@@ -65,13 +65,13 @@ TEST_P(BytesOfAStart, HoldWhatIsEqualOnAllRanksOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, BytesOfAStart, testing::Values(4, 64, 1024, 16384));
 
-// Many ranks' connections to a server, on one thread. They speak the protocol and have no world.
+// Many ranks' connections to a server, on one thread. They use the protocol and have no world.
 class LightClients {
  public:
   LightClients(std::uint16_t port, std::string secret, int count)
       : server_(asio::ip::address_v4::loopback(), port), secret_(std::move(secret)), count_(count) {}
 
-  // Joins, exchanges and leaves on all of them at once. Throws what one of them throws.
+  // All of them join, exchange and leave at the same time. Throws the error of any of them.
   void start() {
     for (int rank = 0; rank < count_; rank++)
       asio::co_spawn(context_, start_one(rank), [this](std::exception_ptr error) {
@@ -102,7 +102,7 @@ class LightClients {
     co_await asio::async_write(socket, asio::buffer(leaving), asio::use_awaitable);
   }
 
-  // False if the server did not hear of the rank in time, as on a busy machine: try again, as RendezvousClient does.
+  // False if the server has not received the handshake in time, as on a busy machine: try again, like RendezvousClient.
   asio::awaitable<bool> opened(tcp::socket& socket, int rank) {
     const net::Credentials credentials{"default", secret_};
     const net::Claim claim{net::Role::rendezvous, 0, rank, -1};

@@ -1,4 +1,4 @@
-// What the server logs while ranks join.
+// The log of the server while ranks join.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace anello {
 namespace {
 
-// Standard error goes to a file while this lives.
+// Redirects standard error to a file while this object lives.
 class LoggedFile {
  public:
   LoggedFile() : before_(dup(STDERR_FILENO)) {

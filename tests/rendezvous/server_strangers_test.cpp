@@ -1,4 +1,4 @@
-// What connects to a rendezvous server and is no rank of its job.
+// Connections to a rendezvous server that are not ranks of its job.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using asio::ip::tcp;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Somebody who connects and has other things in mind.
+// A connection that is not a rank's.
 class Visitor {
  public:
   explicit Visitor(std::uint16_t port) { socket_.connect({asio::ip::address_v4::loopback(), port}); }
@@ -94,7 +94,7 @@ TEST(Rendezvous, OfTooManyThatSayNothingTheOldestMakesRoom) {
   });
 }
 
-// Lowers the limit on descriptors to what is open, until it is destroyed.
+// Lowers the limit of descriptors to the number of open ones, until this object is destroyed.
 class NoMoreFiles {
  public:
   NoMoreFiles() {
@@ -140,7 +140,7 @@ TEST(Rendezvous, WhoSpeaksOutOfTurnIsDropped) {
   const auto thrown = together(2, [&](int i) {
     RendezvousClient client(joining(server.port(), 2, i), "");
     if (i == 0) client.exchange({});
-    client.leave();  // rank 1 too early
+    client.leave();  // rank 1 leaves too early
   });
   EXPECT_THAT(thrown[0], AllOf(HasSubstr("rank 1 ("), HasSubstr("left")));
 }

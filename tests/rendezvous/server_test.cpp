@@ -1,4 +1,4 @@
-// Server and clients over loopback, a thread a rank.
+// Server and clients over loopback, each rank in a thread.
 #include "rendezvous/server.hpp"
 
 #include <gmock/gmock.h>
@@ -192,7 +192,7 @@ TEST(Rendezvous, NobodyThereIsAnErrorWithWhatWasTried) {
     EXPECT_THAT(together(1, [&](int) { RendezvousClient client(settings, ""); }),
                 Each(AllOf(HasSubstr(text("no rendezvous at ", settings.rendezvous, " within 0.3 s")),
                            HasSubstr(text("tried ", settings.rendezvous, " (Connection refused)")))));
-    const std::string name(64, 'x');  // no legal name: no name server is asked
+    const std::string name(64, 'x');  // too long for a name, so that no name server is asked
     settings.rendezvous = text(name, ":4000,", name, ":4001");
     EXPECT_THAT(together(1, [&](int) { RendezvousClient client(settings, ""); }),
                 Each(AllOf(HasSubstr("tried to resolve 'xxxx"),
@@ -210,7 +210,7 @@ TEST(Rendezvous, OnlyLoopbackIsListenedOnWithoutASecret) {
   for (const char* address : {"0.0.0.0", "::", "192.0.2.1"})
     EXPECT_THAT(refusal(address),
                 AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret FILE`")));
-  const std::string name(64, 'x');  // no legal name: no name server is asked
+  const std::string name(64, 'x');  // too long for a name, so that no name server is asked
   EXPECT_THAT(refusal(name), AllOf(HasSubstr("or a name that it resolves, not 'xxxx"), Not(HasSubstr("--port"))));
   EXPECT_THAT(refusal(name + ":4455"), testing::EndsWith("; give its port apart: --port 4455"));
   EXPECT_THAT(refusal(name + ":4455x"), Not(HasSubstr("--port")));

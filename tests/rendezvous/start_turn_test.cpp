@@ -17,7 +17,7 @@ std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-// Why the turn cannot be had; empty if it can.
+// Returns why the turn is refused; empty if it is granted.
 std::string refusal_of_turn(const std::string& job, std::chrono::milliseconds limit) try {
   const StartTurn turn(job, in(limit));
   return {};

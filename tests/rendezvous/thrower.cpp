@@ -1,4 +1,4 @@
-// thrower WHAT: two ranks. Rank 1 throws what its argument says; rank 0 prints why its barrier failed.
+// thrower WHAT: two ranks. Rank 1 throws the exception of its argument; rank 0 prints why its barrier failed.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ rlim_t address_space_bytes() {
   return pages * rlim_t(sysconf(_SC_PAGESIZE));
 }
 
-// The program may have no more than it has, uses all of it, and throws what the next allocation does.
+// Limits the program's memory to the present amount, uses all of it, and throws the exception of the next allocation.
 [[noreturn]] void use_up_memory() {
   static std::vector<std::unique_ptr<char[]>> all;
   all.reserve(1 << 20);

@@ -1,4 +1,4 @@
-// Exceptions that end a rank, in real processes: what the process does, and what the other rank is sent.
+// Exceptions that end a rank, in real processes: how the process ends, and the error that the other rank receives.
 #include <gmock/gmock.h>
 
 #include <anello/anello.hpp>
@@ -62,7 +62,7 @@ TEST(Uncaught, TheProgramsOwnHandlerIsCalled) {
   EXPECT_THAT(later.other.out, HasSubstr("rank 1 on "));
 }
 
-// The thread of the exception has none, and the library's own can still send.
+// The thread of the exception has no memory, but the library's own threads can still send.
 TEST(Uncaught, WithoutMemoryTheOthersReceiveThatThisRankHasNone) {
   const Ends ends = ends_of("no memory here");
   EXPECT_EQ(ends.thrower.code, 1);
@@ -71,7 +71,7 @@ TEST(Uncaught, WithoutMemoryTheOthersReceiveThatThisRankHasNone) {
   EXPECT_THAT(ends.other.out, HasSubstr("cannot go on: out of memory"));
 }
 
-// Sanitizers need more address space than there is.
+// Sanitizers need more address space than the limit allows.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(Uncaught, AProgramThatHasUsedAllMemoryStillSaysWhy) {
   const Ends ends = ends_of("no memory");

@@ -1,4 +1,4 @@
-// Every element type with every reduction against a plain reference, for each instruction set that this machine has.
+// Compares every element type with every reduction with a plain reference, for each instruction set of this machine.
 #include "ring/run/arithmetic.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace anello::run {
 namespace {
 
-// All but booleans, of which there is no array in a vector.
+// All types except booleans, because std::vector has no array of booleans.
 const std::vector<DType> kDTypes = {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,  DType::u8,
                                     DType::i16, DType::u16,  DType::i32, DType::u32, DType::i64, DType::u64};
 const std::vector<Op> kOps = {Op::sum,     Op::average, Op::min,    Op::max,
@@ -52,8 +52,8 @@ double as_double(T value) {
     return double(value);
 }
 
-// The half-precision number nearest to an exact result, found by search among all of them; ties go to even. Infinity
-// stands where the next number would be.
+// The half-precision number nearest to an exact result, found by a search of all such numbers; ties go to even.
+// Infinity takes the place of the next number after the largest.
 template <class Half>
 Half nearest(double exact) {
   static const std::vector<double> kNumbers = [] {
@@ -112,7 +112,7 @@ bool same(T a, T b) {
   return as_double(a) == as_double(b) && (std::is_integral_v<T> ? a == b : true);
 }
 
-// The ends of the type's range and what is special about it, then anything.
+// Special values and the ends of the type's range first, then random values.
 template <class T>
 std::vector<T> operands(std::size_t count, Random& random) {
   std::vector<T> all;
@@ -197,7 +197,7 @@ T kernel_result(Op op, T a, T b) {
 
 TEST(Arithmetic, IntegersWrap) {
   EXPECT_EQ(kernel_result<std::int32_t>(Op::sum, 2147483647, 1), -2147483647 - 1);
-  EXPECT_EQ(kernel_result<std::uint16_t>(Op::product, 65535, 65535), 1);  // too much for the int that it is promoted to
+  EXPECT_EQ(kernel_result<std::uint16_t>(Op::product, 65535, 65535), 1);  // too large for the promoted int
   EXPECT_EQ(kernel_result<std::int8_t>(Op::sum, -128, -1), 127);
   EXPECT_EQ(kernel_result<std::int64_t>(Op::product, INT64_MIN, -1), INT64_MIN);
   EXPECT_EQ(kernel_result<std::uint8_t>(Op::sum, 200, 100), 44);

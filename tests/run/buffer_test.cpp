@@ -18,7 +18,7 @@ TEST(Buffer, OneRunOfMemory) {
   EXPECT_EQ(buffer.run(9, 1, 2).data(), memory.data() + 36);
 }
 
-// 3 + 1 + 4 elements of two bytes, each piece in memory of its own.
+// 3 + 1 + 4 elements of two bytes, with separate memory for each piece.
 class BufferOfPieces : public testing::Test {
  protected:
   std::array<std::byte, 6> a{};

@@ -1,5 +1,5 @@
-// Execution played by hand: words as tensors, an arithmetic that shows the order of its operands, and the two ends of a
-// link that moves a few bytes at a time. For tests.
+// Runs an Execution by hand: words as tensors, an arithmetic that shows the order of its operands, and the two ends of
+// a link that moves a few bytes at a time. For tests.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace anello::run {
 
 using Words = std::vector<std::uint32_t>;
 
-// Neither commutative nor associative, so that the order of operands shows.
+// Neither commutative nor associative, so that the result shows the order of operands.
 inline void lopsided(void* out, const void* left, const void* right, std::size_t elems) {
   for (std::size_t i = 0; i < elems; i++)
     static_cast<std::uint32_t*>(out)[i] =
@@ -39,7 +39,7 @@ inline Buffer whole(Words& words) {
   return {bytes_of(words), words.size()};
 }
 
-// A list of pieces over one vector, with a gap of one element behind each: what is written there shows.
+// A list of pieces over one vector, with a gap of one element after each, which shows wrong writes.
 struct Pieces {
   Words memory;
   std::vector<Buffer::Piece> list;
@@ -68,13 +68,14 @@ struct Pieces {
   static constexpr std::uint32_t kGap = 0xdeadbeef;
 };
 
-// The first place where `stream` wants its next bytes; empty if there is none.
+// Returns the place where `stream` wants its next bytes; empty if it wants none.
 inline Bytes receivable(Execution& execution, std::uint32_t stream) {
   std::array<Bytes, 1> place;
   return execution.receivable(stream, place) ? place[0] : Bytes();
 }
 
-// Hands `stream` up to `most` of these bytes at a time, as far as it takes them. Returns how many it took.
+// Gives `stream` up to `most` of these bytes at a time, as long as it accepts them. Returns the number of accepted
+// bytes.
 inline std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes bytes, std::size_t most) {
   std::size_t taken = 0;
   while (taken < bytes.size()) {
@@ -88,7 +89,7 @@ inline std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes b
   return taken;
 }
 
-// Takes what `stream` can send, up to `most` bytes at a time: with `fills`, what must be made is made where it goes.
+// Takes the bytes that `stream` can send, up to `most` at a time; with `fills`, computed bytes are computed in place.
 inline std::vector<std::byte> drain(Execution& execution, std::uint32_t stream, std::size_t most, bool fills = false) {
   std::vector<std::byte> out;
   std::array<ConstBytes, 3> pieces;

@@ -1,4 +1,4 @@
-// How the driver sends the signature with the first data, and what it makes of one that comes in parts.
+// How the driver sends the signature with the first data, and how it handles a signature that arrives in parts.
 #include "ring/run/driver.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace anello::run {
 namespace {
 
-// An allreduce of `count` words between ranks 0, this one, and 1, which are added to 1, 2, 3, ...
+// An allreduce of `count` words between ranks 0 (this one) and 1, which are added to 1, 2, 3, ...
 struct OneShot {
   explicit OneShot(std::uint64_t count) : in(numbers(count, 1)), out(count, 0) {
     signature.algorithm = Algorithm::one_shot;
@@ -31,7 +31,7 @@ struct OneShot {
   plan::Plan plan;
   RunsLink link;
   link::Link* const links[2] = {nullptr, &link};
-  std::optional<Signature> theirs;  // which differs
+  std::optional<Signature> theirs;  // rank 1's signature, if it differs
   Execution execution;
   Driver driver{[this](int, const Signature& other) {
     theirs = other;

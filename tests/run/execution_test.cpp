@@ -1,4 +1,4 @@
-// Execution by itself: the test plays the links, a few bytes at a time.
+// Execution alone: the test acts as the links, a few bytes at a time.
 #include "ring/run/execution.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace anello::run {
 namespace {
 
-// The star's centre of two ranks: stream 0 sends the result, stream 1 receives and reduces. The leaf: stream 0 sends
+// A star of two ranks. Its centre: stream 0 sends the result, stream 1 receives and reduces. The leaf: stream 0 sends
 // the input, stream 1 copies the result.
 plan::Plan star(int rank, std::uint64_t count) {
   return algorithms::plan_allreduce(Algorithm::star, {.rank = rank, .world = 2, .count = count});
@@ -59,7 +59,7 @@ TEST_P(InShreds, SendsTheInputAndCopiesTheResult) {
   EXPECT_EQ(out, result);
 }
 
-// Input and output are lists whose borders lie in different places.
+// Input and output are lists with borders in different places.
 TEST_P(InShreds, PiecesOfReduceAndSend) {
   const plan::Plan plan = star(0, 10);
   Pieces in({3, 1, 2, 4}, 50), out({1, 5, 3, 1}, 0);
@@ -133,7 +133,7 @@ TEST(Execution, FillsNoMorePiecesThanThereIsRoomFor) {
   EXPECT_EQ(pieces[0].size() + pieces[1].size(), 1600);
 }
 
-// Two ranks' ring in slabs: stream 0 has many steps, and a send may span several of them.
+// The ring of two ranks in slabs: stream 0 has many steps, and a send may span several of them.
 TEST(Execution, OneSendMaySpanSteps) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 10}, 3);
   ASSERT_EQ(plan.streams[0].end - plan.streams[0].first, 4);
@@ -194,7 +194,7 @@ TEST(Execution, MoreThanTheReceiveBufferHolds) {
   EXPECT_TRUE(execution.done());
 }
 
-// A fold of many blocks, over sources that lie in pieces.
+// A fold of many blocks, over sources that consist of pieces.
 TEST(Execution, FoldsMoreThanABlock) {
   const std::size_t count = Execution::kBlockBytes / 4 * 3 + 5;
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
@@ -246,7 +246,7 @@ TEST(Execution, IsUsedAgainForLargerAndSmallerPlans) {
   }
 }
 
-// A start in the middle of an operation leaves nothing of it behind.
+// A start in the middle of an operation must leave nothing of that operation behind.
 TEST(Execution, StartsAnewAfterHalfAnOperation) {
   const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), out(4);

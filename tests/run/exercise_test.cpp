@@ -1,4 +1,4 @@
-// The judge of results: what it calls right is the plain sum, and it finds one wrong element wherever that is.
+// Tests Exercise's own check: the results that it accepts are the plain sums, and it finds one wrong element anywhere.
 #include "tests/support/exercise.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::span<std::int32_t> numbers(const Tensor& tensor) {
 Exercise of(Op op) {
   return {.kind = Kind::allreduce, .op = op, .dtype = DType::i32, .count = kCount, .world = 3};
 }
-// Carries the exercise out by plain arithmetic, for rank 0.
+// Computes the exercise with plain arithmetic, for rank 0.
 void reduce_by_hand(Part& part, const Exercise& exercise) {
   const Part second(exercise, 1), third(exercise, 2);
   for (std::uint64_t i = 0; i < kCount; i++) {
@@ -45,7 +45,7 @@ TEST(Exercise, OneWrongElementIsFoundAnywhere) {
   EXPECT_EQ(part.wrong(), "");
 }
 
-// Values that repeat too soon would hide elements in a wrong place.
+// If the values repeated too soon, elements in a wrong place would not be found.
 TEST(Exercise, AShiftByLessThanAChunkIsFound) {
   for (std::uint64_t shift = 1; shift < 49; shift++) {
     Part part(of(Op::sum), 0);

@@ -1,5 +1,4 @@
-// Simulated worlds in which something goes wrong: an error that names the right ranks, never a wrong result, never a
-// hang.
+// Simulated worlds with a fault: an error that names the right ranks, never a wrong result, never a hang.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -8,7 +7,7 @@
 namespace anello::run {
 namespace {
 
-// Where the fault strikes may lie behind the last byte; then nothing goes wrong.
+// The place of the fault may be after the last byte; then nothing goes wrong.
 void expect_named(const Simulation::Outcome& outcome, const Fault& fault) {
   if (outcome.all_done) return;
   if (fault.kind == Fault::Kind::stall) {
@@ -56,7 +55,7 @@ TEST_P(EveryFault, EndsInAnErrorThatNamesTheLinkAndNeverInAWrongResult) {
   EXPECT_TRUE(struck.harmed > 0 || struck.unharmed < 10) << "no fault ever struck";
 }
 
-// One rank of several calls something else; barriers follow, as they do when a program goes on.
+// One of several ranks makes a different call; barriers follow, as in a program that goes on.
 void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
   Random random(seed);
   Scenario scenario(int(random.from(2, 9)), random);

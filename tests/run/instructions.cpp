@@ -1,7 +1,7 @@
-// What instructions_test counts: allreduces of all ranks in one thread, by the real Driver and Execution or by the real
-// MessageExecution, as in the engine, over links in memory that move no payload, with a reduction that does nothing. So
-// what is counted is the engine's own work, the same on every CPU, and not memcpy's or the kernels'. The arguments are
-// a line of instructions.txt.
+// The program whose instructions instructions_test counts: allreduces of all ranks in one thread, by the real Driver
+// and Execution or by the real MessageExecution, over links in memory that move no payload, with a reduction that does
+// nothing. So the count is the engine's own work, the same on every CPU, without memcpy and the kernels. The arguments
+// are a line of instructions.txt.
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -15,7 +15,7 @@
 namespace anello::run {
 namespace {
 
-// One way between two ranks. Only the signature, which goes ahead of the payload, is really carried.
+// One direction between two ranks. Only the signature, which comes before the payload, is really transferred.
 struct Pipe {
   static constexpr std::uint64_t kCapacityBytes = 256 << 10;
   std::array<std::byte, kSignatureBytes> head;
@@ -62,7 +62,7 @@ struct Rank {
   Explain explain = [](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); };
   Execution execution;
   Driver driver{explain};
-  bool by_message = false;  // by this instead of those
+  bool by_message = false;  // uses MessageExecution and not Driver and Execution
   MessageExecution messages{explain};
 
   bool done() const { return by_message ? messages.done() : execution.done(); }
@@ -116,15 +116,15 @@ struct Ranks {
 }  // namespace
 }  // namespace anello::run
 
-// Highway's library times the clock when it is loaded, by an instruction that valgrind 3.19 refuses where the processor
-// does not list it (rdtscp). Nothing here needs that time.
+// When Highway's library is loaded, it measures the clock with an instruction (rdtscp) that valgrind 3.19 refuses if
+// the processor does not list it. Nothing here needs that measurement.
 namespace hwy::platform {
 double TimerResolution() {
   return 1;
 }
 }  // namespace hwy::platform
 
-// By this name the instructions of what happens inside are told from those before and after.
+// Callgrind counts only inside of the function with this name.
 extern "C" [[gnu::noinline]] void counted(anello::run::Ranks& ranks, int operations) {
   for (int i = 0; i < operations; i++) ranks.allreduce();
 }
@@ -136,6 +136,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   anello::run::Ranks ranks(algorithm, std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10));
-  ranks.allreduce();  // memory and caches are made by the first
+  ranks.allreduce();  // the first one allocates memory and fills caches
   counted(ranks, std::atoi(argv[4]));
 }

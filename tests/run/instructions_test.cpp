@@ -1,5 +1,5 @@
-// The guard against silent growth: how many instructions an operation takes, by callgrind, beside those on record in
-// instructions.txt.
+// Guards against slow growth: compares the number of instructions of an operation, counted by callgrind, with the
+// record in instructions.txt.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -33,11 +33,11 @@ std::vector<Record> records() {
   return all;
 }
 
-// The C library's memcpy as on every CPU of this kind, whatever this one can do.
+// Selects the C library's memcpy for every CPU of this kind, even if this CPU has more features.
 constexpr const char* kBaseline =
     "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM";
 
-// Callgrind says "==1== Collected : 123456" at its end.
+// At its end callgrind prints "==1== Collected : 123456".
 double counted(const Record& record) {
   const testing::Outcome outcome =
       testing::run({VALGRIND, "--tool=callgrind", "--toggle-collect=counted", "--callgrind-out-file=/dev/null",

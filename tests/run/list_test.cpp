@@ -1,4 +1,4 @@
-// Execution of lists of tensors: tiny ones are packed, the others are not.
+// Execution of lists of tensors: tiny tensors are packed, the others are not.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -125,7 +125,7 @@ TEST(Lists, LargeTensorsAreReceivedInOneCall) {
   for (std::size_t k = 0; k < 3; k++) EXPECT_EQ(places[k].data(), list.list[k].data);
 }
 
-// One run of what is narrowed, whatever tensors it comes from.
+// Narrowed elements of several tensors form one run.
 TEST(Lists, NarrowsAcrossTensors) {
   std::vector<float> values(2000, 1.5F);
   std::vector<Buffer::Piece> pieces;

@@ -1,4 +1,4 @@
-// One rank's part of an operation, carried out message by message over links that show what a test wants. For tests.
+// One rank's part of an operation, carried out message by message over links with given contents. For tests.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace anello::run {
 
-// An operation of `count` words; of the parts of one rank where ranks have parts.
+// A plan for `count` words; for a kind with parts, `count` is the size of one rank's part.
 inline plan::Plan plan_for(Kind kind, int rank, int world, std::uint64_t count,
                            Algorithm algorithm = Algorithm::one_shot) {
   Signature signature = operation(3, 0);
@@ -22,7 +22,7 @@ inline plan::Plan plan_for(Kind kind, int rank, int world, std::uint64_t count,
   return algorithms::plan_of(signature, {.rank = rank, .world = world, .count = count});
 }
 
-// A rank's part of an operation in place, whose others send what their links show.
+// A rank's part of an operation in place; the other ranks send the contents of their links.
 struct Member {
   Member(Kind kind, int its_rank, std::uint64_t count, Algorithm algorithm = Algorithm::one_shot, int world = 2)
       : rank(its_rank),
@@ -36,7 +36,7 @@ struct Member {
   void start(const Scaling* results = nullptr) {
     execution.start(plan, kLopsided, whole(words), whole(words), results, signature, links);
   }
-  // Until nothing moves any more.
+  // Runs until nothing moves any more.
   void run() {
     while (execution.pass()) continue;
   }
@@ -57,7 +57,7 @@ struct Member {
   std::vector<RunsLink> of;  // by rank
   std::vector<link::Link*> links;
   RunsLink& link;                   // to the first of the others
-  std::optional<Signature> theirs;  // which differs
+  std::optional<Signature> theirs;  // a peer's signature that differs
   MessageExecution execution{[this](int peer, const Signature& other) {
     theirs = other;
     return Error(ErrorCode::mismatch, "signatures differ", peer + 70);

@@ -1,4 +1,4 @@
-// Short messages as an execution takes and sends them whole, in place of the execution and driver that stream.
+// MessageExecution: receives and sends short messages as a whole, and replaces Execution and Driver for them.
 #include "ring/run/message_execution.hpp"
 
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST(MessageExecution, ErrorsOfALinkGetThePeersRank) {
     }
 }
 
-// In place: what is made of the peer's data would be sent to it.
+// In place: a result of the peer's data would otherwise be sent to the peer.
 TEST(MessageExecution, WritesNothingBeforeAllIsSent) {
   for (const bool shows : {true, false}) {
     Member one(Kind::allreduce, 0, 6);
@@ -201,7 +201,7 @@ TEST(MessageExecution, ScalesWhatItReduces) {
   EXPECT_EQ(values, (std::vector<float>{20, 60}));
 }
 
-// Whatever order they come in.
+// Independent of the order in which the messages arrive.
 TEST(MessageExecution, FoldsInTheOrderOfTheRanks) {
   for (const bool shows : {true, false})
     for (const std::array order : {std::array{0, 1, 3}, std::array{3, 1, 0}, std::array{1, 0, 3}}) {
@@ -277,7 +277,7 @@ TEST(MessageExecution, SendsTheSignatureOnceInEachDirection) {
   EXPECT_EQ(one.of[1].sent, std::vector<std::size_t>{8});
 }
 
-// A rank that looks at links in vain keeps its core from others.
+// If a rank looks at links without success, it keeps its core from other ranks.
 TEST(MessageExecution, LooksAtTwoEmptyLinksInAPass) {
   Member one(Kind::allreduce, 0, 6, Algorithm::one_shot, 5);
   one.start();
@@ -299,7 +299,8 @@ struct Parts {
   void copy(int peer, int k) { builder.copy(peer, part(k)); }
 };
 
-// What waits for a send is taken once that is done, however many links have nothing: no link would wake this rank.
+// A message that waits for a send is taken once the send is done, even if many links are empty: no link would wake this
+// rank.
 TEST(MessageExecution, TakesWhatItKeptThoughOtherLinksHaveNothing) {
   for (int vain = 0; vain < 7; vain++) {
     Member one(Kind::allgather, 0, 48, Algorithm::ring, 8);
@@ -342,7 +343,7 @@ TEST(MessageExecution, SendsTheMessagesThatAreReadyTogether) {
   EXPECT_TRUE(one.execution.done());
 }
 
-// In blocks, where elements of 16 bits add up in f32.
+// In blocks, because elements of 16 bits are added in f32.
 TEST(MessageExecution, FoldsMoreThanABlock) {
   constexpr std::size_t kHalves = MessageExecution::kMaxDataBytes / 2;
   Member one(Kind::allreduce, 0, 1, Algorithm::one_shot, 3);

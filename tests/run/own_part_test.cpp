@@ -1,4 +1,4 @@
-// What a rank keeps of its own input is copied after its links had their turn.
+// The part of its input that a rank keeps is copied after the first sends.
 #include <gtest/gtest.h>
 
 #include "ring/algorithms/plans.hpp"
@@ -8,7 +8,7 @@
 namespace anello::run {
 namespace {
 
-// Takes everything, and notes how much of the tensor was written when it was first asked.
+// Accepts all bytes, and records how much of the tensor was written at the first send.
 class Witness final : public link::Link {
  public:
   explicit Witness(const Words& output) : output_(output) {}

@@ -1,4 +1,4 @@
-// Which links a pass looks at, and when it stops.
+// Tests which links a pass looks at, and when it stops.
 #include "ring/run/receive_turns.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace anello::run {
 namespace {
 
-// The streams that passes look at, where stream s is at `orders[s]` in the program.
+// The streams that passes look at; stream s has place `orders[s]` in the program.
 struct Passes {
   ReceiveTurns turns;
   std::vector<std::uint64_t> orders;

@@ -1,4 +1,4 @@
-// Two ranks of one thread exchange over shared memory: results come back where the contributions lay.
+// Two ranks in one thread exchange over shared memory: results return in the memory of the contributions.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -99,7 +99,7 @@ TEST_P(Exchange, InPlaceAndApartOverAndOverAgain) {
   }
 }
 
-// Inputs that are multiplied are made in the pipe, or in a stage if they are small.
+// Multiplied inputs are computed in the pipe, or in a stage if they are small.
 TEST_P(Exchange, OfMultipliedInputs) {
   Links links(GetParam().pipe_bytes);
   const Scaling by_two{
@@ -124,7 +124,7 @@ TEST_P(Exchange, OfMultipliedInputs) {
   EXPECT_EQ(b, kept);
 }
 
-// Each rank multiplies its input as it adds or sends it, and the sums in the same pass.
+// Each rank multiplies its input while it adds or sends it, and scales the sums in the same pass.
 TEST_P(Exchange, OfSumsThatAreScaled) {
   Links links(GetParam().pipe_bytes);
   const Arithmetic sum = arithmetic(DType::f32, Op::sum);
@@ -152,7 +152,7 @@ TEST_P(Exchange, OfSumsThatAreScaled) {
   }
 }
 
-// So that it travels while the beginning of the call is recorded.
+// Then the data travel while the beginning of the call is recorded.
 TEST_P(Exchange, TheFirstSendCarriesMoreThanTheSignature) {
   Links links(GetParam().pipe_bytes);
   const Scaling same{.divisor = 1, .factor = 1, .multiply = [](void* to, const void* from, std::size_t elems, double) {
@@ -161,12 +161,12 @@ TEST_P(Exchange, TheFirstSendCarriesMoreThanTheSignature) {
   Words a = numbers(GetParam().count, 3);
   Rank left;
   start(left, 0, links.maker, whole(a), whole(a), kLopsided, &same);
-  if (GetParam().count == 1) return;  // the other rank's
+  if (GetParam().count == 1) return;  // only the other rank sends then
   EXPECT_TRUE(left.driver.send());
   EXPECT_GT(left.execution.position(0).first + left.execution.position(0).second, 0) << "no element has moved";
 }
 
-// One rank has a list, whose small pieces are packed; the elements may be combined to two places at once.
+// One rank has a list, whose small pieces are packed; elements may be combined into two places at the same time.
 TEST_P(Exchange, OfAListWithAnother) {
   Links links(GetParam().pipe_bytes);
   const std::size_t count = GetParam().count;
@@ -188,7 +188,7 @@ TEST_P(Exchange, OfAListWithAnother) {
   EXPECT_EQ(b, both);
 }
 
-// Processor time, of a call in that many slabs; and how many sends were noted.
+// Returns the processor time of a call with that many slabs, and the number of recorded sends.
 std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
   constexpr std::uint32_t kSlab = 8, kShift = 2;
   const std::array<int, 2> members{0, 1};
@@ -213,8 +213,8 @@ std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
           std::ranges::count(traces[0].spans(), trace::Span::What::send, &trace::Span::what)};
 }
 
-// Each slab has a contribution and a result that are sent. A call of four times as many slabs takes about four times as
-// long.
+// For each slab a contribution and a result are sent. A call with four times as many slabs must take about four times
+// as long.
 TEST(TracedExchange, LooksAtEachStepOnce) {
   constexpr std::uint64_t kSlabs = 8000;
   const auto [few_seconds, few] = time_of_traced(kSlabs);

@@ -1,4 +1,4 @@
-// A link that notes how it is used, and what a peer sends on it. For tests.
+// A link that records its use, and a peer's messages on it. For tests.
 #pragma once
 #include <anello/error.hpp>
 #include <numeric>
@@ -11,8 +11,8 @@
 
 namespace anello::run {
 
-// Takes everything, or `takes` bytes of each call, and notes the sizes of the pieces. Shows `incoming` up to `cut`, and
-// then the rest.
+// Accepts all bytes, or `takes` bytes in each call, and records the sizes of the pieces. Shows `incoming` up to `cut`,
+// and later the rest.
 class RunsLink final : public link::Link {
  public:
   std::size_t send_from(std::span<const ConstBytes> pieces) override {
@@ -42,7 +42,7 @@ class RunsLink final : public link::Link {
     if (end == consumed) return {};
     return std::as_writable_bytes(std::span(incoming)).first(end).subspan(consumed);
   }
-  // Its other side writes there again.
+  // Overwrites the consumed bytes, because the sender writes there again.
   void consume(std::size_t bytes) override {
     std::fill_n(incoming.begin() + std::ptrdiff_t(consumed), bytes, '\xee');
     consumed += bytes;
@@ -59,12 +59,12 @@ class RunsLink final : public link::Link {
   std::vector<std::pair<bool, bool>> begun;
   std::size_t takes = SIZE_MAX;
   std::vector<std::size_t> sent;
-  std::string incoming;  // elements behind the signature are aligned in it
+  std::string incoming;  // the elements after the signature are aligned
   std::size_t cut = 0, consumed = 0;
   int looks = 0;
 };
 
-// A signature and the data behind it, as they travel.
+// Returns a signature and its data in their wire format.
 inline std::string message(const Signature& signature, const Words& data) {
   EncodedSignature bytes;
   encode(signature, bytes);

@@ -1,5 +1,5 @@
-// Averages and factors ride along with a reduction, to the bits of a reduction with a pass of its own over all inputs
-// or results.
+// Averages and factors are applied during a reduction. The bits must be those of a separate pass over all inputs or
+// results.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -60,7 +60,7 @@ Bytes bytes_of(std::vector<T>& elements) {
   return std::as_writable_bytes(std::span(elements));
 }
 
-// Drawn plans and inputs.
+// Random plans and inputs.
 template <class T>
 struct Case {
   Case(Algorithm algorithm, int world, std::uint64_t seed) : in(static_cast<std::size_t>(world)) {
@@ -88,7 +88,7 @@ void expect_equal(const Tensors<T>& left, const Tensors<T>& right, const std::st
         << description << ", rank " << r;
 }
 
-// A quotient, a factor, both, or nothing.
+// Returns a quotient, a factor, both, or nothing.
 Scaling draw_results(DType type, int world, std::uint64_t seed) {
   const double factor = is_float(type) ? 1.3 : 1;
   return scaling(type, seed % 2 == 0 ? 1 : world, seed % 4 < 2 ? 1 : factor);
@@ -151,7 +151,7 @@ TEST_P(ScalingBy, OfInputsRidesAlongToTheBitsOfAPass) {
     }
 }
 
-// What is rounded to travel is the quotient.
+// The result is divided first, and then rounded to the type in which it is sent.
 TEST(Scaling, IsAppliedBeforeResultsAreRoundedToTravel) {
   constexpr std::uint64_t kCount = 20'001;
   Tensors<float> in(2, std::vector<float>(kCount)), out = in;

@@ -1,5 +1,5 @@
-// Every collective over simulated links in every weather: exact results, nothing written beside them, nothing left on
-// a link.
+// Every collective over simulated links in every weather: results are exact, nothing is written beside them, and
+// nothing is left on a link.
 #include "tests/support/simulation.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST_P(EveryAlgorithm, ReducesInEveryWorld) {
     }
 }
 
-// bf16 keeps 8 bits, and a number is rounded by each rank it passes.
+// bf16 keeps 8 bits, and a number is rounded on each rank that it passes.
 void expect_near_sum(const std::vector<std::vector<float>>& in, const std::vector<float>& out) {
   for (std::size_t i = 0; i < out.size(); i++) {
     double sum = 0;
@@ -47,8 +47,8 @@ void expect_near_sum(const std::vector<std::vector<float>>& in, const std::vecto
   }
 }
 
-// Random floats, whose sum depends on the order: equal bits on all ranks, and the sum in rank order where that is
-// promised.
+// Random floats, whose sum depends on the order: equal bits on all ranks, and the sum in rank order if that is
+// guaranteed.
 void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed, DType wire = DType::f32) {
   Random random(seed);
   const std::uint64_t count = random.from(1, 300), slab = draw_slab(count, random);
@@ -83,7 +83,7 @@ TEST_P(EveryAlgorithm, AddsFloatsToEqualBits) {
     }
 }
 
-// And none of the elements is farther from the sum than each rounding may take it.
+// Also, no element differs from the sum by more than the roundings allow.
 TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
   for (const std::uint64_t seed : seeds(8))
     for (const int world : kWorlds) {
@@ -93,7 +93,7 @@ TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
     }
 }
 
-// What one world makes of random bytes, which are numbers of every kind.
+// Returns the result of one world for random bytes, which are numbers of every kind.
 std::vector<std::vector<std::byte>> reduce_bytes(Algorithm algorithm, int world, std::uint64_t count, DType dtype,
                                                  Op op, const Weather& weather, std::uint64_t seed) {
   Random random(seed);
@@ -114,7 +114,7 @@ std::vector<std::vector<std::byte>> reduce_bytes(Algorithm algorithm, int world,
   return tensors;
 }
 
-// Which of two NaNs it is may differ.
+// If both are NaN, their bits may differ.
 bool are_alike(const std::vector<std::byte>& a, const std::vector<std::byte>& b, DType dtype) {
   const auto sum = [&](const std::vector<std::byte>& bytes) {
     const Buffer buffer(const_cast<std::byte*>(bytes.data()), bytes.size() / size_bytes(dtype));
@@ -160,7 +160,7 @@ TEST_P(EveryCollective, IsRightInEveryWorld) {
     }
 }
 
-// Ranks that are done run ahead into the next operation, on the same links.
+// Ranks that are done go on to the next operation, on the same links.
 TEST(Simulation, OperationsFollowEachOtherWithoutAGap) {
   for (const std::uint64_t seed : seeds(160)) {
     Random random(seed);
@@ -172,7 +172,7 @@ TEST(Simulation, OperationsFollowEachOtherWithoutAGap) {
   }
 }
 
-// Some block, some are started and go on beside what comes after them in other groups.
+// Some operations block, others are started and go on at the same time as later operations in other groups.
 TEST(Simulation, ProgramsInGroupsComeToTheirEnd) {
   for (const std::uint64_t seed : seeds(2000)) {
     Random random(seed);
@@ -185,7 +185,7 @@ TEST(Simulation, ProgramsInGroupsComeToTheirEnd) {
   }
 }
 
-// Two ranks that block in two groups in opposite order wait for each other: what the simulation must be able to see.
+// Two ranks that block in two groups in opposite order wait for each other: the simulation must detect that.
 TEST(Simulation, OppositeOrdersOfBlockingCallsAreStuck) {
   for (const bool blocks : {true, false}) {
     Random random(1);

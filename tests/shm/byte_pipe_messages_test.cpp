@@ -12,8 +12,8 @@
 namespace anello::shm {
 namespace {
 
-// As an operation does: messages of whole elements, the writer ahead of the reader by some of them, both aligned where
-// one begins; the reader takes whole elements only. Every byte has its value, and all of them come.
+// Like an operation: messages of whole elements, the writer some messages ahead of the reader, both aligned at the
+// beginning of a message; the reader takes only whole elements. Every byte has its value, and all bytes arrive.
 void carry_at_random(std::size_t capacity, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::size_t end) { return std::size_t(random() % end); };
@@ -88,7 +88,7 @@ TEST(BytePipe, CarriesAnyMessagesAtAnyPace) {
     }
 }
 
-// Bytes, their order and the aligned beginnings survive two threads at their own pace.
+// Bytes, their order and the aligned beginnings are kept if two threads run at different paces.
 TEST(BytePipe, CarriesMessagesBetweenThreads) {
   BytePipe pipe;
   pipe.slotted = kShortBytes;
@@ -111,7 +111,7 @@ TEST(BytePipe, CarriesMessagesBetweenThreads) {
     pipe.reader.align();
     for (std::size_t left = length(message); left > 0;) {
       ConstBytes run = pipe.reader.peek();
-      run = run.first(std::min(run.size(), left));  // what follows may be there already
+      run = run.first(std::min(run.size(), left));  // the next message may be there already
       const std::ptrdiff_t at = run.data() - pipe.memory.data();
       if (left == length(message) && !run.empty() && at >= 0 && at < std::ptrdiff_t(kCapacity)) {
         ASSERT_EQ(at % std::ptrdiff_t(kLineBytes), 0);

@@ -10,7 +10,7 @@
 namespace anello::shm {
 
 inline constexpr std::size_t kCapacity = 192;
-inline constexpr std::size_t kSlotted = 120;  // the most that write() puts into a slot, unless a test says otherwise
+inline constexpr std::size_t kSlotted = 120;  // limit of write() for a slot, unless a test sets another
 
 struct BytePipe {
   explicit BytePipe(std::size_t capacity = kCapacity) : memory(capacity) {}
@@ -20,7 +20,7 @@ struct BytePipe {
   PipeReader reader{*state, memory};
   std::size_t slotted = kSlotted;
 
-  // In a slot, if all of it may go and is that short.
+  // Uses a slot, if the whole data may be sent and are short enough.
   std::size_t write(ConstBytes data, std::size_t most) {
     const std::size_t written = data.size() <= std::min(most, slotted) ? writer.fill_slot(std::array{data}) : 0;
     return written > 0 ? written : writer.write(data, most);

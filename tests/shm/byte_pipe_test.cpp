@@ -70,7 +70,7 @@ TEST(BytePipe, PiecesThatGoTogetherShareASlot) {
   EXPECT_EQ(write(last, last), 0) << "order is kept";
 }
 
-// Pieces of every length, so that each byte lies on either side of a cache line's end.
+// Pieces of every length, so that each byte is on either side of a cache line's end.
 TEST(BytePipe, ASlotHoldsItsPiecesInTheirOrder) {
   BytePipe pipe;
   std::vector<std::byte> all(kShortBytes);
@@ -95,7 +95,7 @@ TEST(BytePipe, WhatFindsNoFreeSlotIsWrittenBesideThem) {
   EXPECT_EQ(pipe.reader.peek().data(), pipe.state->slots[0].bytes.data());
 }
 
-// A pipe comes there in days, if it is never idle. The reader waited for ever.
+// A pipe reaches these positions after days of constant use. Once the reader waited forever there.
 TEST(BytePipe, BytesBeyondThePositionsOfSlotsAreWrittenBesideThem) {
   BytePipe pipe;
   constexpr std::size_t kEnd = std::size_t{1} << (64 - PipeState::kLengthBits);
@@ -269,7 +269,8 @@ TEST(BytePipe, WhatIsKeptTakesRoomUntilItIsTaken) {
   EXPECT_EQ(pipe.write(1000), kCapacity) << "nothing is kept any more";
 }
 
-// The reader says what it has read, not what it has skipped: the smallest pipe had no room for the next operation.
+// The reader reports what it has read, but did not report what it has skipped: then the smallest pipe had no room for
+// the next operation.
 TEST(BytePipe, WhatIsSkippedTakesNoRoom) {
   BytePipe pipe(kLineBytes);
   EXPECT_EQ(pipe.write(200, 4), 4);

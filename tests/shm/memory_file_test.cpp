@@ -33,7 +33,7 @@ TEST(MemoryFile, CannotBeMadeSmaller) {
   EXPECT_NE(ftruncate(segment.descriptor(), 1), 0);
 }
 
-// As some systems demand.
+// Some systems require that.
 TEST(MemoryFile, CannotBeExecuted) {
   constexpr int kNeverExecuted = 0x8, kSealExec = 0x20;  // of Linux 6.3
   const bool can_seal = bool(Descriptor(memfd_create("test", kNeverExecuted)));
@@ -53,7 +53,7 @@ TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
   EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
 }
 
-// In a child: the signal that the kernel sends for a file beyond the limit would end the process.
+// In a child, because the signal that the kernel sends for a file beyond the limit would end the process.
 TEST(MemoryFile, BeyondTheLimitOfFilesIsAnError) {
   const int end = in_child([] {
     const rlimit limit{.rlim_cur = 10'000, .rlim_max = RLIM_INFINITY};

@@ -85,7 +85,8 @@ TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
   EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";
 }
 
-// The pieces of a call still begin with what the other side has just taken: their rest may fit a line, but they do not.
+// The pieces of a call still begin with bytes that the other side has just taken. The rest of the pieces may fit a
+// line, but all of them do not.
 TEST(ShmLink, TheRestOfAReferenceIsNotSentTwice) {
   Pair pair;
   constexpr std::size_t kBytes = 40000, kRest = 100;
@@ -137,7 +138,7 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
 
 using Memory = std::vector<char, Allocator<char>>;
 
-// Not by the peer, whose rank an Error would get.
+// The error must not be the peer's, whose rank an Error would get.
 TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   for (const bool shown_first : {false, true}) {
     Pair pair;
@@ -160,7 +161,7 @@ TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   }
 }
 
-// A list in which tensors whose memory is forgotten next stand between new ones.
+// A list in which tensors whose memory is unmapped next are between new ones.
 TEST(ShmLink, KeepsWhatIsReferredToMapped) {
   Pair pair;
   pair.maker.begin(true, true);
@@ -193,7 +194,7 @@ TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
   EXPECT_EQ(send(pair.maker, all), 0) << "nothing is taken yet";
   std::size_t taken = 0, reported = 0;
   for (char letter = 'b'; taken < all.size(); letter++) {
-    std::fill(memory.begin() + std::ptrdiff_t(taken), memory.end(), letter);  // it is not a copy that is read
+    std::fill(memory.begin() + std::ptrdiff_t(taken), memory.end(), letter);  // the bytes are read here, not in a copy
     const ConstBytes run = pair.taker.peek();
     ASSERT_FALSE(run.empty());
     EXPECT_TRUE(std::ranges::all_of(run, [&](std::byte b) { return b == std::byte(letter); }));
@@ -237,7 +238,7 @@ TEST(ShmLink, NothingIsPutBehindReferencesThatAreNotTaken) {
   EXPECT_TRUE(pair.maker.room(1 << 20));
 }
 
-// Each message begins a cache line, short ones also a line of their own.
+// Each message begins a cache line; short messages also have a line of their own.
 TEST(ShmLink, SaysWhetherBytesHaveComeWhereverTheLastOnesEnded) {
   Pair pair;
   const Memory large(200'000, 'a');

@@ -23,7 +23,7 @@ bool is_ready(const std::future<Result>& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-// One thread of each rank runs all nodes, in an order of its own: none may wait.
+// One thread of each rank runs all nodes, in an order that differs between ranks: none may wait.
 TEST_F(Calls, MayComeInAnotherOrderOnEachRank) {
   on_ranks(3, [](const Rank& its) {
     constexpr std::size_t kNodes = 24;
@@ -72,7 +72,8 @@ TEST_F(Calls, OfALateRankComeToTheSameEnd) {
   });
 }
 
-// Another compiler's library would give such a callback: the kernel must wait until TensorFlow's object may be used.
+// A library of another compiler would pass such a callback: the kernel must then wait as long as TensorFlow's object
+// may be used.
 TEST_F(Calls, WaitIfTheCallbackCannotBeKept) {
   fake::give_other_callbacks();
   on_ranks(2, [](const Rank& its) {
@@ -143,7 +144,7 @@ TEST(DoneCallbacks, AreKeptIfTheyAreStdFunctions) {
   EXPECT_FALSE(is_std_function(in_data));
   const void* const half[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2], &data};
   EXPECT_FALSE(is_std_function(half));
-  // Functions of two libraries are no std::function.
+  // Functions of two libraries are not a std::function.
   const void* const two[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2],
                               reinterpret_cast<const void*>(&dladdr)};
   EXPECT_FALSE(is_std_function(two));
@@ -168,7 +169,7 @@ TEST_F(Calls, WorkInMemoryThatNothingElseUses) {
   });
 }
 
-// Outputs that the library makes lie in its memory, without a copy, and is freed with the tensor.
+// Outputs that the library makes are in its memory, without a copy; it is freed with the tensor.
 TEST_F(Calls, GiveTensorFlowWhatTheyHaveMade) {
   on_ranks(2, [](const Rank& its) {
     const Node node = its.node("AnelloAllgather", {kFloat, kLong});
@@ -222,7 +223,7 @@ TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
     auto first = node.run({ones(1), now()});
     if (its.rank == 0) {
       const Result second = run(node, {ones(1)});
-      // Rank 1 may have come, and the name be free again; then the second one waits for rank 1's second.
+      // Rank 1 may have come, so that the name is free again; then the second call waits for rank 1's second.
       if (second.code != 0) {
         EXPECT_EQ(second.code, kInvalidArgument);
       }
@@ -231,7 +232,7 @@ TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
   });
 }
 
-// A set may be removed while kernels start: then its agenda is not used any more when that returns.
+// A set may be removed while kernels start: when the removal returns, they do not use its agenda any more.
 TEST_F(Calls, KeepASetUntilTheyHaveSubmitted) {
   on_ranks(1, [](const Rank& its) {
     const Node node = its.node("AnelloAllreduce", {kFloat});

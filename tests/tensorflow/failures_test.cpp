@@ -1,4 +1,4 @@
-// Ops that cannot be carried out say why to TensorFlow, on each rank.
+// Ops that cannot be carried out report the reason to TensorFlow, on each rank.
 #include <latch>
 
 #include "tests/tensorflow/with_ops.hpp"
@@ -86,7 +86,7 @@ TEST_F(Failures, BeforeAnOperationReachTheOtherRanks) {
   });
 }
 
-// TensorFlow has no memory for one rank, the first that comes.
+// TensorFlow has no memory for one rank, the first to come.
 TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
   std::array<Result, 2> results;
   fake::fail("TF_ForwardInputOrAllocateOutput", 0);
@@ -147,7 +147,7 @@ TEST_F(Failures, EndWhatIsUnderWayWhenTheAgendaEnds) {
   });
 }
 
-// TensorFlow has no memory, before the operation or after it.
+// TensorFlow lacks memory before the operation, or after it.
 TEST_F(Failures, OfTensorFlowArePassedOn) {
   const struct {
     const char *op, *function;

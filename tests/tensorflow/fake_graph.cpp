@@ -20,7 +20,7 @@ Graph graph;
 std::mutex running_mutex;
 std::set<const TF_OpKernelContext*> running;
 
-// A callback of another layout than that of libstdc++'s std::function.
+// A callback with another layout than libstdc++'s std::function.
 struct OtherCallback {
   TF_OpKernelContext* context;
   std::uintptr_t rest[3] = {0, 1, 2};
@@ -34,10 +34,10 @@ std::unique_ptr<TF_OpKernelContext> take_running(TF_OpKernelContext* context) {
   return std::unique_ptr<TF_OpKernelContext>(context);
 }
 
-// The executor, when a kernel has called back: the context is freed before others learn the result.
+// Acts as the executor when a kernel has called back: frees the context before others receive the result.
 void end(TF_OpKernelContext* raw) {
   auto context = take_running(raw);
-  // TensorFlow then cannot pass their memory on to the next node.
+  // TensorFlow could then not pass their memory on to the next node.
   if (context->holds.use_count() != 1) misused("a kernel that ends holds tensors");
   Result result = std::move(context->failure);
   for (auto& output : result.code == 0 ? context->outputs : std::vector<std::optional<Value>>{}) {
@@ -49,7 +49,7 @@ void end(TF_OpKernelContext* raw) {
   ended.set_value(std::move(result));
 }
 
-// The callback is gone when the kernel returns, and its memory holds something else.
+// The callback is destroyed when the kernel returns, and its memory is overwritten.
 void run_async(const KernelDefinition& kernel, void* made, TF_OpKernelContext* context) {
   alignas(std::function<void()>) std::byte place[sizeof(std::function<void()>)];
   auto* const given = reinterpret_cast<TF_AsyncOpKernelDoneCallback*>(place);

@@ -15,18 +15,18 @@ struct Counted {
   ~Counted() { living_objects--; }
 };
 
-// A fault that TensorFlow may not notice: the process ends.
+// Ends the process for a mistake that TensorFlow may not notice.
 [[noreturn]] void misused(const std::string& what);
 
 // Ends the process if the kernel that has this context has ended.
 void require_running(const TF_OpKernelContext* context);
 
-// To be called first by a function that has a status: clears it, unless the test wants this call to fail.
+// Called first by a function that has a status: clears it, unless the test lets this call fail.
 bool fails(const char* function, TF_Status* status);
 
 Op read_op(const TF_OpDefinitionBuilder& builder);  // throws std::invalid_argument
 
-// Ends a kernel, whose memory is then gone.
+// Ends a kernel; its memory is freed.
 void run_done(TF_AsyncOpKernelDoneCallback* done);
 
 }  // namespace anello::tensorflow::fake

@@ -1,4 +1,4 @@
-// The ops that are registered with the fake TensorFlow, read from their texts, and the calls that tests let fail.
+// The ops that are registered with the fake TensorFlow, parsed from their texts, and the calls that tests let fail.
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -21,7 +21,7 @@ const std::map<std::string, int>& types() {
 struct Injected {
   std::mutex mutex;
   std::set<std::string> dropped;
-  std::map<std::string, int> failing;  // the calls before the one that fails
+  std::map<std::string, int> failing;  // number of calls before the one that fails
   std::map<std::string, std::function<void()>> hooks;
 };
 Injected injected;

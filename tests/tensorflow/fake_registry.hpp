@@ -6,10 +6,10 @@ namespace anello::tensorflow::fake {
 
 void forget_injected();
 
-bool add_op(Op op);                                      // false if there is one of the name
-std::string add_kernel(const KernelDefinition& kernel);  // why not, or nothing
+bool add_op(Op op);                                      // false if there is an op of this name
+std::string add_kernel(const KernelDefinition& kernel);  // the reason for a refusal, or an empty text
 
-// The functions, by the files that have them.
+// The functions, by the files that define them.
 CApi functions_of_ops();
 void add_functions_of_tensors(CApi& all);
 void add_functions_of_shapes(CApi& all);

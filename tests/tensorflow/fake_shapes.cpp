@@ -14,7 +14,7 @@ TF_ShapeHandle* handle_of(Shape shape) {
   return made;
 }
 
-// A place in a list of shapes, or nullptr and the reason why not.
+// Returns a place in a list of shapes; nullptr, with the reason in `status`, if there is none.
 Shape* place(std::vector<Shape>& shapes, int index, TF_Status* status) {
   if (index >= 0 && index < int(shapes.size())) return &shapes[std::size_t(index)];
   status->code = kInvalidArgument;

@@ -1,4 +1,4 @@
-// The functions of the fake TensorFlow's C API, but for those of shapes.
+// The functions of the fake TensorFlow's C API, except those of shapes.
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -87,7 +87,7 @@ void get_input(TF_OpKernelContext* context, int index, TF_Tensor** tensor, TF_St
   *tensor = tensor_of(*input, context);
 }
 
-// The place of an output of this type that is not there yet.
+// Returns the place of an output of this type that has not been set.
 std::optional<Value>& output_of(TF_OpKernelContext* context, int index, int type) {
   require_running(context);
   if (index < 0 || index >= int(context->outputs.size())) misused("there is no such output");
@@ -197,7 +197,7 @@ CApi functions_of_ops() {
   all.OpDefinitionBuilderAddAttr = [](TF_OpDefinitionBuilder* op, const char* spec) { op->attributes.push_back(spec); };
   all.OpDefinitionBuilderAddInput = [](TF_OpDefinitionBuilder* op, const char* spec) { op->inputs.push_back(spec); };
   all.OpDefinitionBuilderAddOutput = [](TF_OpDefinitionBuilder* op, const char* spec) { op->outputs.push_back(spec); };
-  // As TensorFlow does it: the argument is ignored.
+  // TensorFlow also ignores the argument.
   all.OpDefinitionBuilderSetIsStateful = [](TF_OpDefinitionBuilder* op, bool) { op->stateful = true; };
   all.OpDefinitionBuilderSetShapeInferenceFunction = [](TF_OpDefinitionBuilder* op, ShapeFunction shapes) {
     op->shapes = shapes;

@@ -1,5 +1,5 @@
-// TensorFlow's C API of ops and kernels without TensorFlow: it holds what is registered, and runs nodes as an executor
-// does. It fails where TensorFlow would fail, and ends the test where TensorFlow would read memory that it has freed.
+// TensorFlow's C API of ops and kernels without TensorFlow: it stores registrations, and runs nodes like an executor.
+// It fails where TensorFlow would fail, and ends the test where TensorFlow would read freed memory.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -91,20 +91,20 @@ struct KernelDefinition {
   std::set<std::string> host_memory;
 };
 
-// As in a process that has just loaded TensorFlow. Objects of the tests before must be gone.
+// Restores the state of a process that has just loaded TensorFlow. Objects of earlier tests must be freed.
 void begin();
 // For register_ops().
 void* look_up(const char* name);
 
 const std::map<std::string, Op>& ops();
 const KernelDefinition& kernel(const std::string& op, const std::string& device = "CPU");
-std::vector<std::string> functions();  // the names of all, as TensorFlow has them
-int living();                          // tensors, statuses and the like that were made and not freed
+std::vector<std::string> functions();  // the names of all, as in TensorFlow
+int living();                          // tensors, statuses and other objects that were made and not freed
 
 // From now on, until begin():
 void drop(const std::string& function);                    // look_up() does not find it
 void fail(const std::string& function, int calls_before);  // the call after `calls_before` others sets a status
-void give_other_callbacks();                               // done callbacks are no std::function
+void give_other_callbacks();                               // done callbacks are not a std::function
 void call_before(const std::string& function, std::function<void()> hook);
 
 struct Shape {
@@ -112,7 +112,7 @@ struct Shape {
   std::vector<int64_t> dims;  // -1: unknown
   bool operator==(const Shape&) const = default;
 };
-// Runs an op's shape function: the shapes of its outputs for inputs of these shapes.
+// Runs an op's shape function, and returns the shapes of its outputs for inputs of these shapes.
 std::vector<Shape> infer(const std::string& op, const std::vector<Shape>& inputs, std::size_t outputs);
 
 struct Result {
@@ -126,10 +126,10 @@ struct Run {
   int64_t iteration = 0;
 };
 
-// A node of a graph, whose kernel is made with it.
+// A node of a graph; its kernel is made with it.
 class Node {
  public:
-  // Attributes that are not given have their defaults. `types`: those of all outputs.
+  // Attributes that are not given have their defaults. `types`: the types of all outputs.
   Node(const std::string& op, const std::string& name, std::map<std::string, Attribute> attributes,
        std::vector<int> types);
   ~Node();

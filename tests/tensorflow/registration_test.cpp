@@ -1,4 +1,4 @@
-// The ops as TensorFlow has them, and why it may not have them.
+// The registered ops, and reasons why they cannot be registered.
 #include "tests/tensorflow/with_ops.hpp"
 
 namespace anello::tensorflow {
@@ -35,7 +35,7 @@ TEST_F(Registration, GivesEachOpAKernelForEachDevice) {
   }
 }
 
-// TensorFlow runs stateful ops one after the other, merges equal stateless ones, and runs those of constants while it
+// TensorFlow runs stateful ops one after the other, merges equal stateless ops, and runs ops of constants while it
 // prepares a graph.
 TEST_F(Registration, KeepsTensorFlowFromChainingMergingAndFolding) {
   for (const auto& [name, op] : fake::ops()) {

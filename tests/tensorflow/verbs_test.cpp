@@ -118,7 +118,7 @@ TEST_P(Verbs, AlltoallSendsEqualPartsOrSplits) {
         equal, {value<float>({its.size, 2}, std::vector<float>(2 * size, float(its.rank))), value<int32_t>({0}, {})}));
     EXPECT_THAT(elements<int32_t>(got[1]), Each(1));
     EXPECT_EQ(elements<float>(got[0]).back(), float(its.size - 1));
-    // Rank r gets as many rows from each as its number.
+    // Rank r gets r rows from each rank.
     const Node node = its.node("AnelloAlltoall", {kFloat, kInt}, {}, "splits");
     std::vector<int32_t> splits(size);
     std::iota(splits.begin(), splits.end(), 0);
@@ -178,7 +178,7 @@ TEST_P(Verbs, OutputsOutliveTheWorld) {
   for (const Value& each : kept) EXPECT_THAT(elements<float>(each), Each(1));
 }
 
-// The root of a broadcast is a rank of the world, also in a set of some ranks.
+// The root of a broadcast is a rank of the world, even in a set of some ranks.
 TEST_F(WithOps, ASetOfSomeRanksIsAWorldOfItsOwn) {
   run_world(3, [](anello::World& world) {
     if (world.rank() == 1) return;

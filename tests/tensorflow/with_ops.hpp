@@ -1,5 +1,5 @@
-// Tests of the ops: they are registered with a fake TensorFlow, and ranks are threads, each with an agenda that is the
-// process set of its own number.
+// Tests of the ops: the ops are registered with a fake TensorFlow, and ranks are threads, each with an agenda, which is
+// the process set with the rank's number.
 #pragma once
 #include <gmock/gmock.h>
 
@@ -27,7 +27,7 @@ constexpr int kInvalidArgument = 3, kResourceExhausted = 8, kFailedPrecondition 
 constexpr const char* kNotRegistered =
     "the operation's process set is not registered: give it to init() or add_process_set(), and make functions of a "
     "removed set anew";
-constexpr std::chrono::minutes kAtMost{5};  // for what must happen, on a busy machine with sanitizers
+constexpr std::chrono::minutes kAtMost{5};  // limit for events that must happen, on a busy machine with sanitizers
 
 class WithOps : public testing::Test {
  protected:
@@ -64,7 +64,7 @@ inline Value now() {
 inline Result result_of(std::future<Result>& future) {
   if (future.wait_for(kAtMost) != std::future_status::ready) {
     ADD_FAILURE() << "a kernel did not end";
-    std::abort();  // what it would still write to is about to be freed
+    std::abort();  // it would still write to memory that is about to be freed
   }
   return future.get();
 }

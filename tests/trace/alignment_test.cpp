@@ -18,7 +18,7 @@ TEST(ClockOffset, IsOfTheFastestAnswer) {
   EXPECT_EQ(offset.within_ns, 10);
 }
 
-// Two clocks that are `apart`, and a network with delays of its own each way.
+// Two clocks that differ by `apart`, and a network with different delays each way.
 TEST(ClockOffset, IsNoFurtherOffThanItSays) {
   Random random(1);
   for (int round = 0; round < 2000; round++) {

@@ -41,7 +41,7 @@ TEST(Prometheus, HasALineForEveryCounter) {
   EXPECT_THAT(page(tally, {"", "", 0, true}), HasSubstr("rank=\"0\"} 1\n"));
 }
 
-// Each line as the format wants it, each metric with its help and type once and before its values.
+// Every line has the required format, and every metric has its help and type once and before its values.
 TEST(Prometheus, KeepsToTheFormat) {
   const std::string sample = R"re(anello_[a-z_]+\{([a-z]+="([^"\\\n]|\\["\\n])*",?)*\} [0-9.e+-]+)re";
   const std::string comment = "# (HELP|TYPE) anello_[a-z_]+ .+";

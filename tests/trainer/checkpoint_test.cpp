@@ -1,4 +1,4 @@
-// Checkpoints: round trip, every truncation, every flipped byte, another run's.
+// Checkpoints: round trip, truncation at every byte, every flipped byte, and a checkpoint of another run.
 #include "trainer/checkpoint.hpp"
 
 #include <gmock/gmock.h>
@@ -108,7 +108,7 @@ TEST_F(Checkpoint, RefusesWhatIsNone) {
 
 TEST_F(Checkpoint, ReplacesAtOnceOrNotAtAll) {
   const std::string before = bytes_of(path_);
-  std::filesystem::create_directory(path_.string() + ".part");  // in the way of the fresh file
+  std::filesystem::create_directory(path_.string() + ".part");  // blocks the name of the temporary file
   EXPECT_THROW(write_checkpoint(path_, kFacts, kProgress, *backend_, written_), Error);
   EXPECT_EQ(bytes_of(path_), before);
 }

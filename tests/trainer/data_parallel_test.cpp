@@ -1,4 +1,4 @@
-// The wrapped optimizer, the metrics and the check of equality, in worlds of threads.
+// The wrapped optimizer, the metrics and require_equal(), in worlds of threads.
 #include "trainer/data_parallel.hpp"
 
 #include <gmock/gmock.h>
@@ -18,12 +18,12 @@ using testing::HasSubstr;
 
 constexpr std::size_t kParameters = 1000;
 
-// What rank r has summed over its samples, of which there are r.
+// The sum that rank r has made over its r samples.
 float gradient_sum(int rank, std::size_t i) {
   return float(rank) * std::sin(float(i) + float(rank));
 }
 
-// In two parts.
+// Divides it into two parts.
 std::vector<Gradient> parts_of(std::vector<float>& gradient) {
   const auto all = std::span(gradient);
   return {{"first", all.first(all.size() / 2)}, {"second", all.subspan(all.size() / 2)}};
@@ -104,7 +104,7 @@ TEST(Metrics, WeighBySamples) {
   });
 }
 
-// Whatever the number of ranks, the sum is kept; on the same number each rank has its own again.
+// For any number of ranks the sum is kept; for the same number each rank gets its own residuals back.
 TEST(DataParallel, ResidualsComeBack) {
   Residuals saved;
   float sum = 0;

@@ -1,4 +1,4 @@
-// Data as it should be, and damaged in every way that the trainer promises to refuse.
+// Correct data, and data damaged in every way that the trainer must refuse.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -58,7 +58,7 @@ TEST(Digits, AreComplete) {
   EXPECT_EQ(data.train.size(), 1438U);
   EXPECT_EQ(data.test.size(), 359U);
   EXPECT_EQ(data.train.pixels.size(), 1438U * 64);
-  // The file's first lines are the digits 0, 1, 2, 3, 4: the fifth is the first to test on.
+  // The file's first lines are the digits 0, 1, 2, 3, 4: the fifth is the first test sample.
   EXPECT_THAT(std::vector(data.train.labels.begin(), data.train.labels.begin() + 5),
               testing::ElementsAre(0, 1, 2, 3, 5));
   EXPECT_EQ(data.test.labels[0], 4);
@@ -197,11 +197,11 @@ TEST_F(Mnist, RefusesImpossibleClaimsWithoutAllocating) {
   EXPECT_THAT(refusal(), HasSubstr("sides from 1 to 4096"));
   put_packed("train-images-idx3-ubyte", gzip(images(0x80000000, 28, 28, kilobyte)));
   EXPECT_THAT(refusal(), HasSubstr("2147483648 images"));
-  // The most that gzip allows: 64 MiB of real zeros in 64 KB, behind a claim that they could just about meet.
+  // The largest ratio of gzip: 64 MiB of real zeros in 64 KB, with a claimed size that they could almost reach.
   put_packed("train-images-idx3-ubyte", gzip(images(82000, 28, 28, std::string(60 << 20, '\0'))));
   EXPECT_THAT(refusal(), HasSubstr("82000 images"));
   getrusage(RUSAGE_SELF, &after);
-  // Of which the test itself makes 130 MiB. The thread sanitizer keeps a shadow of memory.
+  // The test itself makes 130 MiB of this. The thread sanitizer keeps a shadow of memory.
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, (kSlowdown > 1 ? 1600 : 400) << 10) << "KiB";
 }
 

@@ -1,4 +1,4 @@
-// Gradients so small that half precision loses them, as those averaged over a very large batch are.
+// Gradients so small that half precision loses them, like those averaged over a very large batch.
 #include <gmock/gmock.h>
 
 #include <anello/testing.hpp>
@@ -18,7 +18,7 @@ struct Rounding {
 };
 
 // Trains on the digits with gradients and learning rate in other units: divided and multiplied by `smaller`. Without
-// rounding this changes nothing. The accuracy on all samples kept for testing.
+// rounding this has no effect. Returns the accuracy on all test samples.
 double accuracy(double smaller, const Rounding& rounding) {
   constexpr std::size_t kBatch = 64, kEpochs = 8;
   constexpr double kRate = 0.02;

@@ -1,4 +1,4 @@
-// The model's loss and gradient against a perceptron written once more, in double, in the plainest way, and against
+// Compares the model's loss and gradient with a second, plain implementation of a perceptron in double, and with
 // differences of its loss.
 #include "trainer/model.hpp"
 
@@ -103,7 +103,7 @@ TEST_F(ModelTest, GradientsOfPartsAddUp) {
   EXPECT_THAT(model_.gradient(), testing::Pointwise(testing::FloatNear(1e-5F), whole)) << "summed by the model";
 }
 
-// The last layer's first, and complete by then.
+// The last layer's gradient is first, and complete by then.
 TEST_F(ModelTest, SaysWhichGradientIsReady) {
   train(first(9));
   const std::vector<float> whole(model_.gradient().begin(), model_.gradient().end());

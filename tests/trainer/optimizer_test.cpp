@@ -1,4 +1,4 @@
-// Optimizers against their definitions, followed in double.
+// Compares optimizers with their definitions, computed in double.
 #include "trainer/optimizer.hpp"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Adam, FollowsItsDefinition) {
   for (std::size_t i = 0; i < kParameters; i++) EXPECT_NEAR(parameters[i], expected[i], 2e-5) << i;
 }
 
-// With nothing to average over yet, Adam's first step has the size of the rate, whatever the gradient's.
+// Without earlier gradients to average, Adam's first step has the size of the rate, for any gradient.
 TEST(Adam, FirstStepIsTheRate) {
   const auto parameters = after("adam", 1);
   for (std::size_t i = 0; i < kParameters; i++) EXPECT_NEAR(std::abs(parameters[i] - 1), kRate, 1e-5) << i;

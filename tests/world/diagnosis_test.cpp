@@ -1,4 +1,4 @@
-// Counters and the flight recorder, of whole worlds.
+// Counters and the flight recorder of whole worlds.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ TEST(Counters, AreExact) {
         const Counters counters = world.counters();
         EXPECT_EQ(counters.operations, 4u);
         EXPECT_EQ(counters.tensor_bytes, 2u * 3600 + 10800);
-        // Two thirds of the buffer, twice, a ring; two thirds of the result, a gather.
+        // A ring sends two thirds of the buffer twice; a gather sends two thirds of the result.
         EXPECT_EQ(counters.sent_bytes, 2u * 4800 + 7200);
         EXPECT_EQ(counters.received_bytes, 2u * 4800 + 7200);
         EXPECT_GT(counters.busy.count(), 0);
@@ -103,7 +103,7 @@ TEST(Metrics, APortThatIsTakenIsAWarning) {
               HasSubstr("warning: ANELLO_METRICS='" + settings.metrics + "': cannot listen at"));
   EXPECT_FALSE(told[0].error) << told[0].error->what();
 }
-// Names of operations may say what a program computes, and the folder is everybody's.
+// Names of operations may reveal the program's purpose, and all users can read the folder.
 constexpr auto kOwnersOnly = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
 
 const json& operations(const json& flight, std::size_t group = 0) {
@@ -154,8 +154,8 @@ std::string flight_in(const std::filesystem::path& folder, int rank) {
   return {};
 }
 
-// By the time that a rank is told of the failure, its file is there. Of two ranks both have begun what they differ in;
-// of more, one could be told before.
+// When a rank receives the error, its file is there already. With two ranks, both have begun the differing operation;
+// with more, one could receive the error before it begins.
 TEST(Flight, IsWrittenByEveryRankWhenTheWorldFails) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
@@ -220,7 +220,7 @@ TEST(Flight, HasWhatIsQueued) {
   EXPECT_EQ(operations(flight)[1]["state"], "queued");
 }
 
-// The program knows what was wrong, and says so.
+// The program has reported the reason itself.
 TEST(Flight, IsNotWrittenWhenTheProgramEndsTheWorld) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
@@ -240,7 +240,7 @@ TEST(Flight, IsNotWrittenWhenTheProgramEndsTheWorld) {
   }
 }
 
-// Each job of the launcher has another name, so that no job replaces their files.
+// Each job of the launcher has a different name, so that no job replaces the files of another.
 TEST(Flight, OnlyTheLastJobsFilesAreKept) {
   const Scratch scratch;
   const auto name = [](const std::string& user, int job) {

@@ -1,4 +1,4 @@
-// Which flight files are removed, and when; from many jobs' files in one folder.
+// Which flight files are removed, and when, if many jobs' files are in one folder.
 #include "ring/world/flight_files.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ std::string file_of(const std::string& job, const std::string& rank = "0") {
   return text("anello-flight.", geteuid(), ".", job, ".rank", rank, ".json");
 }
 
-// Before now by `age`, or after it if that is negative.
+// Sets the file's time to `age` before now, or after now if `age` is negative.
 void put(const Scratch& scratch, const std::string& name, hours age) {
   fs::last_write_time(scratch.put(name, "{}"), fs::file_time_type::clock::now() - age);
 }
@@ -90,7 +90,7 @@ TEST(FlightFiles, OfOtherUsersDoNotCountWhateverTheirNames) {
   EXPECT_FALSE(fs::exists(scratch / file_of("ancient")));
 }
 
-// The names of files in the order in which they were written and removed.
+// Returns the names of files in the order in which they were written and removed.
 std::vector<std::string> names_in(const Descriptor& events) {
   std::vector<std::string> names;
   char bytes[4096];
@@ -104,7 +104,7 @@ std::vector<std::string> names_in(const Descriptor& events) {
   return names;
 }
 
-// A folder may be so slow that the process ends while old files are looked for.
+// The folder may be so slow that the process ends while it looks for old files.
 TEST(FlightFiles, AreNamedBeforeOldOnesAreLookedFor) {
   const Scratch scratch;
   put_jobs(scratch, 10);

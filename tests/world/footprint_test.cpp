@@ -1,4 +1,4 @@
-// What a rank holds: descriptors and threads of a world, a group, transfers each way and between all pairs.
+// The descriptors and threads of a rank, for a world, a group, transfers each way and between all pairs.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void PrintTo(const Held& held, std::ostream* out) {
 
 constexpr std::size_t kCount = 100;
 
-// Every rank sends to the ranks `from` to `to - 1` behind it, and receives from as many before it.
+// Every rank sends to the ranks at distances `from` to `to - 1` after it, and receives from the same number before it.
 void transfer(World& world, int from, int to) {
   const int n = world.size(), rank = world.rank();
   std::vector<float> values(kCount, 1.F), received(kCount);
@@ -36,7 +36,8 @@ void transfer(World& world, int from, int to) {
   }
 }
 
-// What is open now, except what lists it. Each with its number: another socket with that number is another entry.
+// Returns the open descriptors, without the one that lists them. Each has its number: another socket with that number
+// is another entry.
 std::set<std::string> opened() {
   std::set<std::string> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -53,15 +54,15 @@ struct Snapshot {
   std::ptrdiff_t threads = entries("/proc/self/task");
 };
 
-// A descriptor that was open before and is closed now was not the world's to keep: it does not hide a new one.
+// Counts only new descriptors: an old one that is closed now did not belong to the world, and must not hide a new one.
 Held added_since(const Snapshot& before) {
   const Snapshot now;
   return {std::ranges::count_if(now.descriptors, [&](const auto& one) { return !before.descriptors.contains(one); }),
           now.threads - before.threads};
 }
 
-// `use` adds that to a world of `ranks` in one process. A thread that was joined may be listed for a moment longer, and
-// a process that tries an old port may be connected for some seconds: the figure that counts is the one that stays.
+// Expects that `use` adds this to a world of `ranks` in one process. A joined thread may be listed for a moment longer,
+// and a process that tries an old port may be connected for some seconds, so the figure counts when it stays.
 template <class Use>
 void expect_added(int ranks, const testing::Matcher<const Held&>& expected, Use use) {
   constexpr std::chrono::milliseconds kBetween{5}, kLimit{20000};
@@ -69,7 +70,7 @@ void expect_added(int ranks, const testing::Matcher<const Held&>& expected, Use 
   Held added;
   run_world(ranks, [&](World& world) {
     std::vector<Group> groups;
-    for (int warm = 0; warm < 4; warm++) world.barrier();  // its links are open then
+    for (int warm = 0; warm < 4; warm++) world.barrier();  // opens the world's links
     const Snapshot before;
     world.barrier();
     use(world, groups);

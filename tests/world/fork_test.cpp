@@ -1,4 +1,4 @@
-// A rank that forks: the child is no rank, and takes nothing from its parent.
+// A rank that forks: the child is not a rank, and takes nothing from its parent.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -72,8 +72,8 @@ TEST(Fork, TheChildCanNeitherSpeakNorWipe) {
   });
 }
 
-// Without memory from the allocator: another thread may have had its lock at the fork. The standard streams may be
-// sockets of the test's parent.
+// Uses no memory of the allocator, because another thread may have had its lock at the fork. The standard streams may
+// be sockets of the test's parent.
 int open_sockets() {
   int count = 0;
   for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
@@ -83,7 +83,7 @@ int open_sockets() {
   return count;
 }
 
-// A rank's workers are made in the middle of its work. Each destroys what a program destroys that returns.
+// A rank's workers are made in the middle of its work. Each destroys the objects that a returning program destroys.
 TEST(Fork, ChildrenHaveNoSocketOfARankAndDoNotDisturbIt) {
   constexpr int kForks = 20;
   run_world(3, [](World& world) {

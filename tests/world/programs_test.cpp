@@ -1,5 +1,5 @@
-// Random programs, the same on all ranks: groups come and go, operations of all kinds block or are started and waited
-// for at some time. ANELLO_SEED replays one.
+// Random programs, the same on all ranks: groups are made and dropped, and operations of all kinds block, or are
+// started and waited for later. ANELLO_SEED repeats one program.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -32,7 +32,7 @@ class Program {
   }
 
  private:
-  // All ranks draw the same members, in the same order; some of them only.
+  // All ranks draw the same members, or some of them, in the same order.
   void make_group() {
     std::vector<int> all(std::size_t(world_.size()));
     std::iota(all.begin(), all.end(), 0);
@@ -42,7 +42,7 @@ class Program {
     groups_.push_back(member ? std::optional<Group>(world_.group(all)) : std::nullopt);
   }
 
-  // Once this rank's work in it is done; the others may still be at it.
+  // Drops the group once this rank's work in it is done; other ranks may still use it.
   void drop_group() {
     const std::size_t which = common_.from(1, groups_.size() - 1);
     while (!started_.empty()) settle(0);
@@ -69,7 +69,7 @@ class Program {
   }
 
   World& world_;
-  Random common_, own_;  // drawn alike by all ranks; by each for itself
+  Random common_, own_;  // common_: equal on all ranks; own_: different on each
   std::vector<std::optional<Group>> groups_;
   std::deque<Started> started_;
 };

@@ -1,4 +1,4 @@
-// How worlds come to be and go: what does not fit is refused by name, and nothing is left behind.
+// How worlds start and end: different settings are refused with names, and nothing is left behind.
 #include <gmock/gmock.h>
 
 #include <anello/version.hpp>
@@ -34,11 +34,10 @@ Identity identity_of(int rank, int size) {
           .address = "127.0.0.1"};
 }
 
-// Changes what a rank sends to the others before they connect.
+// Changes the blob that a rank sends to the others before they connect.
 using Change = std::function<std::string(std::size_t rank, std::string blob)>;
 
-// What each rank is told when it comes with these settings and this identity; the program runs where none is told
-// anything.
+// Starts a world with these settings and identities, runs the program on each rank, and returns the error of each rank.
 std::vector<Told> start(const std::vector<Settings>& settings, const std::vector<Identity>& identities,
                         const std::function<void(World&)>& program, const Change& change = {}) {
   InProcessExchange hall(int(settings.size()), milliseconds(20000));
@@ -90,7 +89,8 @@ TEST(Start, SettingsThatMustBeEqualAreNamedWithTheRank) {
   }
 }
 
-// The first bytes that ranks exchange are the version and the number for their plans; the rest may have another form.
+// The first bytes that ranks exchange are the version and the fingerprint of their plans; the rest may have another
+// format.
 TEST(Start, AnotherBuildOfTheLibraryIsNamedWithItsRank) {
   const auto refused = [](const Change& change) {
     const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), never, change);
@@ -140,7 +140,7 @@ TEST(Start, AnExceptionIsWhyARankLeft) {
   }
 }
 
-// Also while the stack of an earlier exception is unwound.
+// Even while the stack of an earlier exception is unwound.
 TEST(Start, AWorldThatEndsInGoodOrderDuringAnExceptionSaysNothing) {
   const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
     struct AtEnd {
@@ -190,7 +190,7 @@ TEST(Start, HostsAreKnownToAll) {
 
 TEST(Start, ARankThatCannotListenSaysSo) {
   std::vector<Identity> ranks = identities(2);
-  ranks[1].address = "192.0.2.1";  // for documentation: nobody's
+  ranks[1].address = "192.0.2.1";  // an address for documentation, which no host has
   const std::vector<Told> all = start(std::vector<Settings>(2), ranks, never);
   ASSERT_TRUE(all[1].error);
   EXPECT_EQ(all[1].error->code(), ErrorCode::network);
@@ -216,7 +216,7 @@ TEST(Start, RanksOfAnotherJobGenerationOrRunAreNotLetIn) {
   });
 }
 
-// The others introduced themselves, but never connect.
+// The other ranks have sent their blobs, but never connect.
 TEST(Start, WhoDoesNotConnectInTimeIsNamed) {
   undisturbed(milliseconds(20), [&] {
     Settings settings;
@@ -246,7 +246,7 @@ TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
   }
 }
 
-// Its own error names it, and so must that of the others.
+// The rank's own error names it, and so must the errors of the others.
 TEST(Start, ARankThatLacksSomethingIsNamed) {
   InProcessExchange hall(2, milliseconds(20000));
   const auto make = [&](int rank) {
@@ -292,7 +292,7 @@ TEST(Start, WorldsDoNotDisturbEachOther) {
   for (auto& world : worlds) world.get();
 }
 
-// One program in two worlds at once, as in tests of programs with groups of their own.
+// One program is in two worlds at the same time, like tests of programs with separate groups.
 TEST(Start, AThreadMayHaveTwoWorlds) {
   run_world(2, [](World& outer) {
     run_world(3, [](World& inner) { EXPECT_EQ(carry_out(inner, {.count = 10}), ""); });
@@ -301,7 +301,7 @@ TEST(Start, AThreadMayHaveTwoWorlds) {
 }
 
 TEST(Start, AHundredWorldsLeaveNothingBehind) {
-  run_world(3, [](World& world) { world.barrier(); });  // what is made once and stays
+  run_world(3, [](World& world) { world.barrier(); });  // makes the objects that are made once and stay
   const auto descriptors = open_descriptors(), threads = running_threads(1);
   for (int k = 0; k < 100; k++) {
     try {
@@ -335,8 +335,8 @@ TEST(Start, AProgramThatARankStartsInheritsNoConnection) {
               {.transport = transport});
 }
 
-// A chain adds 1 + 2^24 + 2^24 of floats from the left, a ring's chunk begins elsewhere: so the table shows in the
-// bits.
+// A chain adds the floats 1 + 2^24 + 2^24 from the left, and a ring's chunk begins elsewhere: so the bits show which
+// table is used.
 TEST(Start, TheTableOfRank0CountsForAll) {
   const Scratch scratch;
   const std::string path = scratch / "table";

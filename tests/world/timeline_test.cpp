@@ -1,4 +1,4 @@
-// Timelines of whole worlds: recorded by all ranks, written by one.
+// Timelines of whole worlds: recorded by all ranks, written by one rank.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -21,7 +21,7 @@ std::vector<std::string> names(const TimelineFile::Events& events) {
   return all;
 }
 
-// The file of what the ranks do while their timeline is on.
+// Returns the timeline of `body` on all ranks.
 TimelineFile timeline_of(int ranks, const std::function<void(World&)>& body) {
   const Scratch scratch;
   const std::string path = scratch / "timeline.json";
@@ -41,7 +41,7 @@ TimelineFile timeline_of(int ranks, const std::function<void(World&)>& body) {
 class TimelineOf : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, TimelineOf, testing::ValuesIn(algorithms_by_name()));
 
-// 25,000 elements do not fit the links at once, so that steps are carried out piece by piece.
+// 25,000 elements do not fit into the links at once, so steps are carried out in pieces.
 TEST_P(TimelineOf, HasEveryMessageOfEveryRank) {
   const TimelineFile file = timeline_of(4, [](World& world) {
     std::vector<float> values(25'000);
@@ -68,7 +68,7 @@ TEST(Timeline, BytesAreThoseThatTravel) {
   EXPECT_THAT(names(file.on_row(1, "from rank 0")), ElementsAre("reduce", "reduce"));
 }
 
-// A result may be too large for the type that it travels as.
+// A result may be too large for the type in which it is sent.
 TEST(Timeline, ShowsTheScalingThatFollowsANarrowerType) {
   const TimelineFile file = timeline_of(2, [](World& world) {
     std::vector<float> values(1000, 60'000);
@@ -140,7 +140,7 @@ TEST(Timeline, CanBeTakenAgainAndAgain) {
   EXPECT_EQ(TimelineFile(scratch / "two").named("two").size(), 2u);
 }
 
-// Other threads go on as it starts and stops; what it holds is whole operations.
+// Other threads go on while the timeline starts and stops; it contains whole operations.
 TEST(Timeline, StartsAndStopsInTheMiddleOfOtherWork) {
   const Scratch scratch;
   run_world(

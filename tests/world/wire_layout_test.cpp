@@ -1,5 +1,5 @@
-// What processes of one world send each other, as it lies on the wire and in shared memory. It may change only together
-// with the version that the handshake compares: processes that differ in it refuse each other by name.
+// The bytes that processes of one world exchange, on the wire and in shared memory. They may change only together with
+// the version that the handshake compares: processes with different versions refuse each other by name.
 // ANELLO_GOLDEN=write writes wire_layout.txt.
 #include <gmock/gmock.h>
 
@@ -33,7 +33,7 @@ std::string hex(std::string_view bytes) {
   return digits;
 }
 
-// Every field has a value of its own.
+// Every field has a different value.
 Call call() {
   return {Signature{.group = 0x11,
                     .generation = 0x12,
@@ -97,7 +97,7 @@ std::string layout_of_windows() {
               offsetof(WindowState, files), "\n");
 }
 
-// Of an agenda: every type of item, with every field.
+// Describes an agenda's items: every type, with every field.
 std::string layout_of_items() {
   using agenda::Item;
   std::string all;
