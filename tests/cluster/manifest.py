@@ -13,7 +13,7 @@ SIMPLE = {"str": str, "int": int, "bool": bool}
 
 
 class ManifestError(Exception):
-    """Says where in the manifest what is wrong."""
+    """Says where in the manifest the error is."""
 
 
 def require(condition, what):

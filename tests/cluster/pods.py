@@ -20,7 +20,7 @@ DOMAIN = "default.svc.cluster.local"
 NAME_SERVER = "10.77.0.53"
 NAMES_KNOWN_AFTER = 2.0  # seconds from the first question: pods may take long to start on a busy machine
 INDEX = "batch.kubernetes.io/job-completion-index"
-USER = 5077  # the container's
+USER = 5077  # the container's user
 
 
 def variables(container, index):
@@ -33,11 +33,11 @@ def variables(container, index):
 
 
 class NameServer:
-    """Answers for `addresses` {name: IPv4} after a while, and until then that there are no such names."""
+    """Answers for `addresses` {name: IPv4} after a while; before that it answers that the names do not exist."""
 
     def __init__(self, addresses):
         self.addresses = addresses
-        self.begin = None  # of the first question for a pod
+        self.begin = None  # time of the first question for a pod
         self.refused = 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((NAME_SERVER, 53))
@@ -105,7 +105,7 @@ def main():
     folder = f"{os.environ['CLUSTER']}/pods"
     os.makedirs(folder)
     subprocess.run(["anello", "secret", f"{folder}/secret"], check=True, stdout=subprocess.DEVNULL)
-    # A bridge without an address of its own takes that of a port, and changes it with each pod.
+    # A bridge without an address takes the address of a port, and changes it with each pod.
     for command in (f"addr add {NAME_SERVER}/24 dev bridge", "link set bridge address 02:00:00:00:00:53"):
         subprocess.run(["ip", "-n", "switch", *command.split()], check=True)
     indices = range(job.spec.completions)

@@ -15,7 +15,7 @@ rank, size = dist.get_rank(), dist.get_world_size()
 total = torch.tensor([float(rank + 1)])
 dist.all_reduce(total)
 
-torch.manual_seed(rank)  # rank 0's parameters are taken
+torch.manual_seed(rank)  # rank 0's parameters are used
 model = DistributedDataParallel(torch.nn.Linear(3, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(3):

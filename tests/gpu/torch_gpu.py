@@ -1,5 +1,5 @@
-# anello.torch with tensors in the memory of a real GPU, on every rank of a world: values beside a reference, gradients
-# in buckets, streams, a rank that joins, and what an allreduce takes. All ranks use the first GPU.
+# anello.torch with tensors in the memory of a real GPU, on every rank of a world: values compared with a reference,
+# gradients in buckets, streams, a rank that joins, and the time of an allreduce. All ranks use the first GPU.
 import copy
 import sys
 import time
@@ -53,7 +53,7 @@ lists = hvd.grouped_allreduce([torch.full((k,), float(rank + k), device="cuda") 
 for k, each in enumerate(lists, 1):
     check("a list", each, torch.full((k,), sum(other + k for other in range(ranks)) * 1.0))
 
-# Behind slow work, on a stream of the program's, and not contiguous. In an order of each rank's own.
+# After slow work, on a stream of the program, and not contiguous. The order differs between ranks.
 stream = torch.cuda.Stream()
 with torch.cuda.stream(stream):
     for _ in range(3):
@@ -89,7 +89,7 @@ for compression, tolerance in ((ways.none, 1e-4), (ways.fp16, 2e-2), (ways.bf16,
     if not all(bucket._flat[0].is_cuda for bucket in optimizer._buckets):
         wrong.append("gradients do not lie in buckets on the GPU")
 
-# Clipped gradients, once as it must be done and once without synchronize(), which is an error.
+# Clipped gradients, once in the right way and once without synchronize(), which is an error.
 model = network()
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
 for step in range(3):
@@ -109,7 +109,7 @@ for step in range(3):
         if "call optimizer.synchronize() first" not in str(error):
             wrong.append(f"another error: {error}")
 
-# Mixed precision: gradients are unscaled when they are those of all ranks. Normalisation over all ranks' rows.
+# Mixed precision: gradients are unscaled after they were combined. Normalisation over all ranks' rows.
 torch.manual_seed(5)
 ends = [torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)]
 mixed = torch.nn.Sequential(ends[0], hvd.SyncBatchNorm(32), *ends[1:]).cuda()

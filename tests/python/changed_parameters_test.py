@@ -1,4 +1,4 @@
-"""DistributedOptimizer when the program changes what it trains, or has more optimizers than one."""
+"""DistributedOptimizer when the program changes the trained parameters, or has several optimizers."""
 import copy
 import gc
 import warnings
@@ -28,7 +28,7 @@ def wrapped(model, named=True, lr=0.01, momentum=0.9, **options):
 
 
 def backward(model):
-    """Each rank has samples of its own."""
+    """Each rank has different samples."""
     generator = torch.Generator().manual_seed(hvd.rank())
     model(torch.randn(5, 4, generator=generator)).tanh().pow(2).sum().backward()
 
@@ -55,7 +55,7 @@ def add_group(model, optimizer):
 
 
 def replace(model, optimizer):
-    """A smaller layer takes the place of another one, as pruning does; merging adapters looks alike."""
+    """Replaces a layer by a smaller one, as pruning does; merging adapters has the same effect."""
     made = torch.nn.Sequential(torch.nn.Linear(4, 2, bias=False), torch.nn.Linear(2, 4, bias=False))
     old = list(model[1].parameters())
     model[1] = made
@@ -112,7 +112,7 @@ def test_they_travel_in_buckets_again_after_one_step():
 
 
 def test_layers_may_be_frozen_and_unfrozen_in_turn():
-    """As a generator and a discriminator are, in one backward pass through both."""
+    """Like a generator and a discriminator, in one backward pass through both."""
     models = [network(1), network(2)]
     optimizers = [wrapped(model) for model in models]
     for k in range(STEPS):
@@ -126,7 +126,7 @@ def test_layers_may_be_frozen_and_unfrozen_in_turn():
 
 
 def odd_rank():
-    """The last rank, if the others are a majority: of two ranks none is known to be at fault."""
+    """The last rank, if the others are a majority; with two ranks neither can be said to be at fault."""
     return hvd.size() - 1 if hvd.size() > 2 else None
 
 
@@ -271,7 +271,7 @@ def test_two_optimizers_over_one_model_are_an_error_that_names_a_parameter():
         second.step()
     for _ in range(2):
         step(model, second)
-    backward(model)  # the second one sends gradients meanwhile
+    backward(model)  # the second optimizer sends gradients meanwhile
     with pytest.raises(RuntimeError, match="has sent its gradient already: .* or call zero_grad.. of the one that takes"):
         first.step()
     second.step()
@@ -297,7 +297,7 @@ def test_two_optimizers_over_one_model_may_take_turns():
 
 @pytest.mark.parametrize("kept", ["none", "all", "rank 0"])
 def test_a_model_may_be_wrapped_again(kept):
-    """As in a notebook, whose cell is run twice; something may still refer to the first optimizer."""
+    """As in a notebook whose cell is run twice; something may still refer to the first optimizer."""
     model, old = network(), []
     for _ in range(3):
         optimizer = wrapped(model)

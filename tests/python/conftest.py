@@ -1,4 +1,4 @@
-"""The files of a process share it one after the other: each ends its world."""
+"""The test files of a process share it one after the other: each ends its world."""
 import itertools
 import os
 import tempfile

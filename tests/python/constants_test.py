@@ -1,4 +1,4 @@
-"""TensorFlow gives equal constants one memory: who writes one changes the others, and those to come."""
+"""TensorFlow gives equal constants one memory: writing to one would change the others, and later ones."""
 import pytest
 import tensorflow
 

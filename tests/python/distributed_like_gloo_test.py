@@ -1,4 +1,4 @@
-"""Calls of torch.distributed give over the backend "anello" what they give over Gloo."""
+"""Calls of torch.distributed return the same over the backend "anello" as over Gloo."""
 import contextlib
 import importlib
 
@@ -34,7 +34,7 @@ def for_each(count=4):
 
 
 def on(receiver, made):
-    """Only that rank gives tensors, or has a result."""
+    """Returns what only the receiver gives or gets."""
     return made if rank() == receiver else None
 
 
@@ -209,7 +209,7 @@ CALLS = {
 
 
 class Modern:
-    """Calls that torch has added since 1.13. The first one that it lacks skips the test, as it would fail over Gloo."""
+    """Calls that torch has added since 1.13. The first that torch lacks skips the test: it would fail over Gloo."""
 
     def __getattr__(self, name):
         for each in ("_functional_collectives", "device_mesh", "tensor", "_tensor", "fsdp", "_composable.fsdp"):
@@ -224,7 +224,7 @@ modern = Modern()
 
 
 def mesh(group):
-    """Meshes of one name are equal, and torch uses the group of the first for all of them, also when it is gone."""
+    """Meshes of one name are equal, and torch uses the first one's group for all of them, even when it is gone."""
     return modern.DeviceMesh.from_group(group, "cpu", mesh=list(range(size())),
                                         mesh_dim_names=(dist.get_backend(group),))
 
@@ -265,7 +265,7 @@ def readable(value):
 
 
 def close(value, other, error):
-    """Whether both are equal, numbers to the rounding of another order of sums."""
+    """True if both are equal, numbers up to the rounding of sums in another order."""
     if isinstance(value, (list, tuple)):
         return len(value) == len(other) and all(close(one, its, error) for one, its in zip(value, other))
     return value == (pytest.approx(other, rel=error, abs=error) if isinstance(value, (float, complex)) else other)

@@ -1,4 +1,4 @@
-"""Calls that torch.distributed has got since 1.13, over the backend "anello"."""
+"""Calls that torch.distributed has added since 1.13, over the backend "anello"."""
 import contextlib
 import importlib
 import inspect
@@ -33,7 +33,7 @@ def mine(count=4):
 
 
 def of_torch(*modules, has):
-    """The first of these modules that has this name; it moves from one to the next as torch grows."""
+    """The first of these modules that has this name; torch moves names from one module to the next."""
     for each in modules:
         with contextlib.suppress(ImportError, ValueError):  # Python 3.11 cannot load some modules of torch 1.13
             module = importlib.import_module(each)
@@ -102,13 +102,13 @@ def test_functional_collectives_also_when_compiled():
     assert columns(functional.all_gather_tensor(mine(), 0, everyone)) == EVERYONE[:size()]
     assert (functional.reduce_scatter_tensor(mine(4 * size()), "sum", 0, everyone) == total()).all()
     double = compiled(lambda given, group: functional.all_reduce(given, "sum", group) * 2)
-    # Where new_group() gives no name yet, it takes ranks, and groups of torch's own class.
+    # Where new_group() does not accept a name yet, it takes ranks, and groups of torch's own class.
     has_names = "group_desc" in inspect.signature(dist.new_group).parameters
     assert (double(mine(), everyone if has_names else list(range(size()))) == 2 * total()).all()
 
 
 def test_many_functional_collectives_are_waited_for_late():
-    """By torch's C++ code, which has its own part of each, and in one of a list for each of its tensors."""
+    """torch's C++ code waits: it has its own part of each operation, and one for each tensor of a list."""
     functional = pytest.importorskip("torch.distributed._functional_collectives")
     alone = [functional.all_reduce(mine(), "sum", dist.group.WORLD) for _ in range(20)]
     listed = functional.all_reduce_coalesced([mine()] * 3, "sum", dist.group.WORLD)

@@ -1,4 +1,4 @@
-"""Every method that the installed torch calls on a group or its backend is there, or refused by name."""
+"""Every method that the installed torch calls on a group or its backend exists, or is refused by name."""
 import ast
 import inspect
 import pathlib
@@ -13,12 +13,12 @@ from anello.torch.distributed_names import FORMER_NAMES, REFUSED
 # Variables and attributes of torch's module that hold groups or backends.
 GROUPS = re.compile(r"(\w+_)?(group|pg|group_to_use|backend|backend_impl|backend_class|split_from)")
 
-# Methods of torch's own class that do what they say without a backend, or are for other classes.
+# Methods of torch's own class that work without a backend, or are meant for other classes.
 INHERITED = {"_add_ephemeral_timeout", "_backend_id", "_get_backend_name", "_has_hooks", "_register_backend",
              "_set_default_backend", "_wait_for_pending_works", "name", "rank", "size"}
 OF_TEXTS_AND_MAPS = set(dir(str)) | set(dir(dict))
 OF_OTHERS = {"_set_sequence_number_for_group",  # asked of Gloo and NCCL
-             "comm_split_count",  # asked of those that have it
+             "comm_split_count",  # called if it exists
              "get_comm",  # of TorchComms
              "new_group"}  # of TorchComms
 

@@ -142,7 +142,7 @@ def test_a_wait_for_any_source_has_a_limit():
 
 
 def test_later_operations_do_not_wait_for_a_receive():
-    """The tensors that are received are sent only after them."""
+    """The tensors for the receive are sent only after these operations."""
     answer = torch.zeros(1)
     receive = dist.irecv(answer, 1) if rank() == 0 else None
     group = dist.new_group(list(range(size())))
@@ -163,14 +163,14 @@ def test_asynchronous_operations_live_until_they_are_done():
     works = [dist.all_reduce(torch.full((1000,), 1.0), async_op=True) for _ in range(50)]
     assert all(work.wait() for work in works) and all(work.is_completed() for work in works)
     for _ in range(50):
-        dist.all_reduce(torch.ones(1000), async_op=True)  # nobody keeps it
+        dist.all_reduce(torch.ones(1000), async_op=True)  # the program keeps no handle
     dist.barrier()
     future = dist.all_reduce(torch.ones(2), async_op=True).get_future()
     assert future.wait()[0].tolist() == [size()] * 2
 
 
 def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
-    """Its C++ code keeps operations without their Python part."""
+    """torch's C++ code keeps operations without their Python part."""
     add = distributed_work.Completer.add
     monkeypatch.setattr(distributed_work.Completer, "add", lambda completer, each: (
         each.complete() if isinstance(each, distributed_work.Operation) else add(completer, each)))
@@ -180,7 +180,7 @@ def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
 
 
 def start_and_drop(count):
-    """Weak references to the tensors of operations that nobody keeps, when all are done."""
+    """Weak references to the tensors of operations without a handle, when all are done."""
     tensors = [torch.ones(1) for _ in range(count)]
     for each in tensors:
         dist.all_reduce(each, async_op=True)
@@ -203,7 +203,7 @@ def test_an_operation_that_was_seen_done_is_forgotten():
 
 
 def test_other_threads_do_not_end_what_torch_waits_for():
-    """Its C++ code keeps an operation without its Python part, in the thread that started it."""
+    """torch's C++ code keeps an operation without its Python part, in the thread that started it."""
     (kept,) = start_and_drop(1)
     other = threading.Thread(target=start_and_drop, args=(100,))
     other.start()
@@ -212,7 +212,7 @@ def test_other_threads_do_not_end_what_torch_waits_for():
 
 
 def test_what_torch_may_still_wait_for_stays_without_its_tensors():
-    """Before torch 2.8 its part of an operation never ends when the one in Python has gone."""
+    """Before torch 2.8 the C++ part of an operation never ends when the Python part is gone."""
     tensor = torch.ones(1)
     work = dist.all_reduce(tensor, async_op=True)
     kept, kept_tensor = weakref.ref(work), weakref.ref(tensor)
@@ -273,7 +273,7 @@ def test_groups():
 
 
 def assert_trains_as_one(width, state=None, **options):
-    """A data parallel model, with a state of shared_memory_hook too, computes what one model does on all data. Returns it."""
+    """Checks that a data parallel model, also with shared_memory_hook, computes what one does. Returns it."""
     torch.manual_seed(0)
     alone = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)).double()
     data = torch.randn(2 * size(), 4, dtype=torch.float64)
@@ -295,7 +295,7 @@ def assert_trains_as_one(width, state=None, **options):
 
 
 def expect_no_moved_buckets(state):
-    """Threads that complete operations may need a moment to leave the last one's bucket."""
+    """Threads that complete operations may need a moment to release the last operation's bucket."""
     end = time.monotonic() + 300
     while len(state.buckets) and time.monotonic() < end:
         time.sleep(0.01)

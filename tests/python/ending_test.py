@@ -1,4 +1,4 @@
-"""Worlds that end badly: who is told what, and when."""
+"""Worlds that end badly: the errors of the ranks, and when they come."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ PROGRAM = os.environ["ANELLO_PROGRAM"]
 
 
 def job(script, ranks=2):
-    """Starts ranks that run a script; its output is read by the caller."""
+    """Starts ranks that run a script; the caller reads their output."""
     return subprocess.Popen([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c", script],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -160,7 +160,7 @@ assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
 
 @pytest.mark.parametrize("other", ["sys.exit", "lambda code=None: None", "Other()"])
 def test_an_exit_that_is_not_the_builtin_one_is_left_alone(other):
-    """Debuggers and shells put their own there."""
+    """Debuggers and shells install their own."""
     subprocess.run([sys.executable, "-c", f"""
 import builtins, sys
 class Other:
@@ -205,7 +205,7 @@ except RuntimeError as error: print("rank 1" in str(error), {why!r} in str(error
 
 
 def test_a_data_parallel_model_names_the_rank_that_died_and_the_operation():
-    """torch's code in C++ waits for its buckets."""
+    """torch's C++ code waits for its buckets."""
     out, err = job(DISTRIBUTED + """
 import os
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
@@ -217,7 +217,7 @@ except RuntimeError as error: print(error, flush=True)
 
 
 def test_a_future_names_what_failed():
-    """torch makes a RuntimeError of what a callback raises; wait() raises the error itself."""
+    """torch makes a RuntimeError of a callback's exception; wait() raises the error itself."""
     out, err = job(DISTRIBUTED + """
 import os
 if rank == 1: os._exit(3)

@@ -1,4 +1,4 @@
-"""Python's output for an error that nothing catches."""
+"""Python's output for an uncaught error."""
 import traceback
 
 import pytest
@@ -7,7 +7,7 @@ from anello import errors
 
 
 def through(modules, error):
-    """The traceback of an error that was raised in the last module, which the others have called in their order."""
+    """The traceback of an error that was raised in the last module; each module was called by the one before."""
     call = error
     for name in reversed(modules):
         made = {"__name__": name, "call": call}

@@ -9,7 +9,7 @@ from tensor_kinds import CHANGED, COUNT, INPUT, NUMBER, REFUSED, Kind, fixed, fu
 
 
 class OnlyDLPack:
-    """An object that offers nothing but what numpy exports."""
+    """An object that offers only the DLPack method that numpy exports."""
 
     def __init__(self, made):
         self.array = made

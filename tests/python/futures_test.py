@@ -1,4 +1,4 @@
-"""Futures of the operations of torch.distributed: what a program does as soon as one is complete, and their limit."""
+"""Futures of the operations of torch.distributed: callbacks of complete futures, and their limit."""
 import threading
 import time
 from datetime import timedelta
@@ -45,7 +45,7 @@ def test_operations_that_nobody_watches_need_no_thread_for_callbacks():
     before = threading.active_count()
     for _ in range(20):
         dist.all_reduce(torch.ones(1))
-    assert threading.active_count() <= before + 1  # that of the group
+    assert threading.active_count() <= before + 1  # the group's thread
 
 
 def test_callbacks_need_one_more_thread():
@@ -56,7 +56,7 @@ def test_callbacks_need_one_more_thread():
 
 
 def test_callbacks_come_in_the_order_of_the_operations():
-    """So what they start comes in the same order on all ranks."""
+    """So the operations that they start come in the same order on all ranks."""
     for _ in range(50):
         works, futures = [], [start().get_future() for _ in range(4)]
         done = [each.then(lambda _, k=k, works=works: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
@@ -99,7 +99,7 @@ def test_what_a_callback_raises_is_told_and_harms_nobody():
 
 
 def test_powersgd_trains():
-    """Several buckets, so the hook waits, as the README says: else ranks might start operations in another order."""
+    """Several buckets, so the hook waits, as the README says: otherwise the order of operations might differ."""
     state = PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=0.5)
 
     def hook(state, bucket):
@@ -133,7 +133,7 @@ def test_the_limit_of_a_group_ends_waits_for_futures_and_the_operations_go_on():
     group, values = group_of_the_impatient(), torch.ones(2, 3)
     if dist.get_rank() == 0:
         works = [dist.all_reduce(each, group=group, async_op=True) for each in values]
-        for work in works[::-1]:  # the second one has its limit while the first one is waited for
+        for work in works[::-1]:  # the second reaches its limit while the first one is waited for
             with pytest.raises(RuntimeError, match="allreduce of 3 float32 is not done, but the timeout of 0:00:00.2"):
                 work.get_future().wait()
             assert not work.is_completed()

@@ -1,7 +1,7 @@
 """anello.torch with tensors of GPUs: the fake plugin, and tensors that say that they lie on a GPU.
 
-Their memory is the host's, and torch has no CUDA here: what is tested is which tensors take which way, the streams and
-devices that are given on, and that results are where they should be. tests/gpu/torch_gpu.py runs on a real GPU.
+Their memory is the host's, and torch has no CUDA here. The tests check which tensors take which way, which streams and
+devices are passed on, and that results are in the right place. tests/gpu/torch_gpu.py runs on a real GPU.
 """
 import ctypes
 import os
@@ -39,20 +39,20 @@ def on_gpu(tensor):
 
 
 stream = types.SimpleNamespace(cuda_stream=STREAM, device=None)
-# In this thread, host memory counts as that of this GPU; -1: it does not.
+# In this thread, host memory counts as memory of that GPU; -1: as host memory.
 pretend = ctypes.CDLL(os.environ["ANELLO_GPU_PLUGIN"])._ZN6anello3gpu4fake7pretendEi
 
 
 @pytest.fixture(autouse=True)
 def ways(monkeypatch):
-    """Tells of each operation whether it went by the GPU."""
+    """Records for each operation whether it used the GPU."""
     taken = []
     started = agenda.Agenda._submit
 
     def submit(self, function, name, *arguments, options, **rest):
         if options.on_gpu:
             assert (options.device, options.stream) == (hvd.local_rank(), STREAM)
-            options.stream = None  # the fake has no such stream
+            options.stream = None  # the fake does not have that stream
             pretend(hvd.local_rank())
         taken.append(bool(options.on_gpu))
         try:

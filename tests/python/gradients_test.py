@@ -1,4 +1,4 @@
-"""DistributedOptimizer when gradients get other memory, or none."""
+"""DistributedOptimizer when gradients get other memory, or are None."""
 import copy
 
 import pytest
@@ -34,7 +34,7 @@ def change_memory_format(model, optimizer):
 
 
 def freeze(model, optimizer):
-    """In torch a parameter without a gradient stays as it is; one with a gradient of zero goes on by momentum."""
+    """In torch a parameter without a gradient does not change; with a gradient of zero it still moves by momentum."""
     model[0].requires_grad_(False)
 
 

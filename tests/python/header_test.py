@@ -1,4 +1,4 @@
-"""The declarations that Python reads from anello.h and gpu.h are those of the library."""
+"""The declarations that Python parses from anello.h and gpu.h match the library."""
 import ctypes
 import os
 import pathlib

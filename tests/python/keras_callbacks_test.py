@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 
 
 class Rates(tf.keras.callbacks.Callback):
-    """Remembers the learning rate of each batch, and what a function finds."""
+    """Records the learning rate of each batch, and the results of a function."""
 
     def __init__(self, find=lambda model: None):
         super().__init__()
@@ -116,7 +116,7 @@ def test_a_warm_up_takes_the_number_of_batches_that_it_is_given():
 @pytest.mark.parametrize("wrap", [lambda optimizer: optimizer, lambda optimizer:
                                   tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=1.0)])
 def test_velocities_change_with_the_rate(corrects, wrap):
-    """A step with momentum m and rate r: v = m * v - r * g. The correction takes m * r / r_before for m."""
+    """A step with momentum m and rate r: v = m * v - r * g. The correction uses m * r / r_before in place of m."""
     trained, kept = model(), Rates(lambda model: (model.layers[-1].get_weights()[1]))
     factors = [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
     schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: factors[round(epoch * STEPS)],
@@ -166,7 +166,7 @@ def test_only_rank_0_writes_the_best_model(tmp_path):
 
 
 def test_the_best_model_is_kept(tmp_path):
-    """By the metric and in the direction that are given; only rank 0 writes, also after a batch."""
+    """By the given metric and in the given direction; only rank 0 writes, also after a batch."""
     file, trained = tmp_path / "best.weights.h5", model(0)
     best = hvd.callbacks.BestModelCheckpoint("score", save_weights_only=True, mode="max", filepath=str(file))
     trained.compile(optimizer=sgd(), loss="mse")

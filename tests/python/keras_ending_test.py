@@ -1,4 +1,4 @@
-"""Programs that begin with Model.compile() and Model.fit(), and a rank that dies in it."""
+"""Programs that begin with Model.compile() and Model.fit(), and a rank that dies during the training."""
 import os
 import re
 import subprocess

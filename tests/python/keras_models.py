@@ -9,14 +9,14 @@ IS_KERAS_3 = hasattr(tf.keras.optimizers.Optimizer, "apply")
 
 
 def batches(ranks=None):
-    """The batches of one rank, or of some, which are then parts of larger batches."""
+    """The batches of one rank, or larger batches composed of those of some ranks."""
     made = numpy.random.default_rng(0).normal(size=(STEPS, hvd.size(), BATCH, 7)).astype("f4")
     chosen = made[:, range(hvd.size()) if ranks is None else ranks].reshape(-1, 7)
     return chosen[:, :5], numpy.tanh(chosen[:, 5:])
 
 
 def model(seed=0, hidden=6, dtype=None):
-    """With the weights of a seed."""
+    """A model with the weights of a seed."""
     made = tf.keras.Sequential([tf.keras.layers.InputLayer((5,)),
                                 tf.keras.layers.Dense(hidden, activation="tanh", dtype=dtype),
                                 tf.keras.layers.Dense(2, dtype=dtype)])
@@ -30,7 +30,7 @@ def sgd(rate=0.1):
 
 
 def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **options):
-    """The weights after a training with the batches of some ranks, which are those of a step together.
+    """The weights after a training with the batches of some ranks, which are combined into the batch of one step.
 
     Args:
         passes: of so many steps the batches are put together too.

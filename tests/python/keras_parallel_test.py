@@ -1,4 +1,4 @@
-"""parallelize(): one call, after which all ranks train as one process does with all their batches."""
+"""parallelize(): after one call all ranks train like one process with all their batches."""
 import numpy
 import pytest
 import tensorflow as tf
@@ -24,7 +24,7 @@ def train(job, callbacks=()):
 
 @pytest.fixture(scope="module")
 def alone(horovod_for_tensorflow):
-    """The weights that one process gets with the batches of all ranks, and the rate for them."""
+    """The weights that one process gets with the batches of all ranks, and the rate for it."""
     return fit(sgd(0.1 * hvd.size()), everyone())
 
 
@@ -62,7 +62,7 @@ def test_a_loop_of_the_program_is_one_of_all_ranks(alone):
 def test_all_ranks_begin_with_the_state_of_the_root():
     root = hvd.size() - 1
     optimizer, made = sgd(), model(seed=hvd.rank())
-    if hvd.rank() == root:  # as if it alone had read a file
+    if hvd.rank() == root:  # as if only this rank had read a file
         fit(optimizer, mine(), trained=made)
     expected = hvd.broadcast_object([made.get_weights(), variables(optimizer)], root)
     job = hvd.parallelize(made, optimizer, root_rank=root, scale_learning_rate=False)
@@ -176,7 +176,7 @@ def test_xla_of_a_compiled_model_is_turned_off():
 
 
 class FakeGpus:
-    """In place of tf.config, on a host with some GPUs."""
+    """Replaces tf.config on a host with some GPUs."""
 
     def __init__(self, monkeypatch, number, used=False):
         self.visible, self._used = [f"GPU {each}" for each in range(number)], used

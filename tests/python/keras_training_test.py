@@ -66,7 +66,7 @@ def test_an_optimizer_of_hvd_tensorflow_is_that_of_keras(alone):
 
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_several_passes_make_a_step(eagerly):
-    """Each rank's batches of two passes stand beside each other in the step of one process."""
+    """The batches of each rank's two passes are concatenated in the step of one process."""
     x, y = (each.reshape(-1, 2, hvd.size(), BATCH, each.shape[-1]) for each in batches())
     trained = model()
     trained.compile(optimizer=sgd(), loss="mse")
@@ -119,7 +119,7 @@ def test_indexed_slices_are_gathered_or_added_up():
 
 
 def scaling(optimizer):
-    """Mixed precision as Keras makes it in compile(), or as a program does."""
+    """Mixed precision as compile() of Keras sets it up, or as a program does."""
     return tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=64.0)
 
 

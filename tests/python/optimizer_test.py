@@ -142,7 +142,7 @@ def test_a_compressor_of_the_programs_own_is_used():
 
 
 class InPlace:
-    """Returns the tensor that it was given, as a compressor may."""
+    """Returns the given tensor itself, as a compressor may."""
 
     @staticmethod
     def compress(tensor):

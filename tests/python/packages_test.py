@@ -91,7 +91,7 @@ def test_pip_installs_it_without_a_network(wheel, tmp_path):
 
 
 def stand_in_for_cmake(folder):
-    """Variables for a CMake that takes the library that is built already."""
+    """Variables for a fake CMake that takes the library that is already built."""
     folder.mkdir()
     (folder / "cmake").write_text(f'#!/bin/sh\n[ "$1" != --install ] || exec "{shutil.which("cmake")}" "$@"\n')
     (folder / "cmake").chmod(0o755)

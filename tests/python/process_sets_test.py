@@ -1,4 +1,4 @@
-"""Process sets that the ranks do not add and remove alike."""
+"""Process sets that the ranks add and remove differently."""
 import os
 
 import pytest

@@ -1,4 +1,4 @@
-"""Calls that are refused in Python, on one rank or on all, and what the other ranks get of it."""
+"""Calls that are refused in Python, on one rank or on all, and the errors of the other ranks."""
 import re
 
 import numpy
@@ -40,7 +40,7 @@ def test_a_named_operation_that_one_rank_refuses_fails_on_the_others(world, agen
             call(right, name=name).wait()
         assert raised.value.rank == 1
     assert world.failure() is None
-    call(right, name=name).wait()  # also without a name ranks stay in step
+    call(right, name=name).wait()  # ranks stay in step without a name too
 
 
 def test_a_named_operation_that_all_ranks_refuse_raises_on_each_its_own_error(world, agenda):

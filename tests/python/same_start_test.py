@@ -1,4 +1,4 @@
-"""DistributedOptimizer when ranks do not begin alike: other parameters, or a first step that comes later."""
+"""DistributedOptimizer when ranks begin differently: with other parameters, or with a later first step."""
 import warnings
 
 import pytest
@@ -14,7 +14,7 @@ def initialised(horovod):
 
 
 def odd_rank(differs):
-    """The rank that differs, if the others are a majority: of two ranks none is known to be at fault."""
+    """The rank that differs, if the others are a majority; with two ranks neither can be said to be at fault."""
     return differs if hvd.size() > 2 else None
 
 
@@ -96,7 +96,7 @@ def test_a_shape_that_differs_is_named():
 
 
 def another_model_on_rank_1():
-    """With one layer more, and with layers that are called otherwise; what the error says of both."""
+    """With one layer more, or with other names of layers; and the text of the error about both."""
     layers = {name: torch.nn.Linear(2, 2) for name in ("first", "second")}
     more = {**layers, "third": torch.nn.Linear(2, 2)}
     other = {name.upper(): layer for name, layer in layers.items()}

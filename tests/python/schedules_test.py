@@ -1,4 +1,4 @@
-"""DistributedOptimizer beside what torch does with optimizers: learning-rate schedules, states and copies."""
+"""DistributedOptimizer with torch's tools for optimizers: learning-rate schedules, states and copies."""
 import copy
 import pickle
 import warnings

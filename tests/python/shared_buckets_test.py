@@ -19,7 +19,7 @@ ELEMENTS = shared_buckets.MIN_BYTES // 4
 
 
 class Engine:
-    """Stands in for the library: counts what it frees, slowly."""
+    """Replaces the library: counts the memory that it frees, slowly."""
 
     def __init__(self):
         self.freed = []
@@ -56,7 +56,7 @@ def moved(shared, made):
 
 
 def refuse_second_mapping(monkeypatch, before=lambda address: None):
-    """mremap to a given address fails. Returns the list of second mappings."""
+    """Lets mremap to a given address fail. Returns the list of second mappings."""
     real, seen = shared_buckets._libc.mremap, []
 
     class Libc:
@@ -128,7 +128,7 @@ def test_a_bucket_whose_memory_cannot_be_replaced_stays_an_ordinary_one(engine, 
 
 
 def test_what_comes_once_is_not_moved(engine, monkeypatch):
-    """A hook around shared_memory_hook may give it a copy in each step."""
+    """A hook around shared_memory_hook may pass a new copy in each step."""
     monkeypatch.setattr(torch.Tensor, "share_memory_", None)
     shared = shared_buckets.SharedBuckets(1)
     for _ in range(100):
@@ -139,7 +139,7 @@ def test_what_comes_once_is_not_moved(engine, monkeypatch):
 def test_other_processes_that_are_given_a_view_get_what_is_in_it(engine):
     shared, made = shared_buckets.SharedBuckets(1), bucket(2)
     assert moved(shared, made) is not None
-    descriptor, size = shared_buckets._storage(made)._share_fd_cpu_()  # what torch.multiprocessing sends
+    descriptor, size = shared_buckets._storage(made)._share_fd_cpu_()  # torch.multiprocessing sends this
     made[1] = 5
     with mmap.mmap(descriptor, size) as theirs:
         assert struct.unpack("3f", theirs[:12]) == (2, 5, 2)

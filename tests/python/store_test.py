@@ -1,4 +1,4 @@
-"""The backend "anello" where nothing but a store of torch.distributed connects the ranks, as under torchrun."""
+"""The backend "anello" if only a store of torch.distributed connects the ranks, as under torchrun."""
 import os
 import subprocess
 import sys

@@ -18,7 +18,7 @@ def initialised(horovod):
 
 
 def layers(features=3, dtype=torch.float32, **options):
-    """The layer of all ranks, and that of one process, in float64."""
+    """The layer over all ranks, and the layer of one process, in float64."""
     made = hvd.SyncBatchNorm(features, **options).to(dtype)
     alone = torch.nn.BatchNorm1d(features, **options).double()
     if made.affine:
@@ -36,7 +36,7 @@ def share(rows):
 
 
 def flat(batch):
-    """A batch as one that BatchNorm1d takes, of any number of dimensions."""
+    """Flattens a batch with any number of dimensions to one that BatchNorm1d accepts."""
     return batch.flatten(2) if batch.dim() > 2 else batch
 
 
@@ -46,7 +46,7 @@ def near(made, expected, dtype):
 
 
 def compare(whole, layer_dtype, mine=None, **options):
-    """Forward and backward pass of the ranks beside those of one process, in float64."""
+    """Compares forward and backward pass of the ranks with those of one process, in float64."""
     mine = share(len(whole)) if mine is None else mine
     ours, alone = layers(whole.shape[1], layer_dtype, **options)
     given = whole[mine].clone().requires_grad_()
@@ -62,7 +62,7 @@ def compare(whole, layer_dtype, mine=None, **options):
     near(given.grad, wide.grad[mine], whole.dtype) if len(given) else None
     if ours.affine:
         total = hvd.allreduce(ours.weight.grad.double(), op=hvd.Sum)
-        values = whole.numel() / whole.shape[1]  # each is rounded by itself
+        values = whole.numel() / whole.shape[1]  # each value is rounded separately
         assert (total - alone.weight.grad).abs().max() <= 4 * values**0.5 * max(ROUNDING[whole.dtype],
                                                                                 ROUNDING[layer_dtype])
     if ours.track_running_stats:
@@ -87,7 +87,7 @@ def test_more_than_65504_values_of_a_feature(dtype, layer_dtype, mean):
 
 
 def test_the_variance_of_values_far_from_zero():
-    """The sum of squares minus the square of the sum would leave nothing of it in float32."""
+    """In float32, the sum of squares minus the square of the sum would lose all digits of it."""
     whole = torch.randn(4096, 3) + 3000
     ours, alone = layers()
     out, expected = ours(whole[share(4096)]), alone(whole.double())[share(4096)]

@@ -20,21 +20,21 @@ if "foreign" in os.environ.get("ANELLO_TEST_KINDS", ""):
 
 @pytest.fixture(scope="module")
 def unrelated():
-    """Arrays of others, also those made while an operation ran."""
+    """Unrelated arrays, including those made while an operation ran."""
     made = [numpy.full(2, 0.5) for _ in range(10000)]
     yield made
     assert all((each == 0.5).all() for each in made)
 
 
 class Verb:
-    """A verb in one form: `run(case, x)` returns the values that it has made, of which `expected` are right."""
+    """A verb in one form: `run(case, x)` returns its values, which must equal `expected`."""
 
     def __init__(self, role, run, expected, ranks=None):
         self.role, self.run, self.expected, self.root = role, run, expected, ranks
 
 
 class Case:
-    """The arguments with which a verb is tried."""
+    """The arguments with which a verb is tested."""
 
     def __init__(self, world, agenda, kind, unrelated):
         self.world, self.agenda, self.kind, self.unrelated = world, agenda, kind, unrelated
@@ -66,7 +66,7 @@ class Case:
 
 
 def received(case, x):
-    """From the rank before; x is sent."""
+    """Receives from the previous rank; x is sent."""
     into = case.new()
     work = case.world.send_async(x, case.after)
     case.world.recv(into, case.before)
@@ -75,7 +75,7 @@ def received(case, x):
 
 
 def filled(case, x):
-    """Receives what the rank before has sent into x, which is refused before this rank sends."""
+    """Receives the message of the previous rank into x, which is refused before this rank sends."""
     work = case.world.recv_async(x, case.before)
     case.world.send(numpy.full(case.kind.count, case.of(case.world.rank), case.kind.dtype), case.after)
     return work.wait()
@@ -162,6 +162,6 @@ def test_every_verb_gives_the_right_value_or_an_error_before_anything_is_sent(wo
             with pytest.raises((TypeError, ValueError), match=kind.why if kind.outcome != NUMBER else "has no memory"):
                 verb.run(case, x)
             assert world.counters()["operations"] == before, verb_name
-        if kind.outcome in (INPUT, NUMBER) and x is not None:  # it is as it was
+        if kind.outcome in (INPUT, NUMBER) and x is not None:  # it must be unchanged
             assert case.read(x) == [case.of(world.rank)] * kind.count, verb_name
         require_fences()

@@ -1,6 +1,6 @@
 """Kinds of objects that people pass as tensors, and what may become of each.
 
-A verb CHANGES a kind in place, returns a NUMBER, takes an INPUT beside out= only, or what it takes is REFUSED.
+A verb CHANGES a kind in place, returns a NUMBER, accepts an INPUT only with out=, or the kind is REFUSED.
 """
 import array
 import ctypes
@@ -24,7 +24,7 @@ class Kind:
 
 
 def full(value, dtype="f8", shape=COUNT):
-    """An array with elements before and behind it that nobody may change."""
+    """An array with guard elements before and after it that must not change."""
     count = int(numpy.prod(shape))
     around = numpy.full(count + 16, 77, dtype)
     around[8:8 + count] = value
@@ -81,7 +81,7 @@ class Interface:
 
 
 class Stored:
-    """Like a bucket of torch's: stores its interface, and lies in memory that nothing else describes."""
+    """Like torch's buckets: stores its interface, and its memory is not described by anything else."""
 
     def __init__(self, value):
         self.array = full(value)
@@ -90,7 +90,7 @@ class Stored:
 
 
 class Exporting(ctypes.c_double * COUNT):
-    """A buffer that has an interface, too."""
+    """A buffer that also has an interface."""
 
     @property
     def __array_interface__(self):
@@ -98,7 +98,7 @@ class Exporting(ctypes.c_double * COUNT):
 
 
 class Anew:
-    """An object whose __array_interface__ describes memory that nobody owns, or the last one that it has made."""
+    """An object whose __array_interface__ describes memory without an owner, or the last one that it has made."""
 
     def __init__(self, value, make, count=COUNT):
         self.value, self.make, self.count = value, make, count
@@ -131,7 +131,7 @@ def last(owner, count):
 
 
 class Bytes:
-    """Like an image of PIL: the interface gives bytes, anew at each access."""
+    """Like an image of PIL: the interface contains bytes, made anew at each access."""
 
     def __init__(self, value, kind=bytes, shape=(COUNT,), **more):
         self.data, self.kind, self.shape, self.more = [value] * COUNT, kind, shape, more
@@ -162,7 +162,7 @@ _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p
 
 
 class DLPack:
-    """A tensor of a library that speaks DLPack: without a version, as TensorFlow and JAX do, or 1.0 with flags."""
+    """A tensor of a library with DLPack: without a version, like TensorFlow's and JAX's, or 1.0 with flags."""
 
     def __init__(self, value, flags=None, device=1, bits=64, major=1):
         self.array = full(value)
@@ -204,7 +204,7 @@ class Text:
 
 
 class Series:
-    """An object of a library that can only copy its elements, as pandas' do."""
+    """An object of a library that can only copy its elements, like pandas."""
 
     def __init__(self, value):
         self.value = value

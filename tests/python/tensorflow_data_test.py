@@ -1,4 +1,4 @@
-"""The shares of tf.data.Dataset: equally long on all ranks, whatever the length."""
+"""The shares of tf.data.Dataset: equally long on all ranks, for every length."""
 import subprocess
 import sys
 
@@ -17,7 +17,7 @@ def counted(length):
 
 
 def uncounted(length):
-    """One whose length nobody has counted."""
+    """A dataset of unknown length."""
     return counted(length).filter(lambda item: item >= 0)
 
 

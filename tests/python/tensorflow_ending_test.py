@@ -13,7 +13,7 @@ hvd.init()
 
 
 def job(script, ranks=2):
-    """Runs ranks of a script, and returns what they print."""
+    """Runs ranks of a script, and returns their output."""
     return subprocess.run([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c",
                            BEGIN + script], capture_output=True, text=True, timeout=300)
 

@@ -24,4 +24,4 @@ print(len(set(re.findall("/.*/libanello[.]so", open("/proc/self/maps").read())))
 """
     said, engines, *_ = printed(script)
     assert said == "libtensorflow_framework.so.2 is not loaded: import tensorflow first"
-    assert engines == "1"  # the one that Python has loaded
+    assert engines == "1"  # the library that Python has loaded

@@ -1,4 +1,4 @@
-"""Training with anello.tensorflow: the ranks together do what one process does with the whole batch."""
+"""Training with anello.tensorflow: the ranks together compute what one process computes with the whole batch."""
 import numpy
 import pytest
 import tensorflow as tf
@@ -12,13 +12,13 @@ SHAPES = [(4, 8), (8,), (8, 8), (8,), (8, 2)]
 
 @pytest.fixture(params=["eager", "function"])
 def run(request):
-    """Calls a function as it is, or as one of TensorFlow."""
+    """Calls a function directly, or as a function of TensorFlow."""
     return lambda call, *given: (call if request.param == "eager" else tf.function(call))(*given)
 
 
 @pytest.fixture
 def weights():
-    """Equal on all ranks."""
+    """Weights that are equal on all ranks."""
     made = numpy.random.default_rng(0)
     return [tf.Variable(made.normal(size=shape).astype("f4"), name=f"weight{k}") for k, shape in enumerate(SHAPES)]
 
@@ -53,7 +53,7 @@ def of_all_ranks(run, weights, sources=None, **options):
 
 
 def near(made, expected, part=1e-4):
-    """Within a part of the largest element."""
+    """True up to a fraction of the largest element."""
     for each, its in zip(made, expected):
         numpy.testing.assert_allclose(each, its, 0, part * numpy.abs(its).max())
 
@@ -84,7 +84,7 @@ def test_gradients_travel_rounded(run, weights, compression, part):
 def test_a_compressor_of_the_programs_own(run, weights):
 
     class Halved:
-        """Sends halves."""
+        """Sends the half of each tensor."""
         compress = staticmethod(lambda tensor: (tensor / 2, 2.0))
         decompress = staticmethod(lambda tensor, factor: tensor * factor)
 
@@ -98,7 +98,7 @@ def test_a_source_without_gradient(run, weights):
 
 
 def test_the_tape_is_the_one_that_it_wraps(weights):
-    """It may be wrapped before it records, within, and afterwards; sources may have any structure."""
+    """It may be wrapped before it records, meanwhile, and afterwards; sources may have any structure."""
     with hvd.DistributedGradientTape(tf.GradientTape(persistent=True)) as tape:
         value = loss(weights, batches()[1])
     made = tape.gradient(value, {"first": weights[0], "others": tuple(weights[1:])})
@@ -111,7 +111,7 @@ def test_the_tape_is_the_one_that_it_wraps(weights):
 
 @pytest.mark.parametrize("generic", [False, True])
 def test_generic_names(run, weights, generic):
-    """A rank's graph may have other names of its own."""
+    """A rank's graph may contain other names."""
 
     def gradients(batch):
         with tf.name_scope(f"rank{hvd.rank()}" if generic else "all"), tf.GradientTape() as tape:
@@ -140,7 +140,7 @@ def test_local_sources(run, weights, scales):
 
 
 def test_an_infinite_gradient_of_a_local_source_reaches_all_ranks(run):
-    """Where losses are scaled, all ranks then leave the step out."""
+    """With scaled losses all ranks then skip the step."""
     local, others = tf.Variable([1.0]), [tf.Variable([1.0]), tf.Variable([[2.0]])]
 
     def gradients(factor):
@@ -175,7 +175,7 @@ def test_local_layers(run):
 
 @pytest.mark.parametrize("as_dense", [False, True])
 def test_gradients_of_an_embedding(run, as_dense):
-    """Rank r looks up row r, and the row of all."""
+    """Rank r looks up row r, and the row for all ranks."""
     table = tf.Variable(tf.ones([hvd.size() + 1, 2]))
 
     def gradients(rows):
@@ -219,7 +219,7 @@ def test_broadcast_variables(threshold, monkeypatch):
 
 
 def test_sync_batch_normalization(run):
-    """Ranks have other numbers of rows; with three, one of them has none."""
+    """Ranks have different numbers of rows; if there are three, one has none."""
     whole = numpy.random.default_rng(2).normal(3, 2, size=(4 * hvd.size(), 5, 3)).astype("f4")
     ends = [0, 1, len(whole)] if hvd.size() == 2 else [0, 1, 1, len(whole)]
     mine = slice(ends[hvd.rank()], ends[hvd.rank() + 1])
@@ -299,7 +299,7 @@ def test_elastic_states_restore_optimizers_that_had_taken_no_step():
 
 
 def test_optimizers_are_numbered_by_their_process_set():
-    """Those of a set, or that some ranks use while others have joined, do not count for the others."""
+    """Optimizers of a set, or that some ranks use while others have joined, do not count for the others."""
 
     def train(optimizer):
         variable = tf.Variable([0.0])

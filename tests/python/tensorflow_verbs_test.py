@@ -14,7 +14,7 @@ TYPES = FLOATS + (tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, t
 
 @pytest.fixture(params=["eager", "function"])
 def run(request):
-    """Calls a function as it is, or as one of TensorFlow."""
+    """Calls a function directly, or as a function of TensorFlow."""
     return lambda call, *given: (call if request.param == "eager" else tf.function(call))(*given)
 
 
@@ -23,7 +23,7 @@ def same(made, expected):
 
 
 def gradient(run, call, given):
-    """The gradient of the sum of call(given), which counts rank + 1 times."""
+    """The gradient of the sum of call(given), with the factor rank + 1."""
 
     def of(tensor):
         with tf.GradientTape() as tape:
@@ -157,7 +157,7 @@ def test_averages_of_integers_of_indexed_slices_are_quotients(run, given, made):
 
 
 def test_indexed_slices(run):
-    """Row r of the result is what rank r has given."""
+    """Row r of the result is rank r's row."""
     size, rank = hvd.size(), hvd.rank()
 
     def reduced(values):
@@ -173,7 +173,7 @@ def test_indexed_slices(run):
 
 @pytest.mark.parametrize("compression", [hvd.Compression.fp16, hvd.Compression.bf16])
 def test_compression(run, compression):
-    """Sums are not rounded in between: a third is, once."""
+    """Sums are not rounded in between: a third is rounded once."""
     given = tf.constant([1 / 3, 2.0])
     made = run(lambda tensor: hvd.allreduce(tensor, compression=compression), given)
     assert made.dtype == tf.float32

@@ -1,4 +1,4 @@
-"""Objects that are taken as tensors, and those that are refused and why."""
+"""Objects that are accepted as tensors, and objects that are refused, with the reason."""
 import array
 import sys
 import types
@@ -14,7 +14,7 @@ from anello.tensors import empty_like, view
 
 
 class Foreign:
-    """A tensor of a library that only speaks DLPack."""
+    """A tensor of a library that supports only DLPack."""
 
     def __init__(self, tensor):
         self.tensor = tensor

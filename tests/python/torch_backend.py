@@ -18,7 +18,7 @@ os.environ.setdefault("WORLD_SIZE", "2")
 os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "60")
 os.environ["MASTER_ADDR"] = "127.0.0.1"
 
-# Why tests that pass with Gloo cannot pass, by the beginning of their names.
+# The reasons why tests that pass with Gloo cannot pass, by the beginning of their names.
 IMPOSSIBLE = {
     "test_monitored_barrier": "torch before 2.15 offers monitored_barrier for Gloo alone; since then its tests expect "
                               "the words of Gloo's errors",
@@ -26,7 +26,7 @@ IMPOSSIBLE = {
 
 
 class AlsoGloo(str):
-    """The name "anello" that also equals "gloo", for tests that are for Gloo alone."""
+    """The name "anello" that also equals "gloo", for tests that are only for Gloo."""
 
     NAMES = ("anello", "gloo", os.environ.get("ALSO"))
 
@@ -54,7 +54,7 @@ def load_tests_of_torch():
 
 
 def import_expecttest():
-    """torch's tests import it; those of the backends do not use it."""
+    """torch's tests import it; the tests of the backends do not use it."""
     if importlib.util.find_spec("expecttest") is None:
         sys.modules["expecttest"] = types.ModuleType("expecttest")
         sys.modules["expecttest"].__dict__.update(ACCEPT=False, TestCase=unittest.TestCase)
@@ -75,7 +75,7 @@ theirs = load_tests_of_torch()
 
 
 class Backend(theirs.TestDistBackend, theirs.DistributedTest._DistTestBase):
-    """Each test runs in processes of its own."""
+    """Each test runs in separate processes."""
 
     def setUp(self):
         for name, why in IMPOSSIBLE.items() if BACKEND == "anello" else ():

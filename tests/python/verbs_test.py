@@ -56,7 +56,7 @@ def test_asynchronous_operations_hold_their_tensors(world):
     works = [world.allreduce_async(numpy.full(1000, k, "f4")) for k in range(100)]
     assert [work.wait()[999] for work in works] == [k * world.size for k in range(100)]
     for k in range(200):
-        world.allreduce_async(numpy.full(1000, k, "f4"))  # nobody keeps it
+        world.allreduce_async(numpy.full(1000, k, "f4"))  # the program keeps no handle
     world.barrier()
 
 
@@ -135,7 +135,7 @@ def test_probe_finds_what_was_sent(world):
     assert not world.probe(before) and world.recv_arrived_async(numpy.empty(1, "i8"), [before]) is None
     with pytest.raises(ValueError, match="own peer"):
         world.probe(world.rank)
-    world.barrier()  # nobody sends before all have looked
+    world.barrier()  # no rank sends before all have checked
 
 
 def test_numbers_and_objects(world):

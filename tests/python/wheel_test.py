@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
-GLIBC, GLIBCXX = (2, 35), (3, 4, 30)  # what Ubuntu 22.04 has; Debian 12 has 2.36
+GLIBC, GLIBCXX = (2, 35), (3, 4, 30)  # the versions of Ubuntu 22.04; Debian 12 has 2.36
 # The wheel's licences, with a word of each: of Anello, and of what is included or linked statically.
 LICENCES = {"Apache-2.0": "Apache License", "LICENSE": "The Anello authors", "libasio-dev": "Kohlhoff",
             "libcli11-dev": "University of Cincinnati", "libhwy-dev": "Google", "libpmix-dev": "Open MPI",
@@ -39,7 +39,7 @@ def readelf(option, path):
 
 
 def newest(prefix, path):
-    """The newest version of a library's symbols that a binary asks for."""
+    """The newest version of a library's symbols that a binary requires."""
     found = re.findall(rf"Name: {prefix}_([0-9.]+) ", readelf("--version-info", path))
     return max((tuple(map(int, each.split("."))) for each in found), default=(0,))
 

@@ -8,7 +8,7 @@ from anello.work import Pending
 
 
 class DoneAfterTheLimit(Pending):
-    """An operation that becomes done between the end of a wait with a limit and the next question."""
+    """An operation that becomes done between the end of a wait with a limit and the next check."""
 
     def __init__(self):
         super().__init__(None, None)
@@ -29,7 +29,7 @@ def test_an_operation_that_is_done_just_after_the_limit_is_no_error():
 
 
 class NeverDone(Pending):
-    """An operation that notes how long it is asked to wait."""
+    """An operation that records how long a wait for it may take."""
 
     def __init__(self):
         super().__init__(None, None)

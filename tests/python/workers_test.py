@@ -43,7 +43,7 @@ os._exit(0)
 
 
 def test_a_rank_that_dies_with_living_workers_is_told_at_once(tmp_path):
-    # Without a launcher, which would report it too, and without a limit of silence: only the connections can.
+    # Without a launcher, which would also report it, and without a limit of silence: only the connections show it.
     ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(tmp_path)], start_new_session=True)
              for rank in range(2)]
     try:
