@@ -124,7 +124,7 @@ TEST_F(Training, ClipsAsOneRankWould) {
 TEST_F(Training, HasTheSameBitsByEveryAlgorithmBucketAndTransport) {
   const Arguments arguments = {"--epochs", "1", "--clip", "1", "--hidden", "128,64"};
   settings_.reproducible = 1;
-  std::map<std::string, std::string> hashes;  // by a way's options, of its first run
+  std::map<std::string, std::string> hashes;  // the ways that lead to each hash
   const auto go = [&](const std::string& way) {
     const std::string hash = train_on(4, arguments).back().at("parameter_hash");
     hashes[hash] += way + "; ";
