@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Both commands of the README on a Debian 12 with nothing but root and apt: debootstrap makes one in FOLDER, and each
-# command runs there twice, the second time without a network; before that an unprivileged user reads what to do and
-# changes nothing. Needs root, debootstrap, a Debian mirror and about 3 GiB.
+# Runs both commands of the README on a Debian 12 with only root and apt: debootstrap makes one in FOLDER, and each
+# command runs there twice, the second time without a network. Before that, an unprivileged user gets instructions, and
+# nothing changes. Needs root, debootstrap, a Debian mirror and about 3 GiB.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/bare_root.sh"
 

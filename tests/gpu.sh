@@ -28,13 +28,13 @@ build_all() {
   build release -DANELLO_BUILD_TESTS=ON -DANELLO_CUDA=ON -- "${programs[@]##*/}" anello_gpu_plugin anello_kernels anello_python
 }
 
-# Lists the libraries of a program that the other machine may not have: neither the C library nor CUDA's own.
+# Lists the libraries of a program that the other machine may lack, without the C library and CUDA's own libraries.
 foreign_libraries() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcuda|libcublas|libcublasLt|libcudart|libnvidia[^/]*)\.so'
 }
 
-# The sources as they are: the commit, and a hash of what has changed since; nothing without git.
+# Identifies the sources: the commit, and a hash of the changes since; nothing without git.
 stamp_of_sources() {
   git -C "$root" rev-parse HEAD 2>/dev/null || return 0
   git -C "$root" diff HEAD | sha256sum | cut -c 1-16
@@ -69,7 +69,7 @@ check_stamp() {
     fail "pack: the sources are $(tr '\n' ' ' <<<"$sources"): make it again (--pack), or test it as it is (--old-pack)"
 }
 
-# Where CUDA's libraries are not the system's, those that came with PyTorch may do.
+# If the system lacks CUDA's libraries, those of PyTorch may be used.
 add_libraries_of_python() {
   local folders libraries
   libraries=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null || true)
@@ -82,15 +82,15 @@ print(":".join(folder for packages in site.getsitepackages() for folder in glob.
 }
 
 failures=()
-# Ends everything that a check has started.
+# Ends all processes that a check has started.
 end_group() {
   kill -TERM -- "-$1" 2>/dev/null || return 0
   sleep 2
   kill -KILL -- "-$1" 2>/dev/null || true
 }
 
-# check LOG SECONDS NAME COMMAND...: runs it, not longer than that, and says at once how it ended. What it prints is
-# added to LOG, and shown if it fails; `shown` shows it in any case.
+# check LOG SECONDS NAME COMMAND...: runs it with this limit, and prints at once how it ended. Its output is added to
+# LOG, and shown if it fails; `shown` shows it in any case.
 check() {
   local log=$logs/$1.log limit=${ANELLO_GPU_LIMIT:-$2} name=$3 began=$SECONDS process status=0 before=0
   shift 3
@@ -122,7 +122,7 @@ shown() {
   ((${#failures[@]} > failed)) || cat -- "$out/now"
 }
 
-launching=()  # --no-graphs, if graphs are not right here: the other checks then show more
+launching=()  # --no-graphs, if graphs give wrong results here, so that the other checks show more
 train() { # RANKS DEVICE [option...]
   local ranks=$1 device=$2
   shift 2
@@ -130,7 +130,7 @@ train() { # RANKS DEVICE [option...]
 }
 curve() { grep -oE 'epoch +[0-9]+/[0-9]+  loss [0-9.]+  test loss [0-9.]+' | grep -oE '[0-9]+\.[0-9]+'; }
 
-# Every loss within 1e-3 of the processor's.
+# Checks that every loss is within 1e-3 of the processor's.
 same_curve() { # RANKS [option...]
   local ranks=$1
   shift
@@ -138,7 +138,7 @@ same_curve() { # RANKS [option...]
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3) bad = 1; print; n++ } END { exit bad || n < 10 }'
 }
 
-# Bit by bit: the hash of the parameters.
+# Compares the hash of the parameters, so every bit.
 same_with_graphs() { # [option...]
   local ranks graphs one_by_one
   for ranks in 1 2; do
@@ -149,13 +149,13 @@ same_with_graphs() { # [option...]
   done
 }
 
-# NCCL refuses two ranks on one GPU, unless it takes them for two hosts.
+# NCCL refuses two ranks on one GPU, unless it considers them to be on two hosts.
 nccl_of_two() {
   "$bin/anello" run -n 2 -- bash -c 'NCCL_HOSTID=host$ANELLO_RANK exec "$@"' - \
     "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*NcclOfTwoRanks*'
 }
 
-# Prints the process of that rank in the launcher's job.
+# Prints the process id of that rank in the launcher's job.
 process_of_rank() {
   local environment pid
   for environment in /proc/[0-9]*/environ; do
@@ -166,7 +166,7 @@ process_of_rank() {
   done
 }
 
-# The others end within ten seconds of the kill, and name the dead rank.
+# Checks that the others end within ten seconds of the kill, and name the dead rank.
 killed_rank_is_named() {
   set -m
   train 4 cuda --epochs 100000 >"$out/killed" 2>&1 &
@@ -189,10 +189,10 @@ killed_rank_is_named() {
 }
 
 middle() { sort -n | awk '{ all[NR] = $1 } END { print NR ? all[int((NR + 1) / 2)] : "none" }'; }
-# The median of the epochs' speeds, without the first.
+# Prints the median of the epochs' speeds, without the first epoch.
 samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 | middle; }
 
-# Samples a second, each the median of three runs, which take turns.
+# Prints samples per second, each the median of three runs, which take turns.
 training_figures() {
   local batch=$1 mode torch=1
   rm -f -- "$out"/{ours,one_by_one,eager,graph}
@@ -246,7 +246,7 @@ else
   export ANELLO_GPU_PLUGIN=${ANELLO_GPU_PLUGIN:-$root/build/release/gpu/libanello_gpu.so}
 fi
 
-# By worth: what is printed stays, should the machine be taken away.
+# The most valuable checks first: their output stays, even if the machine is taken away.
 add_libraries_of_python
 shown system 60 "the machine" system
 grep -q '^GPU 0 ' "$logs/system.log" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
@@ -270,7 +270,7 @@ check nccl_of_two 90 "NCCL of two ranks on one GPU" nccl_of_two
 check broken 60 "an illegal address is an error in every call" "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*BrokenDevice*'
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
-  # The program itself checks what calls return: it asks for events that are not ready.
+  # Errors of calls are not reported, because the program itself checks them: it queries events that are not ready.
   check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
   for tool in racecheck synccheck initcheck; do  # of what blocks share, and of what nobody has written
     check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows:Kernels.*Element'

@@ -47,7 +47,7 @@ allowed_skip() {
   return 1
 }
 
-# count NAME RESULT: of one case, or of a test that is not GoogleTest's.
+# count NAME RESULT: counts a case, or a test that does not use GoogleTest.
 count() {
   case $2 in
     completed | run) ran=$((ran + 1)) ;;
@@ -57,8 +57,8 @@ count() {
   esac
 }
 
-# Reads what GoogleTest wrote, or discover.cmake before it: one <testcase name="..." ... result="..." ...> a case, then
-# <failure ...> if it failed.
+# Reads the file of GoogleTest, or that of discover.cmake: for each case one <testcase name="..." ... result="..." ...>,
+# then <failure ...> if it failed.
 count_cases() {
   local test=$1 file=$2 status=$3 begun=$4 line name='' result='' before=$failed
   while IFS= read -r line; do
@@ -127,7 +127,7 @@ case $#:${1-} in
   *) usage >&2 && exit 2 ;;
 esac
 
-# Files that failing jobs leave in the folder for temporary files go with it.
+# The folder for temporary files is removed at the end, with the files that failing jobs leave there.
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT

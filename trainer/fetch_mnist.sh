@@ -27,7 +27,7 @@ fi
 command -v npm >/dev/null || fail "npm was not found; install it (Debian: apt-get install npm), or put the four IDX files into '$1' by hand"
 mkdir -p "$1" || fail "'$1' cannot be made"
 
-# Beside DIR's files, so that moving them is a rename, and gone whatever happens.
+# Inside of DIR, so that files are moved by a rename; removed in any case.
 work=$(mktemp -d "$1/.fetch-XXXXXX") || fail "'$1' cannot be written"
 trap 'rm -rf "$work"' EXIT
 

@@ -3,8 +3,9 @@
 # it up, runs COMMAND beside it with CLUSTER=folder, and ends with its status. In that folder `on_host I COMMAND...` runs a
 # command on host I, and `log` is what the daemons said.
 #
-# Everything happens in namespaces of processes, mounts and networks that end with this script, however it ends. What it
-# writes lies in memory that only they see; configuration is put over the machine's own there, and nowhere else.
+# Everything happens in namespaces of processes, mounts and networks that end with this script, however it ends. Its
+# files are in memory that only these namespaces see; configuration is mounted over the machine's own there, and nowhere
+# else.
 # usage: cluster.sh PATH COMMAND...      PATH: folders that precede PATH on all hosts. 77: namespaces cannot be made, or
 # Slurm does not find /sys/fs/cgroup.
 set -euo pipefail
@@ -40,7 +41,7 @@ comes_up() {
   fail "$what did not come up"
 }
 
-# Programs, where all users may reach them.
+# Mounts the programs in a folder that all users can read.
 make_programs() {
   local i
   for i in "${!folders[@]}"; do
@@ -60,7 +61,7 @@ make_network() {
   echo "127.0.0.1 localhost" >>"$scratch/hosts"
 }
 
-# root's home is shared by the hosts, as homes usually are. `guest` is another user.
+# The hosts share root's home, as is usual. `guest` is another user.
 make_users() {
   sed -E "s|^(root:[^:]*:0:0:[^:]*):[^:]*|\\1:$scratch/home|" /etc/passwd >"$scratch/passwd"
   echo "guest:x:5077:5077:guest:$scratch/tmp:/bin/sh" >>"$scratch/passwd"
@@ -83,7 +84,7 @@ SetEnv ANELLO_REPRODUCIBLE=1
 TEXT
 }
 
-# A host is the namespaces of its sshd.
+# A host consists of the namespaces of its sshd.
 start_hosts() {
   local i
   for i in "${hosts[@]}"; do

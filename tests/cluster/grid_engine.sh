@@ -22,7 +22,7 @@ cat >"$CLUSTER/home/.gridengine" <<TEXT
 export SGE_ROOT=$SGE_ROOT SGE_CELL=$SGE_CELL SGE_QMASTER_PORT=$SGE_QMASTER_PORT SGE_EXECD_PORT=$SGE_EXECD_PORT
 TEXT
 
-# configure SHOW CHANGE EDIT...: what `qconf SHOW` says, with some lines replaced, as `qconf CHANGE`'s input.
+# configure SHOW CHANGE EDIT...: gives the output of `qconf SHOW`, with some lines replaced, to `qconf CHANGE`.
 configure() {
   local show change=$2 file=$CLUSTER/home/${3} name_value
   read -ra show <<<"$1"
@@ -35,7 +35,7 @@ configure() {
   "$on_host" 0 qconf "$change" "$file" >/dev/null
 }
 
-# daemon HOST PROGRAM: without this script's environment, by which a test would take it for a part of its job.
+# daemon HOST PROGRAM: starts it without this script's environment; otherwise a test would find it as a part of its job.
 daemon() {
   env -i PATH="$PATH" SGE_ROOT="$SGE_ROOT" SGE_CELL="$SGE_CELL" SGE_QMASTER_PORT="$SGE_QMASTER_PORT" \
     SGE_EXECD_PORT="$SGE_EXECD_PORT" SGE_ND=1 "$on_host" "$1" "$2" >"$CLUSTER/log/$2-h$1" 2>&1 </dev/null &

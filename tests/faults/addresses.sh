@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Names and addresses of hosts as they are in the world: two hosts in network namespaces of this machine, with a file
-# /etc/hosts each, form a world of two ranks through a server on the first.
+# Typical names and addresses of hosts: two hosts in network namespaces of this machine, each with its own /etc/hosts,
+# form a world of two ranks through a server on the first host.
 # usage: addresses.sh VICTIM-PROGRAM ANELLO-PROGRAM PROGRAM   (PROGRAM through FOLDER: joins by the caller's own means)
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
@@ -15,7 +15,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 make_hosts 2 1000 reno
 "$anello" secret "$scratch/secret" >/dev/null
 
-# at I COMMAND...: on host I, with its own names.
+# at I COMMAND...: runs it on host I, with that host's names.
 at() {
   on_host "$1" unshare --mount sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$scratch/hosts$1" \
     env ANELLO_SECRET_FILE="$scratch/secret" "${@:2}"
@@ -56,7 +56,7 @@ names() {
   printf '%s\n' "$2" >"$scratch/hosts1"
 }
 
-# A host's own name is a loopback address there.
+# /etc/hosts gives each host's own name a loopback address.
 names $'127.0.1.1 h0\n10.77.0.2 h1' $'10.77.0.1 h0\n127.0.1.1 h1'
 serve h0 10.77.0.1
 join h0
@@ -87,8 +87,8 @@ for told in rank1 server.err; do
 done
 echo "a wrong interface is refused with those that there are, and the start ends"
 
-# The second host can resolve the name of the server's host only after a while. Until then the server says who is
-# missing.
+# The second host can resolve the name of the server's host only after a while. Until then the server reports the
+# missing rank.
 names '10.77.0.1 h0' ''
 serve h0 10.77.0.1
 rank 0 h0

@@ -56,14 +56,14 @@ grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth1 (10.7
   fail "$(cat "$scratch/out")"
 echo "an interface that a host does not have is refused with those that there are"
 
-# A busy machine must not look like the cut: nothing waits in a slow interface any more, and the limit is longer than
-# a process usually waits for a core. If a heartbeat is late all the same, no address is named, and the cut is tried
-# again.
+# A busy machine must not look like the cut: no data wait in a slow interface any more, and the limit is longer than a
+# process usually waits for a core. If a heartbeat is late in spite of that, the error names no address, and the cut is
+# tried again.
 limit 1 16
 mkfifo "$scratch/open"
 exec 9<>"$scratch/open"  # an input that does not end
 
-# cut_interface: 0 if both ranks name the address, 1 if one says that the other is silent altogether.
+# cut_interface: 0 if both ranks name the address, 1 if one reports that the other is completely silent.
 cut_interface() {
   local all rank code=0
   rm -f "$scratch"/rank?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A network that is cut without a word: three hosts in network namespaces of this machine, a rank on each; the link of one
-# goes down while they reduce. All three must report it within the limit and a second: the two of the third, the third
-# of one of them. On a busy machine they may be late, so it is tried three times.
+# A network that is cut without any notice: three hosts in network namespaces of this machine, with a rank on each. The
+# link of one host goes down while the ranks reduce. All three must report it within the limit and a second: two name
+# the third rank, and the third names one of them. On a busy machine they may be late, so there are three attempts.
 # usage: partition.sh VICTIM-PROGRAM ANELLO-PROGRAM
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
@@ -22,7 +22,8 @@ ranks() {
   ranks_on_hosts "1 1 1" env ANELLO_SILENCE_LIMIT=$limit_ms ANELLO_FLIGHT_DIR=none \
     sh -c 'exec "$0" busy <"$1/open" >"$1/rank$ANELLO_RANK"' "$victim" "$scratch" || true
 }
-# One cut. Sets `late` if a rank reported it late; ends with 1 if one did not report it, or reported something false.
+# Makes one cut. Sets `late` if a rank reported it late; ends with 1 if a rank did not report it, or reported another
+# error.
 trial() {
   rm -f -- "$scratch"/rank*
   ranks &

@@ -20,7 +20,8 @@ fail() {
 expect() { grep -q -- "$1" "$work/out" || fail "it does not say '$1'"; }
 train() { "$anello" run -n "$1" -- "$trainer" "${@:2}" >"$work/out" 2>&1; }
 
-# Room for one checkpoint and not for its successor beside it: the first is kept, and training goes on from it.
+# There is room for one checkpoint, but not for its successor beside it: the first is kept, and training continues from
+# it.
 mount -t tmpfs -o size=640k none "$work"
 train 4 --epochs 1 --checkpoint "$work/state" || fail "the first epoch failed"
 train 4 --epochs 2 --resume --checkpoint "$work/state" && fail "a full disk was not noticed"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs COMMAND with a higher priority and a /dev/shm of its own, each where it is allowed, so that what runs beside it
-# neither makes it late nor looks like something that it left. Without COMMAND it only ends with 0 where both are
-# allowed, else with 1.
+# Runs COMMAND with a higher priority and its own /dev/shm, if each is allowed. So other programs neither delay it, nor
+# leave files that would count as its own. Without COMMAND it only ends with 0 if both are allowed, otherwise with 1.
 # usage: undisturbed.sh [COMMAND...]
 set -euo pipefail
-# A thread gets three times as much of a core as one beside it: enough for COMMAND to keep its deadlines, and the other
-# keeps a quarter, for its own deadlines. With the highest priority it would keep an 87th.
+# A thread gets three times as much of a core as one of another program. That is enough for COMMAND to keep its
+# deadlines, and leaves a quarter to the other program for its own deadlines. With the highest priority it would leave
+# only an 87th.
 priority=(nice -n -5)
 own_shm=(unshare -m bash -c 'mount -t tmpfs none /dev/shm && exec "$@"' own_shm)
 missing=0

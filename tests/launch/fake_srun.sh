@@ -1,6 +1,6 @@
 #!/bin/sh
-# As srun for one task on each host of --nodelist, with standard input for all of them: tasks have SLURMD_NODENAME, and
-# this process's environment. Exits with the highest status.
+# Acts like srun for one task on each host of --nodelist, with standard input for all tasks. The tasks have
+# SLURMD_NODENAME, and this process's environment. Exits with the highest status.
 for word; do
   case $word in
     --nodelist=*) list=${word#*=} ;;

@@ -28,7 +28,7 @@ case $host in
 esac
 cd / || exit 255
 exec 3<&0
-# TEST_MARK is not passed on by ssh: tests find by it what is left.
+# ssh does not pass TEST_MARK on: tests use it to find processes that are left.
 setsid env -i HOME=/ PATH="$path" SHELL=/bin/sh FAKE_HOST="$host" TEST_MARK="$TEST_MARK" \
   SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22" /bin/sh -c "$command" <&3 3<&- &
 exec 3<&-

@@ -14,7 +14,7 @@ if cmp -s -- "$versions" "$folder/complete"; then
 fi
 echo "frameworks: installing what $list names into $folder"
 rm -rf -- "$folder"
-# Debian's venv has no pip of its own: the one outside installs into it.
+# Debian's venv has no pip of its own: the system's pip installs into it.
 log=$(mktemp)
 trap 'rm -f -- "$log"' EXIT
 if "$python" -m venv --without-pip -- "$folder" >"$log" 2>&1 &&

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a wheel that needs no compiler where it is installed: build/wheel/anello-*-manylinux_*_x86_64.whl. Of shared
-# libraries it uses those that every such system has. Highway is fetched, because Debian's package of it has no static
-# library (CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=DIR takes sources that are there). The compiler's libraries stay
-# shared: the static ones of g++ 12 ask for arc4random() of glibc 2.36. auditwheel writes the tag.
+# Makes a wheel that needs no compiler where it is installed: build/wheel/anello-*-manylinux_*_x86_64.whl. It uses only
+# shared libraries that every such system has. Highway is fetched, because Debian's package of it has no static library
+# (CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=DIR uses existing sources). The compiler's libraries stay shared,
+# because the static ones of g++ 12 need arc4random() of glibc 2.36. auditwheel writes the tag.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 folder=$PWD/build/wheel

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Open MPI's mpirun: HOSTS=node1,node2 bash mpirun.sh [options of anello-train]
 # The program does not use MPI. Ranks meet through PMIx, which mpirun offers. In an allocation, mpirun needs no -H.
-# The program is given by its whole path, because mpirun has the PATH of ssh on other hosts. If it is elsewhere there:
+# The program is given by its full path, because on other hosts mpirun uses the PATH of ssh. If it is elsewhere there:
 # -x PATH anello-train.
 IFS=, read -ra hosts <<<"${HOSTS:-h0,h1,h2}"
 printf -v list '%s:2,' "${hosts[@]}"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Grid Engine: qsub sge.sh. The parallel environment is called differently on each cluster: qconf -spl lists them.
+# Grid Engine: qsub sge.sh. The parallel environment has a different name on each cluster: qconf -spl lists them.
 #$ -N anello
 #$ -pe mpi 6
 #$ -l h_rt=00:10:00
