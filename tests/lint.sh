@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Checks the form of all sources: C++ and CUDA by clang-format, Python by ruff, scripts by shellcheck. Prints what each
-# would change. Ends with 77 where a tool is missing: the first two are those of tests/python/lint.txt in build/lint.
+# Checks the form of all sources: C++ and CUDA by clang-format, Python by ruff, scripts by shellcheck; and the types of the
+# Python package by mypy. Prints what each would change. Ends with 77 where a tool is missing: all but shellcheck are those
+# of tests/python/lint.txt in build/lint.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 tools=$PWD/build/lint
-for tool in "$tools"/bin/{clang-format,ruff} shellcheck; do
+for tool in "$tools"/bin/{clang-format,ruff,mypy} shellcheck; do
   command -v "$tool" >/dev/null ||
     { echo "skipped: ${tool##*/} is not there: bash tests/python/frameworks.sh build/lint lint.txt, and shellcheck of Debian" && exit 77; }
 done
@@ -19,5 +20,6 @@ sources() {
 status=0
 sources '*.cpp' '*.hpp' '*.h' '*.cu' '*.cuh' | xargs -0 -n 40 "$tools/bin/clang-format" --dry-run --Werror || status=1
 "$tools/bin/ruff" check --no-cache --quiet . || status=1
+"$tools/bin/mypy" --cache-dir /dev/null --no-error-summary || status=1
 { sources '*.sh' && printf '.ci/run\0'; } | xargs -0 -n 8 shellcheck --format gcc || status=1
 exit "$status"

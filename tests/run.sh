@@ -142,7 +142,7 @@ elif ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
   allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")
 fi
 ((${#label[@]} > 0)) || bash tests/python/frameworks.sh "$root/build/lint" lint.txt ||
-  allowed_skips+=("Lint|clang-format and ruff could not be installed, as said above")
+  allowed_skips+=("Lint|clang-format, ruff and mypy could not be installed, as said above")
 [[ ${1-} != --frameworks ]] || bash tests/python/frameworks.sh "$root/build/torch" torch.txt ||
   allowed_skips+=("Python.torch2_*|today's PyTorch could not be installed, as said above")
 for suite in "${suites[@]}"; do run_suite "$suite"; done

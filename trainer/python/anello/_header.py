@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple, Type
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Tuple, Type
 
 _NUMBERS = {
     "int": ctypes.c_int,
@@ -120,23 +120,24 @@ def read(text: str) -> Header:
     text = _DIRECTIVE.sub("", text)
     for body, name in _ENUM.findall(text):
         reader.enum(body, name)
-    # In the order of the text, because a struct may have members of an earlier struct, or callbacks.
-    found = [(m.start(), reader.struct, m.groups()) for m in _STRUCT.finditer(text)]
-    found += [(m.start(), reader.callback, m.groups()) for m in _CALLBACK.finditer(text)]
-    for _, take, groups in sorted(found, key=lambda each: each[0]):
+    # In the order of the text: a struct may have members of an earlier one, or callbacks.
+    types: List[Tuple[int, Callable[..., None], Tuple[Any, ...]]] = []
+    types += [(m.start(), reader.struct, m.groups()) for m in _STRUCT.finditer(text)]
+    types += [(m.start(), reader.callback, m.groups()) for m in _CALLBACK.finditer(text)]
+    for _, take, groups in sorted(types, key=lambda each: each[0]):
         take(*groups)
-    found = _FUNCTION.findall(text)
-    functions = {name: (reader.type_of(result), reader.arguments(given)) for result, name, given in found}
-    fallible = frozenset(name for result, name, _ in found if result.strip() == "anello_status")
+    calls = _FUNCTION.findall(text)
+    functions = {name: (reader.type_of(result), reader.arguments(given)) for result, name, given in calls}
+    fallible = frozenset(name for result, name, _ in calls if result.strip() == "anello_status")
     return Header(reader.constants, reader.structs, reader.callbacks, functions, fallible, defaults)
 
 
 def default(header: Header, struct: str) -> ctypes.Structure:
     """A struct as its ..._INIT macro makes it."""
     made = header.structs[struct]()
-    for (name, kind), text in zip(made._fields_, header.defaults[struct]):
-        if text != "NULL":  # members are NULL already
-            setattr(made, name, _value(header, text, kind))
+    for field, text in zip(made._fields_, header.defaults[struct]):
+        if text != "NULL":  # which it is already
+            setattr(made, field[0], _value(header, text, field[1]))
     return made
 
 

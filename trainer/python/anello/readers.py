@@ -226,7 +226,8 @@ def _row_major(shape: Sequence[int], strides: Sequence[int], item: int) -> bool:
 
 
 def view_buffer(buffer: memoryview, owner: Any = None) -> View:
-    """A buffer, which cannot change its size while the view lives. A read-only buffer is copied."""
+    """A buffer, which cannot change its size while the view lives. One that is read-only is copied."""
+    shape = buffer.shape or ()
     code = buffer.format.lstrip("<@=")
     dtype = _BUFFER.get(code)
     if dtype is None and len(code) == 1:
@@ -239,11 +240,11 @@ def view_buffer(buffer: memoryview, owner: Any = None) -> View:
     owner = buffer.obj if owner is None else owner
     if buffer.readonly:
         copy = (ctypes.c_char * buffer.nbytes).from_buffer_copy(buffer)
-        return View(ctypes.addressof(copy), buffer.shape, dtype, _read_only(owner), copy)
+        return View(ctypes.addressof(copy), shape, dtype, _read_only(owner), copy)
     if buffer.nbytes == 0:
-        return View(0, buffer.shape, dtype, "", buffer)
+        return View(0, shape, dtype, "", buffer)
     memory = (ctypes.c_char * buffer.nbytes).from_buffer(buffer)
-    return aligned(View(ctypes.addressof(memory), buffer.shape, dtype, "", memory), owner)
+    return aligned(View(ctypes.addressof(memory), shape, dtype, "", memory), owner)
 
 
 def view_dlpack(tensor: Any) -> View:

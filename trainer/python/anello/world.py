@@ -226,7 +226,7 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
         return 1
 
     exchange = default("anello_exchange")
-    kinds = dict(header.structs["anello_exchange"]._fields_)
+    kinds = {field[0]: field[1] for field in header.structs["anello_exchange"]._fields_}
     exchange.put, exchange.get = kinds["put"](call_put), kinds["get"](call_get)
     exchange.rank, exchange.size, exchange.name = rank, size, name.encode()
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any, Callable, List
+from typing import TYPE_CHECKING, Any, Callable, List
 
 from .objects import broadcast_object
 from .refusals import on_all_ranks
@@ -20,6 +20,10 @@ class State:
         bcast_object: gives all ranks an object of rank 0.
         get_rank: accepted, and not needed where the hosts are fixed.
     """
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Any = None,
                  **values: Any) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from ..errors import Error
 from ..world import World, script_failures
@@ -43,7 +43,7 @@ class _Exit(SystemExit):
     """The exception of sys.exit(). If nothing catches it, the interpreter asks for its code when no frame is left."""
 
     @property
-    def code(self) -> Any:
+    def code(self) -> Any:  # type: ignore[override]  # the interpreter only reads it
         """The status, or a message."""
         code = super().code
         good = code is None or isinstance(code, int) and code == 0
@@ -53,8 +53,8 @@ class _Exit(SystemExit):
         return code
 
 
-def _exit(status: Any = None) -> None:
-    # In a thread, sys.exit() ends only the thread, and silently only if it raises SystemExit itself.
+def _exit(status: Any = None) -> NoReturn:
+    # A thread's sys.exit() ends the thread, silently only if it raises SystemExit itself.
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 

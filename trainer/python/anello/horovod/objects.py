@@ -11,7 +11,7 @@ from .refusals import on_all_ranks, submitting
 try:
     import cloudpickle as _pickler  # also handles lambdas and local classes
 except ImportError:
-    _pickler = pickle  # type: ignore[no-redef]
+    _pickler = pickle
 
 
 def _pickled(obj: Any) -> bytes:

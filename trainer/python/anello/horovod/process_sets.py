@@ -112,8 +112,9 @@ _current: Optional["ProcessSets"] = None
 def watch(watcher: Watcher) -> None:
     """Reports the existing sets to a watcher, and from then on every change."""
     _watchers.append(watcher)
-    for each in _current.all if _current else ():
-        watcher.added(each, _current.world)
+    if _current:
+        for each in _current.all:
+            watcher.added(each, _current.world)
 
 
 def set_with_id(process_set_id: int) -> ProcessSet:

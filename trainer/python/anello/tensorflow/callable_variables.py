@@ -1,7 +1,7 @@
 """Makes `variables` of Keras 3's optimizers callable too: scripts for Horovod call optimizer.variables()."""
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, Callable, List
 
 import tensorflow as tf
 
@@ -17,6 +17,10 @@ class _Variables(List[Any]):
         return _Variables([*first, *self])
 
 
+def _callable(its_list: Callable[[Any], List[Any]]) -> Callable[[Any], _Variables]:
+    return lambda optimizer: _Variables(its_list(optimizer))
+
+
 def make_callable() -> None:
     """Keras 2 had a method where Keras 3 has a list. After this call both ways to write it work."""
     for kind in tf.keras.optimizers.Optimizer.__mro__:
@@ -24,5 +28,5 @@ def make_callable() -> None:
         if isinstance(its, property):
             its_list = its.fget
             assert its_list is not None
-            kind.variables = property(lambda optimizer, its_list=its_list: _Variables(its_list(optimizer)), doc=its.__doc__)
+            kind.variables = property(_callable(its_list), doc=its.__doc__)
             return

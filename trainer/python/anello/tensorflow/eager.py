@@ -122,8 +122,8 @@ def _reason(error: tf.errors.OpError) -> BaseException:
             return interruption
     try:
         check(max(status, 0))
-    except Exception as reason:
-        return reason
+    except Exception as failure:
+        return failure
     reason = error
     if isinstance(error, tf.errors.InvalidArgumentError):
         reason = errors.InvalidArgument(error.message, "invalid_argument")

@@ -34,7 +34,7 @@ class TensorFlowState(State):
 
     def __init__(self, variables: Optional[Sequence[Any]] = None, session: Any = None, **values: Any) -> None:
         self._given = variables
-        self.session = session or (None if tf.executing_eagerly() else tf.compat.v1.get_default_session())
+        self.session: Any = session or (None if tf.executing_eagerly() else tf.compat.v1.get_default_session())
         self._broadcast = None if tf.executing_eagerly() else broadcast_variables(self.variables, 0)
         super().__init__(**values)
 

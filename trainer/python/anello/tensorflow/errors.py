@@ -15,7 +15,7 @@ class _WithNode(tf.errors.OpError):
     """Adds the attributes of TensorFlow's errors to an error of the engine."""
 
     def __init__(self, error: errors.Error, code: int) -> None:
-        errors.Error.__init__(self, str(error), error.code, error.rank)  # type: ignore[arg-type]
+        errors.Error.__init__(self, str(error), error.code, error.rank)
         tf.errors.OpError.__init__(self, None, None, str(error), code)
 
 

@@ -58,8 +58,8 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
     if isinstance(gradtape, _Distributed):
         raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
-    made = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    made.__dict__ = gradtape.__dict__  # both are one tape, which either of them may start and stop
+    made: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
+    made.__dict__ = gradtape.__dict__  # they are one tape, which either of them may start and stop
     made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
                                    groups_of(groups, num_groups), process_set, scale_local_gradients)
     return made

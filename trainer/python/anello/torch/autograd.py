@@ -1,7 +1,7 @@
 """The operations that wait for their result. Those that return a new tensor support gradients."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
 from torch.autograd import forward_ad
@@ -18,7 +18,7 @@ class _Allreduce(torch.autograd.Function):
     """For a sum or average, the gradient is reduced in the same way; other reductions have no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, options: Dict[str, Any], name: Optional[str], *tensors: torch.Tensor) -> Any:
         ctx.options = options
         return tuple(ops.grouped_allreduce_async(tensors, name=name, waits=True, **options).wait())
 
@@ -100,7 +100,7 @@ class _ReduceScatter(torch.autograd.Function):
     """The gradients are gathered, and for a sum also multiplied by the number of ranks."""
 
     @staticmethod
-    def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, options: Dict[str, Any], name: Optional[str], *tensors: torch.Tensor) -> Any:
         ctx.options = options
         return tuple(ops.grouped_reducescatter_async(tensors, name=name, waits=True, **options).wait())
 

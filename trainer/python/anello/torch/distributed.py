@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from ..horovod.ending import PATIENCE_S, end_with_script
 from ..world import World, init, init_through
-from .distributed_group import AnelloProcessGroup
+from .distributed_group import AnelloProcessGroup as AnelloProcessGroup
 from .distributed_work import Completer
 
 _world: Optional[World] = None  # of the default group, if its backend is Anello

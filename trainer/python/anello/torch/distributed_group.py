@@ -257,7 +257,7 @@ class AnelloProcessGroup(Identity):
     def all_to_all_single(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
                           input_splits: List[int], opts: Any = None) -> Operation:
         buffers = Buffers()
-        counts: Dict[str, List[int]] = {}
+        counts: Dict[str, Any] = {}
         if output_splits or input_splits:
             counts = {"send_counts": self._elements(given, input_splits),
                       "recv_counts": self._elements(output, output_splits)}

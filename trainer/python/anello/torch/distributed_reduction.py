@@ -32,7 +32,7 @@ def _premul_factor(op: Any) -> float:
     """The factor of PREMUL_SUM. torch shows it only when it is pickled, and before 2.0 not at all."""
     state = op.__getstate__() if hasattr(op, "__getstate__") else None
     factor = state[1] if isinstance(state, tuple) and len(state) == 2 else None
-    if not isinstance(factor, (float, torch.Tensor)) or torch.is_tensor(factor) and factor.numel() != 1:
+    if not isinstance(factor, (float, torch.Tensor)) or isinstance(factor, torch.Tensor) and factor.numel() != 1:
         raise RuntimeError("PREMUL_SUM is available with one number as its factor, from torch 2 on: multiply the tensor "
                            "by the factor, and use SUM")
     return float(factor)

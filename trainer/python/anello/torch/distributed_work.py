@@ -17,7 +17,7 @@ import torch.distributed as dist
 from ..group import Group
 from ..work import Work
 
-_TorchWork = getattr(dist, "Work", None) or dist._Work
+_TorchWork: Any = getattr(dist, "Work", None) or dist._Work
 
 
 class Completer:

@@ -86,6 +86,7 @@ class SameStart:
 
     def _end(self) -> Agreed:
         operation, self._operation = self._operation, None
+        assert operation is not None
         try:
             maxima, negative_minima = operation.wait()[0].chunk(2)
         except Mismatch:  # different numbers of parameters, or another operation on some ranks

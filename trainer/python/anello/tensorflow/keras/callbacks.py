@@ -7,6 +7,7 @@ from typing import Any, Dict, Optional, Sequence, Union
 import tensorflow as tf
 
 from ...horovod import basics
+from ...horovod.process_sets import global_process_set
 from ...training import average_metrics
 from ..variables import key, of_optimizer, of_tensorflow
 from .schedules import LearningRateScheduleCallback, LearningRateWarmupCallback
@@ -50,8 +51,8 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def _all_are_built(self) -> bool:
         built = array.array("q", [int(self.model.built)])
-        # The name is for a rank that has forgotten the callback: the report of the waiting ranks shows it.
-        basics.global_process_set.agenda.allreduce(
+        # Named for a rank that has forgotten the callback: the report of what the others wait for shows it.
+        global_process_set.agenda.allreduce(
             [built], op="min", name="hvd.callbacks.BroadcastGlobalVariablesCallback", waits=True).wait()
         return bool(built[0])
 

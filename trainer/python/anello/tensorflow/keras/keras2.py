@@ -6,6 +6,7 @@ from typing import Any, List, Sequence, Tuple
 
 import tensorflow as tf
 
+from .aggregation import Aggregation
 from .ranks import ForAllRanks
 
 Pairs = List[Tuple[Any, Any]]
@@ -40,14 +41,15 @@ class Distributed(ForAllRanks):
         aggregation.add(gradients, variables)
         summed = aggregation.summed(variables)
         there = [variables[k] for k in summed]
-        combined = tf.cond(aggregation.is_complete(), lambda: self._sums(there), lambda: aggregation.zeros(there))
+        combined = tf.cond(aggregation.is_complete(), lambda: self._sums(aggregation, there),
+                           lambda: aggregation.zeros(there))
         made: List[Any] = [None] * len(variables)
         for k, each in zip(summed, combined):
             made[k] = each
         return made
 
-    def _sums(self, variables: Sequence[Any]) -> List[tf.Tensor]:
-        return self._ranks.combine(self._ranks.aggregation.take(variables), variables)
+    def _sums(self, aggregation: Aggregation, variables: Sequence[Any]) -> List[tf.Tensor]:
+        return self._ranks.combine(aggregation.take(variables), variables)
 
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
         """The optimizer's method. With several passes for a step it acts in the last; the others are only counted.

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import tensorflow as tf
 
 from ...horovod.user_warning import warn
+from .aggregation import Aggregation
 from .ranks import ForAllRanks
 
 XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compile() takes jit_compile=False"
@@ -16,21 +17,28 @@ XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compil
 class Distributed(ForAllRanks):
     """The base class that DistributedOptimizer inserts before the optimizer's own class."""
 
+    # The attributes of that class.
+    built: bool
+    name: str
+    build: Callable[[Sequence[Any]], None]
+    _trainable_variables: Sequence[Any]
+
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
         """The optimizer's method with the gradients of all ranks; with several passes for a step, in the last pass.
 
         Model.fit() and apply_gradients() call it. Blocks outside of functions. Gradients of a DistributedGradientTape
         are combined already, and would be combined twice: use one of the two.
         """
+        mine: Any = super()
         gradients = list(grads)
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)
         aggregation = self._ranks.aggregation
         if not gradients or aggregation is None:
-            super().apply(self._ranks.combine(gradients, variables), variables)
+            mine.apply(self._ranks.combine(gradients, variables), variables)
             return
         self.make_variables(variables)
         aggregation.add(gradients, variables)
-        step = functools.partial(self._apply_sums, variables)
+        step = functools.partial(self._apply_sums, aggregation, variables)
         tf.cond(aggregation.is_complete(), step, self._count)
 
     def make_variables(self, variables: Sequence[Any]) -> None:
@@ -39,9 +47,10 @@ class Distributed(ForAllRanks):
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
 
-    def _apply_sums(self, variables: Sequence[Any]) -> tf.Tensor:
-        sums = self._ranks.aggregation.take(variables)
-        super().apply(self._ranks.combine(sums, variables), variables)
+    def _apply_sums(self, aggregation: Aggregation, variables: Sequence[Any]) -> tf.Tensor:
+        mine: Any = super()
+        sums = aggregation.take(variables)
+        mine.apply(self._ranks.combine(sums, variables), variables)
         return tf.constant(True)
 
     def _count(self) -> tf.Tensor:

@@ -103,6 +103,7 @@ class ForAllRanks:
 
     _settings: Settings  # set in the class that DistributedOptimizer makes
     _ranks: Ranks
+    iterations: Any  # of the optimizer's class
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

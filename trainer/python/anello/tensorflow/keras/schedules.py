@@ -52,6 +52,7 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
                                                      and self.current_epoch >= self.end_epoch):
             return
         if not self.staircase:
+            assert self.steps_per_epoch is not None
             self._set_rate(self.multiplier(self.current_epoch + batch / self.steps_per_epoch))
         elif batch == 0:
             self._set_rate(self.multiplier(self.current_epoch))
@@ -96,11 +97,12 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def _part(self, epoch: float) -> float:
-        """Counts so that the last batch of an epoch has the rate of the end of the epoch."""
+        """The last batch of an epoch has the rate that belongs to the end of the epoch."""
+        assert self.steps_per_epoch is not None and self.end_epoch is not None
         done = (epoch + 1 / self.steps_per_epoch) / self.end_epoch
         return (1 + done * (basics.size() - 1)) / basics.size()
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         super().on_epoch_end(epoch, logs)
-        if self.verbose and epoch == self.end_epoch - 1 and basics.rank() == 0:
+        if self.verbose and epoch + 1 == self.end_epoch and basics.rank() == 0:
             print(f"\nEpoch {epoch + 1}: the learning rate has reached {rate_of(self.model.optimizer):g}.")
