@@ -26,6 +26,9 @@ TEST(Tidy, AsioAndCudaStayInTheirRooms) {
 TEST(Tidy, IncludesFollowTheDirectionOfTheRooms) {
   EXPECT_THAT(wrong_direction(project()), IsEmpty());
 }
+TEST(Tidy, ThePictureOfTheRoomsIsTrue) {
+  EXPECT_THAT(wrong_picture(project()), IsEmpty());
+}
 TEST(Tidy, EverySourceOfTheRingLiesInARoom) {
   EXPECT_THAT(loose_sources(project()), IsEmpty());
 }
@@ -88,6 +91,7 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
       {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},
       {"ring/world/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
+      {"ring/agenda/h.cpp", {"#include \"ring/group/g.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"trainer/cuda/b.cpp", {"#include \"gpu/device.hpp\"", "#include \"trainer/f.hpp\""}},
       {"trainer/f.cpp",
        {"#include <anello/gpu.hpp>", "#include \"trainer/g.hpp\"", "#include \"ring/base/text.hpp\"",
@@ -100,9 +104,15 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
                           "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
                           "ring/net/d.cpp:2: net may not include ring/world/world.hpp",
                           "ring/world/e.cpp:2: world may not include rendezvous/client.hpp",
+                          "ring/agenda/h.cpp:2: agenda may not include ring/run/r.hpp",
                           "trainer/f.cpp:3: trainer may not include ring/base/text.hpp",
                           "trainer/f.cpp:4: trainer may not include gpu/device.hpp",
                           "trainer/f.cpp:5: trainer may not include trainer/cuda/b.hpp"));
+}
+
+TEST(TidyRules, APictureThatIsNotTrue) {
+  const std::vector<File> tree = {{"ring/README.md", {"run: link, plan"}}, {"ring/run/a.cpp", {}}, {"gpu/b.cpp", {}}};
+  EXPECT_THAT(wrong_picture(tree), ElementsAre("ring/README.md: lacks the line 'run: link, plan, trace'"));
 }
 
 TEST(TidyRules, SourcesAtTheTopOfTheRing) {

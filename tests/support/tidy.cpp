@@ -75,10 +75,10 @@ std::string included(const std::string& line) {
 // room that implements it.
 std::string room_of(const std::string& path) {
   static const std::map<std::string, std::string> public_headers = {
-      {"anello.h", "world"},        {"anello.hpp", "world"}, {"diagnosis.hpp", "world"},
-      {"init.hpp", "world"},        {"world.hpp", "world"},  {"group.hpp", "group"},
-      {"checkpoint.hpp", "group"},  {"work.hpp", "group"},   {"gradients.hpp", "gradients"},
-      {"testing.hpp", "testing"},   {"memory.hpp", "shm"},   {"gpu.hpp", "gpu"},
+      {"anello.h", "world"},        {"anello.hpp", "include"}, {"diagnosis.hpp", "world"},
+      {"init.hpp", "world"},        {"world.hpp", "world"},    {"group.hpp", "group"},
+      {"checkpoint.hpp", "group"},  {"work.hpp", "group"},     {"gradients.hpp", "gradients"},
+      {"testing.hpp", "testing"},   {"memory.hpp", "shm"},     {"gpu.hpp", "gpu"},
       {"gpu_gradients.hpp", "gpu"}, {"gpu.h", "gpu"}};
   if (path.starts_with("trainer/cuda/")) return "trainer/cuda";
   const std::string top = path.substr(0, path.find('/'));
@@ -92,35 +92,30 @@ std::string room_of(const std::string& path) {
   return slash == std::string::npos ? "ring" : rest.substr(0, slash);
 }
 
-// The rooms that each room uses directly. A room may include these, and all rooms that these may include. No circles.
+// What each room includes, besides base. No two in a circle.
 const std::map<std::string, std::set<std::string>> kUses = {
     {"base", {}},
-    {"plan", {"base"}},
+    {"plan", {}},
     {"algorithms", {"plan"}},
-    {"link", {"base"}},
-    {"trace", {"base"}},
+    {"link", {}},
+    {"trace", {}},
     {"run", {"link", "plan", "trace"}},
     {"shm", {"link"}},
-    {"failure", {"base"}},
-    {"net", {"failure", "shm", "trace"}},
-    {"group", {"algorithms", "net", "run"}},
-    {"gradients", {"group"}},
-    {"agenda", {"group"}},
-    {"world", {"gradients"}},
+    {"failure", {}},
+    {"net", {"failure", "link", "shm", "trace"}},
+    {"group", {"algorithms", "link", "net", "plan", "run", "shm", "trace"}},
+    {"agenda", {"group", "link", "net", "shm"}},
+    {"gradients", {"group", "run"}},
+    {"world", {"algorithms", "failure", "group", "net", "shm", "trace"}},
     {"testing", {"world"}},
-    {"gpu", {"agenda", "world"}},
-    {"rendezvous", {"agenda", "gpu"}},
+    {"include", {"gradients", "group", "shm", "world"}},
+    {"gpu", {"agenda", "gradients", "group", "link", "plan", "trace", "world"}},
+    {"rendezvous",
+     {"agenda", "algorithms", "failure", "gpu", "gradients", "group", "include", "net", "shm", "trace", "world"}},
     {"trainer", {}},  // and public headers: users copy it out of the tree
-    {"trainer/cuda", {"gpu", "trainer"}},
-    {"bench", {"gpu", "testing"}},
+    {"trainer/cuda", {"gpu", "trainer", "world"}},
+    {"bench", {"agenda", "algorithms", "gpu", "include", "plan", "run", "shm", "testing", "world"}},
 };
-
-// Returns the room itself and all rooms that it may include.
-std::set<std::string> reachable(const std::string& room) {
-  std::set<std::string> rooms = {room};
-  for (const std::string& used : kUses.at(room)) rooms.merge(reachable(used));
-  return rooms;
-}
 
 }  // namespace
 
@@ -159,8 +154,10 @@ Complaints wrong_direction(const std::vector<File>& tree) {
   Complaints out;
   for (const File& file : tree) {
     const std::string room = room_of(file.path);
-    if (!kUses.contains(room) || !is_cpp(file)) continue;
-    const std::set<std::string> allowed = reachable(room);
+    if (!kUses.contains(room) || !is_product(file)) continue;
+    std::set<std::string> allowed = {room};
+    if (room != "trainer") allowed.insert("base");
+    allowed.insert(kUses.at(room).begin(), kUses.at(room).end());
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string path = included(file.lines[i]);
       if (path.ends_with(".def")) continue;  // a table holds data; any room may read it
@@ -168,6 +165,24 @@ Complaints wrong_direction(const std::vector<File>& tree) {
       if (!path.empty() && !allowed.contains(room_of(path)))
         out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + room + " may not include " + path);
     }
+  }
+  return out;
+}
+
+// Those of the ring that include others than base stand there as "run: link, plan, trace".
+Complaints wrong_picture(const std::vector<File>& tree) {
+  const auto page =
+      std::find_if(tree.begin(), tree.end(), [](const File& file) { return file.path == "ring/README.md"; });
+  if (page == tree.end()) return {"ring/README.md: is not there"};
+  Complaints out;
+  for (const auto& [room, used] : kUses) {
+    std::string line;
+    for (const std::string& each : used) line += (line.empty() ? room + ": " : ", ") + each;
+    const bool of_the_ring = std::any_of(tree.begin(), tree.end(), [prefix = "ring/" + room + "/"](const File& file) {
+      return file.path.starts_with(prefix);
+    });
+    if (of_the_ring && !used.empty() && std::find(page->lines.begin(), page->lines.end(), line) == page->lines.end())
+      out.push_back("ring/README.md: lacks the line '" + line + "'");
   }
   return out;
 }

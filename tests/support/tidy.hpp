@@ -18,7 +18,8 @@ using Complaints = std::vector<std::string>;
 std::vector<File> read_tree(const std::filesystem::path& root);
 
 Complaints foreign_names(const std::vector<File>& tree);      // Asio and CUDA outside their rooms
-Complaints wrong_direction(const std::vector<File>& tree);    // includes against the allowed direction between rooms
+Complaints wrong_direction(const std::vector<File>& tree);    // includes of other rooms than a room uses
+Complaints wrong_picture(const std::vector<File>& tree);      // of the rooms in ring/README.md
 Complaints loose_sources(const std::vector<File>& tree);      // at the top of ring/
 Complaints wrong_namespaces(const std::vector<File>& tree);   // headers of a room outside the room's namespace
 Complaints environment_reads(const std::vector<File>& tree);  // other than that of ring/base/config.cpp
