@@ -11,9 +11,9 @@ engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libxxhash-dev libs
 program_packages=(libpmix-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
 test_packages=(dpkg-dev file man-db zsh libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2
   slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server openssh-client mpich openmpi-bin
-  shellcheck python3-torch python3-numpy python3-pytest python3-pip python3-kubernetes)
+  clang shellcheck python3-torch python3-numpy python3-pytest python3-pip python3-kubernetes)
 picture_packages=(gnuplot-nox)
-fuzz_packages=(clang libclang-rt-14-dev)
+fuzz_packages=(libclang-rt-14-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "gpu/named_calls_state.hpp"
 #include "gpu/plugin_loader.hpp"
 #include "ring/agenda/elements.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
 #include "ring/group/checks.hpp"
@@ -33,7 +33,7 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   bool done() override { return wait(Clock::now()); }
   bool wait(group::Until until) override;
   std::optional<Error> error() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return error_;
   }
 
@@ -51,7 +51,7 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   bool gives_up();
   void fail(const std::exception& why) {
     const auto* const error = dynamic_cast<const Error*>(&why);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!error_) error_ = error ? *error : Error(ErrorCode::aborted, why.what());
   }
 
@@ -59,11 +59,11 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   Request request_;
   std::string key_;  // set by start()
   Event made_, queued_;
-  bool has_run_ = false;  // guarded by the state's mutex
-  std::mutex mutex_;      // guards the next three members
-  bool ended_ = false;
-  std::optional<Error> error_;
-  group::Until gives_up_at_;
+  bool has_run_ ANELLO_GUARDED_BY(state_->mutex) = false;
+  Mutex mutex_;
+  bool ended_ ANELLO_GUARDED_BY(mutex_) = false;
+  std::optional<Error> error_ ANELLO_GUARDED_BY(mutex_);
+  group::Until gives_up_at_ ANELLO_GUARDED_BY(mutex_);
 };
 
 // Records the current end of the program's stream.
@@ -95,13 +95,13 @@ void NamedCalls::Operation::check_places(const Device& device) const {
 
 void NamedCalls::Operation::start(const std::string& key) {
   key_ = key;
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->executor) (void)state_->executor->submit([self = shared_from_this()] { self->run(); });
 }
 
 bool NamedCalls::Operation::when_done(std::function<void()> callback) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->closed) return false;
     state_->watched.push_back([self = shared_from_this(), callback = std::move(callback)] {
       self->wait_until_run(std::nullopt);
@@ -115,8 +115,8 @@ bool NamedCalls::Operation::when_done(std::function<void()> callback) {
 }
 
 bool NamedCalls::Operation::wait_until_run(group::Until until) {
-  std::unique_lock lock(state_->mutex);
-  const auto has_run = [this] { return has_run_ || state_->closed; };
+  MutexLock lock(state_->mutex);
+  const auto has_run = [this]() ANELLO_REQUIRES(state_->mutex) { return has_run_ || state_->closed; };
   if (until) return state_->changed.wait_until(lock, *until, has_run);
   state_->changed.wait(lock, has_run);
   return true;
@@ -151,7 +151,7 @@ void NamedCalls::Operation::run() {
     fail(error);
   }
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     has_run_ = true;
   }
   state_->changed.notify_all();
@@ -208,11 +208,11 @@ void NamedCalls::Operation::queue(GpuGroup& gpus, const std::vector<std::size_t>
 // The end of an operation is final: a later failure of the world does not change it.
 bool NamedCalls::Operation::has_ended() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) return true;
   }
   if (!look()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_ = true;
 }
 
@@ -223,7 +223,7 @@ bool NamedCalls::Operation::look() {
     fail(Error(ErrorCode::aborted, "the agenda, or this rank's world, has ended"));
     return true;
   }
-  const Device& device = *state_->device;  // does not change once there is an event
+  const Device device = state_->chosen();
   const int status = device.table->event_query(queued_.get());
   if (status == ANELLO_GPU_NOT_READY) return gives_up();
   if (status != 0 && !error()) {
@@ -237,7 +237,7 @@ bool NamedCalls::Operation::look() {
 // After a failure the device may still use the tensors, which the program may free. So the operation waits, but only
 // for a limited time.
 bool NamedCalls::Operation::gives_up() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!error_) return false;
   if (!gives_up_at_) gives_up_at_ = Clock::now() + kLastWait;
   return group::has_passed(gives_up_at_);
@@ -264,7 +264,7 @@ std::shared_ptr<agenda::DeviceOperation> NamedCalls::make_neutral(const Request&
 
 void NamedCalls::choose(int device) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->device) return;
   }
   state_->choose(state_->checked(device, "join"));

@@ -12,7 +12,7 @@ namespace anello::gpu {
 // All operations use one GPU, because ranks cannot agree on an order of several GPUs.
 Device NamedCalls::State::checked(int number, std::string_view verb) {
   const Device its{&makers.table(), DeviceId(number)};
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (device && device->id != its.id)
     group::refuse(verb, text("a tensor is on GPU ", number, ", but those before were on GPU ", int(device->id),
                              "; a rank's named operations use one GPU: copy the tensor there"));
@@ -22,8 +22,13 @@ Device NamedCalls::State::checked(int number, std::string_view verb) {
 }
 
 void NamedCalls::State::choose(const Device& its) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (!device) device = its;
+}
+
+Device NamedCalls::State::chosen() {
+  const MutexLock lock(mutex);
+  return *device;
 }
 
 GpuGroup& NamedCalls::State::ready_group() {
@@ -32,7 +37,7 @@ GpuGroup& NamedCalls::State::ready_group() {
   ignore_captures();
   std::optional<int> number;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (device) number = int(device->id);
   }
   try {
@@ -43,7 +48,7 @@ GpuGroup& NamedCalls::State::ready_group() {
   }
   const Device& its = GpuGroupAccess::impl(*gpus).device();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     device = its;
   }
   ignore_captures();
@@ -53,7 +58,7 @@ GpuGroup& NamedCalls::State::ready_group() {
 
 // Called on a thread that is not the program's; the program may be capturing a stream meanwhile.
 void NamedCalls::State::ignore_captures() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (device) device->table->ignore_captures();
 }
 
@@ -67,8 +72,8 @@ std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {
 
 // Calls callbacks in the order in which operations have started, because they are done in that order.
 void NamedCalls::State::watch() {
-  for (std::unique_lock lock(mutex);;) {
-    changed.wait(lock, [this] { return closed || !watched.empty(); });
+  for (MutexLock lock(mutex);;) {
+    changed.wait(lock, [this]() ANELLO_REQUIRES(mutex) { return closed || !watched.empty(); });
     if (watched.empty()) return;
     auto next = std::move(watched.front());
     watched.pop_front();
@@ -82,13 +87,13 @@ void NamedCalls::State::watch() {
 void NamedCalls::State::close() {
   std::unique_ptr<SerialExecutor<void>> last;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     last = std::move(executor);
   }
   if (!last) return;
   last.reset();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     closed = true;
   }
   changed.notify_all();
@@ -106,7 +111,7 @@ void NamedCalls::State::close() {
 void NamedCalls::State::close_gpus() {
   const bool finished = finishes();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     settled = true;
     failure_at_end = ranks.failure();
     if (!failure_at_end && !finished)
@@ -121,7 +126,7 @@ void NamedCalls::State::close_gpus() {
 
 // Returns the world's failure; once operations are settled, the failure at the end.
 std::optional<Error> NamedCalls::State::world_failure() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   return settled ? failure_at_end : ranks.failure();
 }
 
@@ -129,10 +134,11 @@ std::optional<Error> NamedCalls::State::world_failure() {
 bool NamedCalls::State::finishes() {
   if (!stream) return true;
   try {
-    const DeviceGuard guard(*device);
-    const Event done = make_event(*device);
-    record(*device, done, stream.get());
-    gpu::wait(*device, done, kLastWait, "the last named operations");
+    const Device its = chosen();
+    const DeviceGuard guard(its);
+    const Event done = make_event(its);
+    record(its, done, stream.get());
+    gpu::wait(its, done, kLastWait, "the last named operations");
     return true;
   } catch (const Error&) {
     return false;

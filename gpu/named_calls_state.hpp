@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "gpu/gpu_group.hpp"
 #include "gpu/named_calls.hpp"
 #include "gpu/serial_executor.hpp"
+#include "ring/base/mutex.hpp"
 
 namespace anello::gpu {
 
@@ -22,6 +22,7 @@ struct NamedCalls::State {
 
   Device checked(int number, std::string_view verb);
   void choose(const Device& its);
+  Device chosen();  // once there is one
   GpuGroup& ready_group();
   std::byte* neutral_memory(std::size_t bytes);
   std::optional<Error> world_failure();
@@ -33,15 +34,18 @@ struct NamedCalls::State {
 
   Group ranks;
   const Makers makers;
-  std::mutex mutex;  // guards the members up to the empty line, and which operations have run
+  Mutex mutex;
   std::condition_variable changed;
-  std::optional<Device> device;
-  std::unique_ptr<SerialExecutor<void>> executor = std::make_unique<SerialExecutor<void>>();  // null: closing
-  std::deque<std::function<void()>> watched;  // each waits for an operation, and calls its callback
-  std::thread watcher;                        // runs the functions in `watched`
-  bool closed = false;                        // no operation will be started or watched any more
-  bool settled = false;  // all operations have ended; those that were not done then, with failure_at_end if it is set
-  std::optional<Error> failure_at_end;
+  std::optional<Device> device ANELLO_GUARDED_BY(mutex);
+  std::unique_ptr<SerialExecutor<void>> executor ANELLO_GUARDED_BY(mutex) =
+      std::make_unique<SerialExecutor<void>>();  // null: closing
+  // Each waits for an operation, and calls its callback.
+  std::deque<std::function<void()>> watched ANELLO_GUARDED_BY(mutex);
+  std::thread watcher;                           // carries them out
+  bool closed ANELLO_GUARDED_BY(mutex) = false;  // none will be started or watched any more
+  // It is certain how those have ended that were not done before: well, or by this failure.
+  bool settled ANELLO_GUARDED_BY(mutex) = false;
+  std::optional<Error> failure_at_end ANELLO_GUARDED_BY(mutex);
 
   // Used by the executor's thread, and by close() when that thread has ended.
   std::optional<GpuGroup> gpus;

@@ -3,7 +3,6 @@
 #include <anello/error.hpp>
 #include <array>
 #include <condition_variable>
-#include <mutex>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "gpu/or_abort.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
 
@@ -35,8 +35,8 @@ constexpr int kAborted = -2;  // no status of NCCL
 
 // Ranks must start the kernels of several communicators on a device in the same order, or they wait for each other.
 // Launches exclude each other, so that they keep the program's order.
-std::mutex& launches_of(DeviceId device) {
-  static std::array<std::mutex, 64> all;
+Mutex& launches_of(DeviceId device) {
+  static std::array<Mutex, 64> all;
   return all[std::size_t(device) % all.size()];
 }
 
@@ -67,13 +67,17 @@ struct NcclCommunicator::State {
         start_failure(if_it_fails),
         queued(of_same_ranks(group), on, within.operation) {}
 
-  std::string describe(int status) const {
+  std::string describe(int status) const ANELLO_REQUIRES(mutex) {
     const char* details = comm ? table->details(comm) : nullptr;
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // Returns an error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex must be held.
-  std::optional<Error> find_failure();
+  // An error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex is held.
+  std::optional<Error> find_failure() ANELLO_REQUIRES(mutex);
+  bool has_started() {
+    const MutexLock lock(mutex);
+    return started;
+  }
   void end_world(const Error& why);
   int call_it(Call call);  // returns its status, or kAborted
   void watch();
@@ -83,19 +87,20 @@ struct NcclCommunicator::State {
   const AnelloNcclTable* const table;
   const Limits limits;
   const StartFailure start_failure;
+  std::vector<std::shared_ptr<State>> children;  // that split() could not make: NCCL may write their `comm` late
 
-  std::mutex mutex;  // guards the members below
+  Mutex mutex;
   std::condition_variable changed;
-  bool created = false;    // NCCL has been asked for `comm`; before that, it may be written without the mutex
-  void* comm = nullptr;    // null after it was aborted or destroyed
-  bool calling = false;    // a call with `comm` is in progress
-  bool awaited = false;    // the watcher waits for the end of that call
-  bool started = false;    // the communicator has been made
-  bool stopping = false;   // the owner has ended
-  bool finalized = false;  // `comm` may be destroyed instead of aborted
-  bool ended = false;      // the watcher has finished with `comm`
-  QueuedCalls queued;
-  std::vector<std::shared_ptr<State>> children;  // those that split() could not make: NCCL may write their `comm` late
+  // NCCL has been asked for `comm`, which it may write without the mutex until then.
+  bool created ANELLO_GUARDED_BY(mutex) = false;
+  void* comm ANELLO_GUARDED_BY(mutex) = nullptr;    // null after it was aborted or destroyed
+  bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with it is in progress
+  bool awaited ANELLO_GUARDED_BY(mutex) = false;    // the watcher waits for the end of that call
+  bool started ANELLO_GUARDED_BY(mutex) = false;    // it has been made
+  bool stopping ANELLO_GUARDED_BY(mutex) = false;   // the owner has ended
+  bool finalized ANELLO_GUARDED_BY(mutex) = false;  // it may be destroyed instead of aborted
+  bool ended ANELLO_GUARDED_BY(mutex) = false;      // the watcher is done with it
+  QueuedCalls queued ANELLO_GUARDED_BY(mutex);
 };
 
 std::optional<Error> NcclCommunicator::State::find_failure() {
@@ -105,7 +110,7 @@ std::optional<Error> NcclCommunicator::State::find_failure() {
 }
 
 int NcclCommunicator::State::call_it(Call call) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   if (!comm) return kAborted;
   calling = true;
   void* const its = comm;
@@ -126,11 +131,11 @@ void NcclCommunicator::State::end_world(const Error& why) {
 void NcclCommunicator::State::watch() {
   device.table->set_device(int(device.id));
   device.table->ignore_captures();
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [this] { return created || stopping; });
+  MutexLock lock(mutex);
+  changed.wait(lock, [this]() ANELLO_REQUIRES(mutex) { return created || stopping; });
   bool failed = false;
   while (!stopping && !failed) {
-    changed.wait_for(lock, kBetweenLooks, [this] { return stopping; });
+    changed.wait_for(lock, kBetweenLooks, [this]() ANELLO_REQUIRES(mutex) { return stopping; });
     if (stopping || !comm) continue;
     // If its failures are thrown, the thread that starts finds them itself; the world's failure must reach it in any
     // case.
@@ -143,7 +148,7 @@ void NcclCommunicator::State::watch() {
   }
   // A call inside NCCL returns by itself, or because of the abort.
   awaited = true;
-  changed.wait_for(lock, limits.end, [this] { return !calling; });
+  changed.wait_for(lock, limits.end, [this]() ANELLO_REQUIRES(mutex) { return !calling; });
   if (void* const last = std::exchange(comm, nullptr)) {
     const auto end = finalized ? table->destroy : table->abort;
     lock.unlock();
@@ -203,12 +208,12 @@ void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   try {
     const int status = create();
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       state_->created = true;
       state_->changed.notify_all();
     }
     require(settle(status, state_->limits.start), what, state_->limits.start);
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->started = true;
   } catch (...) {
     shut_down();
@@ -229,23 +234,24 @@ bool NcclCommunicator::shut_down() noexcept {
   State& state = *state_;
   if (!watcher_.joinable()) return true;
   try {
-    if (state.started && !state.group.failure()) {
+    if (state.has_started() && !state.group.failure()) {
       const int status = settle(attempt(state.table->finalize, {"finalizing"}), state.limits.end);
       if (status != 0)
         log(Severity::warning,
             text("NCCL on GPU ", int(state.device.id),
                  " is aborted with queued work that has not finished: ", why(status, state.limits.end)));
-      const std::lock_guard lock(state.mutex);
+      const MutexLock lock(state.mutex);
       if (status == 0) state.queued.poll();  // records the ends of the last calls
       state.finalized = status == 0;
     }
   } catch (const std::exception& error) {
     log_at_end(Severity::info, [&] { return text("a communicator ends early: ", error.what()); });
   }
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   state.stopping = true;
   state.changed.notify_all();
-  const bool ended = state.changed.wait_for(lock, 2 * state.limits.end, [&] { return state.ended; });
+  const bool ended =
+      state.changed.wait_for(lock, 2 * state.limits.end, [&]() ANELLO_REQUIRES(state.mutex) { return state.ended; });
   lock.unlock();
   if (ended)
     watcher_.join();
@@ -284,7 +290,7 @@ int NcclCommunicator::settle(int status, milliseconds limit) {
   State& state = *state_;
   for (const auto began = Clock::now();;) {
     {
-      const std::lock_guard lock(state.mutex);
+      const MutexLock lock(state.mutex);
       if (failed(status)) return status;
       if (!state.comm) return kAborted;
       status = state.table->state(state.comm);
@@ -302,7 +308,7 @@ int NcclCommunicator::settle(int status, milliseconds limit) {
 std::string NcclCommunicator::why(int status, milliseconds limit) const {
   if (status == kAborted) return "it has been aborted";
   if (status == ANELLO_NCCL_IN_PROGRESS) return text("it took more than ", limit.count(), " ms");
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->describe(status);
 }
 
@@ -313,7 +319,7 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
 // Call with the device current. The limit of operations is enforced by QueuedCalls: it ends the world, and the watcher
 // then aborts the call that is waited for here.
 void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
-  std::unique_lock launching(launches_of(state_->device.id));
+  MutexLock launching(launches_of(state_->device.id));
   int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);
   launching.unlock();
   if (status == ANELLO_NCCL_IN_PROGRESS && (limit.count() == 0 || limit > kKeepsOrder))
@@ -330,19 +336,19 @@ void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
     return launch(what, queue);
   }
   {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.queued.add(call);
   }
   launch(what, queue);
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.queued.launched(stream);
 }
 
 // Fails the world, if it has not failed yet, and throws its failure, which is the same on all ranks. A start whose
 // failure is thrown does not fail the world.
 void NcclCommunicator::fail(const Doing& what, const std::string& why) {
-  const State& state = *state_;
-  const bool ends_world = state.started || state.start_failure == StartFailure::ends_world;
+  State& state = *state_;
+  const bool ends_world = state.has_started() || state.start_failure == StartFailure::ends_world;
   if (ends_world) state_->end_world({ErrorCode::device, why});
   const std::optional<Error> failure = state.group.failure();
   if (!failure) throw Error(ErrorCode::device, why).within(what.text());

@@ -4,10 +4,10 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/thread.hpp"
 
 namespace anello::gpu {
@@ -19,7 +19,7 @@ class SerialExecutor {
   // Waits for the call that has begun, and drops the calls that have not.
   ~SerialExecutor() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_one();
@@ -31,7 +31,7 @@ class SerialExecutor {
   // Does not block. The future gets the result or exception of the call, or a broken promise if the call was dropped.
   template <class Call>
   std::future<Result> submit(Call call) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.emplace_back(std::move(call));
     changed_.notify_one();
     return calls_.back().get_future();
@@ -39,8 +39,8 @@ class SerialExecutor {
 
  private:
   void work() {
-    for (std::unique_lock lock(mutex_);;) {
-      changed_.wait(lock, [&] { return stopping_ || !calls_.empty(); });
+    for (MutexLock lock(mutex_);;) {
+      changed_.wait(lock, [&]() ANELLO_REQUIRES(mutex_) { return stopping_ || !calls_.empty(); });
       if (stopping_) return;
       auto call = std::exchange(calls_.front(), {});
       calls_.pop_front();
@@ -50,11 +50,11 @@ class SerialExecutor {
     }
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<Result()>> calls_;
-  bool stopping_ = false;
-  std::thread thread_;  // the last member, because it uses the others
+  std::deque<std::packaged_task<Result()>> calls_ ANELLO_GUARDED_BY(mutex_);
+  bool stopping_ ANELLO_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace anello::gpu

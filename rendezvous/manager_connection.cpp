@@ -9,7 +9,7 @@
 namespace anello::rendezvous {
 
 ManagerConnection::Turn::Turn(ManagerConnection& connection) : connection_(&connection) {
-  const std::lock_guard lock(connection.mutex_);
+  const MutexLock lock(connection.mutex_);
   if (connection.in_use_)
     throw Error(ErrorCode::configuration, text("another thread of this process starts a world through ",
                                                connection.protocol_, "; start one at a time"));
@@ -21,7 +21,7 @@ ManagerConnection::Turn::Turn(ManagerConnection& connection) : connection_(&conn
 
 ManagerConnection::Turn::~Turn() {
   if (!connection_) return;
-  const std::lock_guard lock(connection_->mutex_);
+  const MutexLock lock(connection_->mutex_);
   connection_->in_use_ = false;
 }
 

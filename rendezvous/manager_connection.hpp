@@ -5,11 +5,11 @@
 #pragma once
 #include <sys/types.h>
 
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "rendezvous/key_value_space.hpp"
+#include "ring/base/mutex.hpp"
 
 namespace anello::rendezvous {
 
@@ -41,8 +41,8 @@ class ManagerConnection {
   friend class ManagerSpace;
 
   const std::string protocol_;
-  std::mutex mutex_;
-  bool in_use_ = false;
+  Mutex mutex_;
+  bool in_use_ ANELLO_GUARDED_BY(mutex_) = false;
   pid_t owner_ = -1;
   int fences_ = 0;  // so far
 };

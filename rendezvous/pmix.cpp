@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "rendezvous/protocol.hpp"
 #include "rendezvous/shared_library.hpp"
 #include "ring/base/config.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
 
@@ -59,19 +59,21 @@ std::string pmix_manager_name() {
 template <class Call>
 pmix_status_t within(milliseconds limit, Call call) {
   struct Shared {
-    std::mutex mutex;
+    Mutex mutex;
     std::condition_variable changed;
-    std::optional<pmix_status_t> status;
+    std::optional<pmix_status_t> status ANELLO_GUARDED_BY(mutex);
   };
   const auto shared = std::make_shared<Shared>();
   quiet_thread("a call over PMIx", [shared, call]() mutable {
     const pmix_status_t status = call();
-    const std::lock_guard lock(shared->mutex);
+    const MutexLock lock(shared->mutex);
     shared->status = status;
     shared->changed.notify_one();
   }).detach();
-  std::unique_lock lock(shared->mutex);
-  if (shared->changed.wait_for(lock, limit, [&] { return shared->status.has_value(); })) return *shared->status;
+  MutexLock lock(shared->mutex);
+  if (shared->changed.wait_for(lock, limit,
+                               [&]() ANELLO_REQUIRES(shared->mutex) { return shared->status.has_value(); }))
+    return *shared->status;
   pmix_connection().hung = true;
   throw Error(ErrorCode::timed_out, text(pmix_manager_name(), ": no answer over PMIx within ", seconds(limit),
                                          "; a process of the job may have ended or may not call init()"));

@@ -6,7 +6,6 @@
 #include <asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <cstring>
-#include <mutex>
 
 #include "rendezvous/abort_notice.hpp"
 #include "rendezvous/describe.hpp"
@@ -15,6 +14,7 @@
 #include "rendezvous/roster.hpp"
 #include "rendezvous/server_metrics.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/auth.hpp"
@@ -52,12 +52,13 @@ class RendezvousServer::Impl {
   std::uint16_t port() const { return listening_.port(); }
   std::string address() const { return rendezvous::usable_address(listening_.address()); }
   ServerStats stats() const {
-    const std::lock_guard lock(stats_mutex_);
+    const MutexLock lock(stats_mutex_);
     return stats_;
   }
   bool wait_until_over(std::uint32_t generation, milliseconds limit) const {
-    std::unique_lock lock(stats_mutex_);
-    return changed_.wait_for(lock, limit, [&] { return stats_.generation > generation; });
+    MutexLock lock(stats_mutex_);
+    return changed_.wait_for(lock, limit,
+                             [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.generation > generation; });
   }
   void conclude(const Error& why, int by) {
     asio::post(event_loop_.context(), [this, by, why = rendezvous::Failed{why.code(), why.rank(), why.message()}] {
@@ -66,8 +67,8 @@ class RendezvousServer::Impl {
     });
   }
   void wait_until_concluded(milliseconds limit) const {
-    std::unique_lock lock(stats_mutex_);
-    changed_.wait_for(lock, limit, [&] { return stats_.concluded; });
+    MutexLock lock(stats_mutex_);
+    changed_.wait_for(lock, limit, [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.concluded; });
   }
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
@@ -108,10 +109,10 @@ class RendezvousServer::Impl {
   std::uint32_t aborted_generation_ = 0;
   trace::RejectedConnections rejected_;
   tcp::endpoint listening_;
-  mutable std::mutex stats_mutex_;
+  mutable Mutex stats_mutex_;
   mutable std::condition_variable changed_;
   std::optional<net::Metrics> metrics_;
-  ServerStats stats_;
+  ServerStats stats_ ANELLO_GUARDED_BY(stats_mutex_);
 };
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
@@ -247,7 +248,7 @@ void RendezvousServer::Impl::remind() {
 }
 
 void RendezvousServer::Impl::publish_stats() {
-  const std::lock_guard lock(stats_mutex_);
+  const MutexLock lock(stats_mutex_);
   stats_ = {roster_.generation(),          roster_.members(),           roster_.phase() == Roster::Phase::starting,
             roster_.worlds_formed(),       rejected_.counts(),          half_open_.size(),
             roster_.formed().ranks.size(), roster_.formed().generation, has_concluded(),

@@ -2,20 +2,20 @@
 
 #include <anello/error.hpp>
 #include <condition_variable>
-#include <mutex>
 #include <set>
 
 #include "rendezvous/interruption.hpp"
 #include "rendezvous/retry.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::rendezvous {
 namespace {
 
 struct Starts {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
-  std::set<std::string> jobs;  // jobs of which a start is in progress
+  std::set<std::string> jobs ANELLO_GUARDED_BY(mutex);  // jobs of which a start is in progress
 };
 
 Starts& starts() {
@@ -29,9 +29,9 @@ StartTurn::StartTurn(std::string job, std::chrono::steady_clock::time_point dead
   Starts& all = starts();
   for (;;) {
     {
-      std::unique_lock lock(all.mutex);
+      MutexLock lock(all.mutex);
       const auto end = std::chrono::steady_clock::now() + Interruption::slice(time_left(deadline));
-      const auto is_free = [&] { return !all.jobs.contains(job_); };
+      const auto is_free = [&]() ANELLO_REQUIRES(all.mutex) { return !all.jobs.contains(job_); };
       if (all.changed.wait_until(lock, end, is_free)) {
         all.jobs.insert(job_);
         return;
@@ -47,7 +47,7 @@ StartTurn::StartTurn(std::string job, std::chrono::steady_clock::time_point dead
 
 StartTurn::~StartTurn() {
   Starts& all = starts();
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   all.jobs.erase(job_);
   all.changed.notify_all();
 }

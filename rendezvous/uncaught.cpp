@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "rendezvous/describe.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/memory_reserve.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
 #include "ring/world/bootstrap.hpp"
@@ -78,7 +78,7 @@ void report(const std::string& error) {
     previous();
     std::abort();
   }
-  static std::mutex once;
+  static Mutex once;
   once.lock();
   const Reason why = reason();
   abort_all_worlds(why.text);

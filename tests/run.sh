@@ -143,6 +143,7 @@ elif ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
 fi
 ((${#label[@]} > 0)) || bash tests/python/frameworks.sh "$root/build/lint" lint.txt ||
   allowed_skips+=("Lint|clang-format, ruff and mypy could not be installed, as said above")
+command -v clang++ >/dev/null || allowed_skips+=("Clang|clang is not there")
 [[ ${1-} != --frameworks ]] || bash tests/python/frameworks.sh "$root/build/torch" torch.txt ||
   allowed_skips+=("Python.torch2_*|today's PyTorch could not be installed, as said above")
 for suite in "${suites[@]}"; do run_suite "$suite"; done

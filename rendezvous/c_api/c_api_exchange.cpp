@@ -1,10 +1,10 @@
 // Starts a world through the caller's own exchange (anello_init_through).
 #include <map>
-#include <mutex>
 
 #include "rendezvous/c_api/c_api.hpp"
 #include "rendezvous/init_through.hpp"
 #include "rendezvous/interruption.hpp"
+#include "ring/base/mutex.hpp"
 
 using namespace anello::c_api;
 using anello::text;
@@ -15,9 +15,9 @@ constexpr std::size_t kMaxTextBytes = 255;
 
 // Keys stay in the exchange forever, so each world has its own keys: every rank counts the worlds that it makes.
 int next_world_of(const std::string& exchange) {
-  static std::mutex mutex;
-  static std::map<std::string, int> worlds;
-  const std::lock_guard lock(mutex);
+  static anello::Mutex mutex;
+  static std::map<std::string, int> worlds ANELLO_GUARDED_BY(mutex);
+  const anello::MutexLock lock(mutex);
   return worlds[exchange]++;
 }
 

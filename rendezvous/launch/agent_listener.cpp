@@ -91,7 +91,7 @@ asio::awaitable<void> AgentListener::welcome(tcp::socket socket) {
 
 void AgentListener::hand_over(Arrival arrival) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     arrivals_.push_back(std::move(arrival));
   }
   eventfd_write(bell_.get(), 1);
@@ -100,7 +100,7 @@ void AgentListener::hand_over(Arrival arrival) {
 std::optional<AgentListener::Arrival> AgentListener::next() {
   eventfd_t ignored;
   eventfd_read(bell_.get(), &ignored);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (arrivals_.empty()) return std::nullopt;
   Arrival arrival = std::move(arrivals_.front());
   arrivals_.pop_front();

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include <asio/ip/tcp.hpp>
 
 #include "rendezvous/launch/descriptor.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
@@ -48,8 +48,8 @@ class AgentListener {
   const int hosts_;
   net::HalfOpen half_open_;
   Descriptor bell_;
-  std::mutex mutex_;
-  std::deque<Arrival> arrivals_;
+  Mutex mutex_;
+  std::deque<Arrival> arrivals_ ANELLO_GUARDED_BY(mutex_);
   std::uint16_t port_ = 0;
   net::EventLoop event_loop_;  // declared before the objects that its coroutines use
   asio::ip::tcp::acceptor acceptor_{event_loop_.context()};

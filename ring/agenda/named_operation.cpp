@@ -274,7 +274,7 @@ std::function<void()> NamedOperation::settle() {
     if (!works_.empty()) complete(failed_);
     return end();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_on_its_way_ = true;
   return callback_ && !watch() ? std::exchange(callback_, nullptr) : nullptr;
 }
@@ -290,13 +290,13 @@ bool NamedOperation::watch() {
 }
 
 std::function<void()> NamedOperation::end() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   has_ended_ = true;
   return std::exchange(callback_, nullptr);
 }
 
 bool NamedOperation::when_done(std::function<void()> callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (has_ended_ || (is_on_its_way_ && (on_device_->done() || !watch()))) return false;
   callback_ = std::move(callback);
   return true;
@@ -305,7 +305,7 @@ bool NamedOperation::when_done(std::function<void()> callback) {
 // Runs on the first thread that finds that the operation is done; other threads wait for it here.
 void NamedOperation::complete(bool failed) {
   if (request_.postscale == 1) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(completed_, true) || failed) return;
   const std::vector<ArrayView>& results = verb() == Verb::reduce_scatter ? outputs_
                                           : request_.outputs.empty()     ? request_.inputs

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "ring/agenda/agenda.hpp"
 #include "ring/agenda/device_operation.hpp"
 #include "ring/agenda/request.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/group/checks.hpp"
 #include "ring/group/operation_queue.hpp"
 
@@ -97,7 +97,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   void add(group::OperationQueue& queue, const group::Operation& operation);
   void note_end(const Error* error);
   void complete(bool failed);
-  bool watch();
+  bool watch() ANELLO_REQUIRES(mutex_);
   std::function<void()> end();
 
   Request request_;
@@ -113,11 +113,12 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::optional<Error> error_;
   int last_ = -1;
   std::vector<std::shared_ptr<NamedOperation>> parts_;  // of a join
-  std::mutex mutex_;                                    // guards the members below
-  bool completed_ = false;
-  bool has_ended_ = false;
-  bool is_on_its_way_ = false, is_watched_ = false;  // started on a GPU; watch() was called
-  std::function<void()> callback_;
+  Mutex mutex_;
+  bool completed_ ANELLO_GUARDED_BY(mutex_) = false;
+  bool has_ended_ ANELLO_GUARDED_BY(mutex_) = false;
+  bool is_on_its_way_ ANELLO_GUARDED_BY(mutex_) = false, is_watched_ ANELLO_GUARDED_BY(mutex_) =
+                                                             false;  // started on a GPU; watch() was called
+  std::function<void()> callback_ ANELLO_GUARDED_BY(mutex_);
 };
 
 }  // namespace anello::agenda

@@ -85,7 +85,7 @@ Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   Access lock(*this);
   if (world_has_failed(lock)) throw Error(*failure_);
   enlist(lock, name, mine, operation);
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     carry_out_decisions();
     if (!waits) say_more();
   });
@@ -97,7 +97,7 @@ void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why)
   if (in_child()) return;
   Access lock(*this);
   if (verb == Verb::join || world_has_failed(lock)) return;
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     agenda_.refuse(name, verb, why);
     carry_out_decisions();
     say_more();
@@ -141,7 +141,7 @@ bool Scheduler::has_work() const {
 bool Scheduler::move(Lock& lock) {
   if (world_has_failed(lock)) return false;
   bool moved = true;
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     // Receives only if an operation waits: otherwise a neighbour may have left in good order.
     moved = agenda_.waits() && receive();
     moved |= send();
@@ -234,10 +234,9 @@ void Scheduler::call_back(Lock& lock) {
   while (!callbacks_.empty()) {
     auto callback = std::move(callbacks_.front());
     callbacks_.erase(callbacks_.begin());
-    lock.unlock();
+    const MutexUnlock unlocked(lock, mutex_);
     callback();
     callback = nullptr;  // destroyed without the lock: it may hold the last handle of an object
-    lock.lock();
   }
 }
 
@@ -265,7 +264,7 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
     } else if (has_work() && sleeps_) {
       carriers_.info->bell->ring();  // the thread that sleeps has more to send
     }
-    or_end_world(lock, [&] {
+    or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
       if (!operation.decided || !operation.moves_data()) offer_started();
       offer();
     });
@@ -283,13 +282,15 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
     while (!operation.decided && callbacks_.empty() && baton_.closed() == 0 && !has_passed(until)) {
       if (move(lock)) {
         waiter_.moved();
-        if (!operation.decided) or_end_world(lock, [this] { offer_started(); });
+        if (!operation.decided) or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) { offer_started(); });
         continue;
       }
       if (operation.decided) break;
-      lock.unlock();
-      const bool tired = waiter_.pause();
-      lock.lock();
+      bool tired = false;
+      {
+        const MutexUnlock unlocked(lock, mutex_);
+        tired = waiter_.pause();
+      }
       if (tired && !operation.decided) sleep(lock, until);
     }
     baton_.release();
@@ -302,16 +303,15 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
 // left the rest to this one.
 void Scheduler::sleep(Lock& lock, group::Until until) {
   waiter_.forget();
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     const bool failed = carriers_.control && carriers_.control->failed();
     if (failed || agenda_.has_to_say() || !links_.want(waiter_, agenda_.waits())) return waiter_.moved();
     milliseconds limit = note_stuck();
     if (until)
       limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
     sleeps_ = true;
-    lock.unlock();
+    const MutexUnlock unlocked(lock, mutex_);
     waiter_.sleep(limit);
-    lock.lock();
   });
   sleeps_ = false;
 }
@@ -321,7 +321,7 @@ bool Scheduler::done(NamedOperation& operation) {
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
-  or_end_world(lock, [this] {  // in case it was submitted with `waits`
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // in case it was submitted with `waits`
     offer_started();
     offer();  // even if it is done: the decision may still have to be sent to other ranks
   });
@@ -333,7 +333,7 @@ void Scheduler::abandon(NamedOperation& operation) {
   Access lock(*this);
   operation.abandoned = true;
   if (operation.decided) free_name(operation);
-  or_end_world(lock, [this] {
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {
     offer_started();
     offer();
   });
@@ -355,7 +355,7 @@ group::Movable::Progress Scheduler::progress() {
   Access lock(*this);
   if (!has_work() || !baton_.try_acquire()) return Progress::none;
   const bool moved = move(lock);
-  or_end_world(lock, [this] { offer_started(); });
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) { offer_started(); });
   baton_.release();
   if (!has_work()) return Progress::none;
   return moved ? Progress::moved : Progress::stuck;
@@ -364,7 +364,7 @@ group::Movable::Progress Scheduler::progress() {
 bool Scheduler::prepare_sleep(link::Waiter& waiter, milliseconds& limit) {
   Access lock(*this);
   if (!has_work() || (carriers_.control && carriers_.control->failed()) || !baton_.try_acquire()) return false;
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     if (!links_.want(waiter, agenda_.waits())) return;
     waiter.want(*carriers_.info->bell);
     limit = std::min(limit, note_stuck());

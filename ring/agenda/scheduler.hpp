@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "ring/agenda/agenda.hpp"
 #include "ring/agenda/message_links.hpp"
 #include "ring/agenda/named_operation.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/group_impl.hpp"
 #include "ring/group/progress_thread.hpp"
@@ -80,40 +80,41 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
   std::shared_ptr<DeviceOperation> make_on_device(const Request& request);
-  void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation);
-  void say_more();
-  bool has_work() const;
+  void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation)
+      ANELLO_REQUIRES(mutex_);
+  void say_more() ANELLO_REQUIRES(mutex_);
+  bool has_work() const ANELLO_REQUIRES(mutex_);
   template <class Work>
-  void or_end_world(Lock& lock, Work work);
-  bool move(Lock& lock);
-  bool receive();
-  bool send();
-  void queue_messages();
-  void carry_out_decisions();
-  void carry_out(const Decision& decision);
-  void apply(const Decision& decision, Handle& operation);
-  Handle take_part(const Decision& decision);
-  void cannot_go_on(const std::string& key, const std::exception& why);
-  Error failure_in(std::string_view key) const;
-  void settle(NamedOperation& operation);
-  void call_back(Lock& lock);
-  bool world_has_failed(Lock& lock);
-  void fail(Lock& lock, const std::exception& thrown);
+  void or_end_world(Lock& lock, Work work) ANELLO_REQUIRES(mutex_);
+  bool move(Lock& lock) ANELLO_REQUIRES(mutex_);
+  bool receive() ANELLO_REQUIRES(mutex_);
+  bool send() ANELLO_REQUIRES(mutex_);
+  void queue_messages() ANELLO_REQUIRES(mutex_);
+  void carry_out_decisions() ANELLO_REQUIRES(mutex_);
+  void carry_out(const Decision& decision) ANELLO_REQUIRES(mutex_);
+  void apply(const Decision& decision, Handle& operation) ANELLO_REQUIRES(mutex_);
+  Handle take_part(const Decision& decision) ANELLO_REQUIRES(mutex_);
+  void cannot_go_on(const std::string& key, const std::exception& why) ANELLO_REQUIRES(mutex_);
+  Error failure_in(std::string_view key) const ANELLO_REQUIRES(mutex_);
+  void settle(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
+  void call_back(Lock& lock) ANELLO_REQUIRES(mutex_);
+  bool world_has_failed(Lock& lock) ANELLO_REQUIRES(mutex_);
+  void fail(Lock& lock, const std::exception& thrown) ANELLO_REQUIRES(mutex_);
   Error verdict(const std::exception& thrown);
-  void end_all(Error why);
-  void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until);
-  void sleep(Lock& lock, group::Until until);
-  std::chrono::milliseconds note_stuck();
-  std::chrono::milliseconds age(const NamedOperation& operation) const;
-  void report_late();
-  void end_if_overdue(const NamedOperation& operation);
-  void flush(Lock& lock);
-  void free_name(NamedOperation& operation);
-  // In a child that fork() made, the lock may be held by threads that do not exist there.
+  void end_all(Error why) ANELLO_REQUIRES(mutex_);
+  void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until) ANELLO_REQUIRES(mutex_);
+  void sleep(Lock& lock, group::Until until) ANELLO_REQUIRES(mutex_);
+  std::chrono::milliseconds note_stuck() ANELLO_REQUIRES(mutex_);
+  std::chrono::milliseconds age(const NamedOperation& operation) const ANELLO_REQUIRES(mutex_);
+  void report_late() ANELLO_REQUIRES(mutex_);
+  void end_if_overdue(const NamedOperation& operation) ANELLO_REQUIRES(mutex_);
+  void flush(Lock& lock) ANELLO_REQUIRES(mutex_);
+  void free_name(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
+  // In a child that fork() made, threads that do not exist there may have the lock.
   bool in_child() const { return GroupAccess::queue(data_).in_child(); }
   int own_rank() const { return members_[std::size_t(self_.rank)]; }  // in the world
-  void offer();
-  void offer_started();
+  void offer() ANELLO_REQUIRES(mutex_);
+  void offer_started() ANELLO_REQUIRES(mutex_);
 
   Group messages_, data_;  // the links of the first carry messages; its queue is empty
   const group::RankAndSize self_;
@@ -121,29 +122,30 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const group::Carriers carriers_;
   const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
-  std::mutex mutex_;                        // guards the members below
-  std::unique_ptr<DeviceCarrier> carrier_;  // null: all tensors are in host memory
-  group::Baton baton_;
+  Mutex mutex_;
+  std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors lie in host memory
+  group::Baton baton_ ANELLO_GUARDED_BY(mutex_);
   link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
   MessageLinks links_;
-  Agenda agenda_;
-  std::map<std::string, Handle, std::less<>> undecided_;  // by key
-  std::vector<Handle> parts_;                             // of a rank that has joined; those that are not done
-  std::optional<Error> failure_;
-  std::uint64_t decided_ = 0;  // decisions received here; all ranks receive the same ones in the same order
-  std::vector<std::function<void()>> callbacks_;  // of operations that are done
-  bool sleeps_ = false;                           // the thread with the baton sleeps
-  bool started_ = false;                          // operations of data_ were started and not offered
-  bool closing_ = false;
-  std::optional<std::chrono::steady_clock::time_point> stuck_since_;
+  Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
+  std::map<std::string, Handle, std::less<>> undecided_ ANELLO_GUARDED_BY(mutex_);  // by key
+  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // of a rank that has joined; not all are done
+  std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
+  // Decisions that were received here; all ranks receive the same ones in the same order.
+  std::uint64_t decided_ ANELLO_GUARDED_BY(mutex_) = 0;
+  std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // of operations that are done
+  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton
+  bool started_ ANELLO_GUARDED_BY(mutex_) = false;                          // operations of data_ that were not offered
+  bool closing_ ANELLO_GUARDED_BY(mutex_) = false;
+  std::optional<std::chrono::steady_clock::time_point> stuck_since_ ANELLO_GUARDED_BY(mutex_);
 };
 
-// Held by each public function, on any thread. Callbacks are called without the lock, because they may submit
-// operations.
-class Scheduler::Access : public Lock {
+// By any thread, in each public function. Callbacks are called without the lock, because they may submit operations.
+class ANELLO_ATTRIBUTE(scoped_lockable) Scheduler::Access : public Lock {
  public:
-  explicit Access(Scheduler& scheduler) : Lock(scheduler.mutex_), scheduler_(scheduler) {}
-  ~Access() { scheduler_.call_back(*this); }
+  explicit Access(Scheduler& scheduler) ANELLO_ACQUIRE(scheduler.mutex_)
+      : Lock(scheduler.mutex_), scheduler_(scheduler) {}
+  ~Access() ANELLO_RELEASE() { scheduler_.call_back(*this); }
 
  private:
   Scheduler& scheduler_;

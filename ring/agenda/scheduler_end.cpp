@@ -14,27 +14,27 @@ using std::chrono::steady_clock;
 bool Scheduler::world_has_failed(Lock& lock) {
   if (failure_) return true;
   if (!carriers_.control || !carriers_.control->failed()) return false;
-  lock.unlock();
   Error why = group::out_of_memory(own_rank());
   try {
+    const MutexUnlock unlocked(lock, mutex_);
     why = carriers_.control->error();
   } catch (const std::bad_alloc&) {
   }
-  lock.lock();
   end_all(std::move(why));
   return true;
 }
 
 // If memory runs out, the errors say less, but no operation is left undecided, and no thread keeps the baton.
 void Scheduler::fail(Lock& lock, const std::exception& thrown) {
-  if (lock.owns_lock()) lock.unlock();
   Error why = group::out_of_memory(own_rank());
-  try {
-    why = verdict(thrown);
-  } catch (const std::bad_alloc&) {
-    if (carriers_.control) carriers_.control->abort_without_memory();
+  {
+    const MutexUnlock unlocked(lock, mutex_);
+    try {
+      why = verdict(thrown);
+    } catch (const std::bad_alloc&) {
+      if (carriers_.control) carriers_.control->abort_without_memory();
+    }
   }
-  lock.lock();
   end_all(std::move(why));
 }
 
@@ -93,10 +93,9 @@ void Scheduler::close() {
   GroupAccess::carried_out(messages_, decided_);  // ranks that received fewer decisions do not wait for this rank
   end_all(group::ended("the agenda, or this rank's world, has ended", own_rank()));
   call_back(lock);
-  if (carrier_) {
-    lock.unlock();
-    carrier_->close();
-    lock.lock();
+  if (DeviceCarrier* const carrier = carrier_.get()) {
+    const MutexUnlock unlocked(lock, mutex_);
+    carrier->close();
   }
   baton_.wait_until_unused(lock);
 }
@@ -106,15 +105,14 @@ void Scheduler::close() {
 void Scheduler::flush(Lock& lock) {
   constexpr milliseconds kUsually{10'000};
   const auto end = steady_clock::now() + (silence_limit_.count() > 0 ? silence_limit_ : kUsually);
-  or_end_world(lock, [&] {
+  or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     queue_messages();
     if (self_.rank > 0) links_.drop(agenda_.neighbours().back());
     while (links_.sending() && steady_clock::now() < end && !world_has_failed(lock)) {
       waiter_.forget();
       if (links_.send_some() || !links_.want(waiter_, false)) continue;
-      lock.unlock();
+      const MutexUnlock unlocked(lock, mutex_);
       waiter_.sleep(kDiagnosisAfter);
-      lock.lock();
     }
   });
 }

@@ -5,9 +5,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/thread.hpp"
 
 namespace anello {
@@ -16,7 +16,7 @@ namespace anello {
 struct BlockingWork::State {
   // Runs tasks until none is left.
   void run() {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!tasks.empty()) {
       const Task task = std::move(tasks.front());
       tasks.pop_front();
@@ -30,11 +30,11 @@ struct BlockingWork::State {
   }
 
   const pid_t process = getpid();
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
-  std::deque<Task> tasks;
-  std::uint64_t added = 0, done = 0;
-  bool running = false;
+  std::deque<Task> tasks ANELLO_GUARDED_BY(mutex);
+  std::uint64_t added ANELLO_GUARDED_BY(mutex) = 0, done ANELLO_GUARDED_BY(mutex) = 0;
+  bool running ANELLO_GUARDED_BY(mutex) = false;
 };
 
 BlockingWork::BlockingWork() : state_(new State) {}
@@ -46,7 +46,7 @@ bool BlockingWork::is_of_parent() const {
 void BlockingWork::add(Task task) {
   if (is_of_parent()) return task();
   State& all = *state_;
-  std::unique_lock lock(all.mutex);
+  MutexLock lock(all.mutex);
   all.tasks.push_back(std::move(task));
   all.added++;
   if (std::exchange(all.running, true)) return;
@@ -61,15 +61,15 @@ void BlockingWork::add(Task task) {
 std::size_t BlockingWork::size() const {
   if (is_of_parent()) return 0;
   State& all = *state_;
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   return std::size_t(all.added - all.done);
 }
 
 void BlockingWork::wait(std::chrono::milliseconds limit) const {
   if (is_of_parent()) return;
   State& all = *state_;
-  std::unique_lock lock(all.mutex);
-  all.changed.wait_for(lock, limit, [&all, last = all.added] { return all.done >= last; });
+  MutexLock lock(all.mutex);
+  all.changed.wait_for(lock, limit, [&all, last = all.added]() ANELLO_REQUIRES(all.mutex) { return all.done >= last; });
 }
 
 }  // namespace anello

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "ring/base/blocking_work.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {
@@ -19,8 +19,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kSeverityNames = {"error", "warning", "info", "debug"};
 
 std::atomic<Severity> min_severity = Severity::warning;
-std::mutex speaker_mutex;
-std::string& speaker() {
+Mutex speaker_mutex;
+std::string& speaker() ANELLO_REQUIRES(speaker_mutex) {
   static auto* text = new std::string;  // exists longer than every static destructor that may log
   return *text;
 }
@@ -56,7 +56,7 @@ void write_line(std::string_view line) {
 std::string formatted(Severity severity, std::string_view message) {
   std::string line = "anello: ";
   {
-    const std::lock_guard lock(speaker_mutex);
+    const MutexLock lock(speaker_mutex);
     if (!speaker().empty()) line.append(speaker()).append(": ");
   }
   return line.append(kSeverityNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
@@ -70,7 +70,7 @@ void report_lost_lines() {
 
 void set_log(Severity min, std::string_view name) {
   min_severity = min;
-  const std::lock_guard lock(speaker_mutex);
+  const MutexLock lock(speaker_mutex);
   speaker() = name;
 }
 

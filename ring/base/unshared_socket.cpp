@@ -7,27 +7,26 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
+
+#include "ring/base/mutex.hpp"
 
 namespace anello {
 namespace {
 
-// Nothing may allocate memory between lock() and unlock(), because sanitizers lock their allocator before fork() locks
-// this.
+// Nothing may allocate memory while the mutex is locked: sanitizers lock their allocator before fork() locks this.
 class Registry {
  public:
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
+  Mutex mutex;
 
-  void add(int fd) {
+  void add(int fd) ANELLO_REQUIRES(mutex) {
     if (fd < 0 || std::size_t(fd) >= inodes_.size()) return;
     inodes_[std::size_t(fd)] = inode_of(fd);
     end_ = std::max(end_, fd + 1);
   }
 
-  // Runs in the forked child. It has only one thread, which holds the lock.
-  void replace_all() {
+  // In the child, which has one thread; the lock is its own.
+  void replace_all() ANELLO_REQUIRES(mutex) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // fails if no descriptor is free
     for (int fd = 0; fd < end_; fd++) {
       const ino_t inode = std::exchange(inodes_[std::size_t(fd)], 0);
@@ -47,19 +46,19 @@ class Registry {
     return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
   }
 
-  std::mutex mutex_;
-  std::array<ino_t, 65536> inodes_{};  // by descriptor; 0: no socket was opened here
-  int end_ = 0;
+  std::array<ino_t, 65536> inodes_ ANELLO_GUARDED_BY(mutex){};  // by descriptor; 0: none was opened here
+  int end_ ANELLO_GUARDED_BY(mutex) = 0;
 };
 
 constinit Registry all_sockets;
 
 Registry& sockets() {
   [[maybe_unused]] static const int registered =
-      pthread_atfork([] { all_sockets.lock(); }, [] { all_sockets.unlock(); },
-                     [] {
+      pthread_atfork([]() ANELLO_ACQUIRE(all_sockets.mutex) { all_sockets.mutex.lock(); },
+                     []() ANELLO_RELEASE(all_sockets.mutex) { all_sockets.mutex.unlock(); },
+                     []() ANELLO_RELEASE(all_sockets.mutex) {
                        all_sockets.replace_all();
-                       all_sockets.unlock();
+                       all_sockets.mutex.unlock();
                      });
   return all_sockets;
 }
@@ -68,7 +67,7 @@ Registry& sockets() {
 
 Descriptor unshared_socket(int family, int type, int protocol) {
   Registry& registry = sockets();
-  const std::lock_guard lock(registry);
+  const MutexLock lock(registry.mutex);
   Descriptor opened(::socket(family, type | SOCK_CLOEXEC, protocol));
   registry.add(opened.get());
   return opened;
@@ -76,7 +75,7 @@ Descriptor unshared_socket(int family, int type, int protocol) {
 
 Descriptor accept_unshared(int listener, int flags, sockaddr* peer, socklen_t* peer_bytes) {
   Registry& registry = sockets();
-  const std::lock_guard lock(registry);
+  const MutexLock lock(registry.mutex);
   Descriptor accepted(accept4(listener, peer, peer_bytes, flags | SOCK_CLOEXEC));
   registry.add(accepted.get());
   return accepted;

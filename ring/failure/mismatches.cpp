@@ -6,8 +6,11 @@
 #include <utility>
 
 namespace anello::failure {
+namespace {
 
 using Type = ControlMessage::Type;
+
+}  // namespace
 
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation) {
   constexpr std::chrono::milliseconds kStep{50};

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 
+#include "ring/base/mutex.hpp"
 #include "ring/link/bell.hpp"
 
 namespace anello::group {
@@ -21,7 +21,7 @@ inline bool has_passed(const Until& until) {
 
 class Baton {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = MutexLock;
 
   // `bell` wakes the thread that has the baton, if it sleeps.
   explicit Baton(link::Bell& bell) : bell_(bell) {}

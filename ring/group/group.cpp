@@ -86,13 +86,13 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
 
 void Group::Impl::abort(std::string_view reason, ErrorCode code) const {
   if (queue_->in_child()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!left_) context_.abort(reason, code);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   queue_->check_process();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   return context_.make_group(group_->id, std::move(ranks));
 }
@@ -110,7 +110,7 @@ group::OperationQueue& Group::Impl::receives(int from, std::string_view call) {
 // Returns the queue of the transfers from member `from` to member `to`.
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
   queue_->check_process();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (left_) group::refuse("transfer", "this rank's world has ended");
   auto pair = transfers_.find({from, to});
   if (pair == transfers_.end()) {
@@ -122,7 +122,7 @@ group::OperationQueue& Group::Impl::transfers(int from, int to) {
 
 void Group::Impl::when_leaving(std::function<void()> call) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!left_) when_leaving_ = std::exchange(call, nullptr);
   }
   if (call) call();
@@ -147,7 +147,7 @@ std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
 // so this thread does not wait for itself.
 void Group::Impl::release() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (left_ || !abandon()) return;
   }
   leave();
@@ -156,7 +156,10 @@ void Group::Impl::release() {
 bool Group::Impl::abandon() {
   abandoned_ = true;
   bool done = queue_->abandon();
-  for (const auto& [ranks, pair] : transfers_) done &= pair->abandon();
+  for (const auto& [ranks, pair] : transfers_) {
+    const MutexLock lock(pair->mutex_);
+    done &= pair->abandon();
+  }
   return done;
 }
 
@@ -165,14 +168,14 @@ bool Group::Impl::is_over() const {
 }
 
 bool Group::Impl::idle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_->idle() && std::ranges::all_of(transfers_, [](const auto& pair) { return pair.second->idle(); });
 }
 
 void Group::Impl::end(bool by_exception) {
   if (queue_->in_child()) return;
   if (by_exception && !idle()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!left_ && context_.control) context_.control->leaves_by_exception();
   }
   leave();
@@ -181,21 +184,26 @@ void Group::Impl::end(bool by_exception) {
 // World::Impl::leave() sends the goodbye for the world itself, group 0. The world keeps the group until the goodbye has
 // been sent, and does not end while another thread is in this function. Nothing here allocates memory.
 void Group::Impl::leave() noexcept {
-  const std::lock_guard leaving(leaving_);
+  const MutexLock leaving(leaving_);
   if (left_.exchange(true)) return;
   queue_->close();
   std::function<void()> when_leaving;
   {
-    const std::lock_guard lock(mutex_);  // waits for the end of a context call that began before this function
+    const MutexLock lock(mutex_);  // a call of the context that began before this function has ended then
     when_leaving = std::move(when_leaving_);
   }
   if (when_leaving) call_at_end(when_leaving);
-  for (const auto& [ranks, pair] : transfers_) pair->leave();  // none can be added any more
+  leave_transfers();
   say_goodbye();
   context_.forget(*this);
 }
 
-// If `when_leaving` runs out of memory, the other members are sent that this rank cannot go on.
+// Without the lock: no other is added any more.
+void Group::Impl::leave_transfers() noexcept {
+  for (const auto& [ranks, pair] : transfers_) pair->leave();
+}
+
+// Without memory the other members are sent that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/group/checks.hpp"
 #include "ring/group/operation_queue.hpp"
 #include "ring/net/link_router.hpp"
@@ -92,7 +92,8 @@ class Group::Impl {
  private:
   group::OperationQueue& transfers(int from, int to);
   void release();
-  bool abandon();
+  bool abandon() ANELLO_REQUIRES(mutex_);
+  void leave_transfers() noexcept ANELLO_UNCHECKED;
   void call_at_end(const std::function<void()>& when_leaving);
   void say_goodbye();
 
@@ -105,10 +106,10 @@ class Group::Impl {
   const link::WaitPolicy wait_policy_;
   trace::Timeline* const timeline_;
   const std::uint32_t generation_;
-  std::mutex leaving_;        // held by the thread that leaves
-  mutable std::mutex mutex_;  // guards the next two members, and calls of the context
-  std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
-  std::function<void()> when_leaving_;
+  Mutex leaving_;        // held by the thread that leaves
+  mutable Mutex mutex_;  // also guards calls of the context
+  std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_ ANELLO_GUARDED_BY(mutex_);  // by sender and receiver
+  std::function<void()> when_leaving_ ANELLO_GUARDED_BY(mutex_);
   std::atomic<bool> finished_ = false, left_ = false, abandoned_ = false;
 };
 

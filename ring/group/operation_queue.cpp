@@ -167,9 +167,11 @@ bool OperationQueue::has_arrived(int peer) {
       const bool asked = std::exchange(asked_why_, !recorder_->can_begin(submitted_));
       if (asked_why_ && !asked) control_->needs_messages(group_->id, UINT64_MAX, "still expects data from it");
     } catch (const Error& e) {
-      lock.unlock();
-      const Error why = verdict(e);
-      lock.lock();
+      std::optional<Error> why;
+      {
+        const MutexUnlock unlocked(lock, mutex_);
+        why = verdict(e);
+      }
       if (!failure_) failure_ = why;
     }
   }
@@ -211,12 +213,10 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
 template <class Advance>
 bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance) {
   const bool begun = std::exchange(begun_, true);
-  lock.unlock();
   try {
+    const MutexUnlock unlocked(lock, mutex_);
     if (!begun) runner_.start(head);
-    const bool complete = advance();
-    lock.lock();
-    return complete;
+    return advance();
   } catch (const std::exception& e) {
     fail_all(lock, e);
   }
@@ -242,12 +242,11 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   operation.done.store(true, std::memory_order_release);
   pool_.put(self);
   if (!when_done) return;
-  lock.unlock();
+  const MutexUnlock unlocked(lock, mutex_);
   call_back([&] {
     when_done(operation.error ? &*operation.error : nullptr);
     when_done = nullptr;  // destroyed without the lock: it may hold the group's last handle
   });
-  lock.lock();
 }
 
 OperationQueue::Progress OperationQueue::progress() {

@@ -5,11 +5,11 @@
 // other.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/operation_runner.hpp"
@@ -112,24 +112,25 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
  private:
   using Lock = Baton::Lock;
 
-  const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0);
-  void prepare(PendingOperation& pending, std::uint64_t earlier = 0);
-  bool has_failed();
-  void enqueue(PendingOperation& pending);
-  std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0);
-  void enqueue_async(const std::shared_ptr<AsyncOperation>& pending);
-  bool wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until = {});
+  const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
+  void prepare(PendingOperation& pending, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
+  bool has_failed() ANELLO_REQUIRES(mutex_);
+  void enqueue(PendingOperation& pending) ANELLO_REQUIRES(mutex_);
+  std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0)
+      ANELLO_REQUIRES(mutex_);
+  void enqueue_async(const std::shared_ptr<AsyncOperation>& pending) ANELLO_REQUIRES(mutex_);
+  bool wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until = {}) ANELLO_REQUIRES(mutex_);
   template <class Advance>
-  bool advance(Lock& lock, PendingOperation& head, Advance advance);
-  void complete(Lock& lock);
-  void complete_async(Lock& lock, AsyncOperation& operation);
+  bool advance(Lock& lock, PendingOperation& head, Advance advance) ANELLO_REQUIRES(mutex_);
+  void complete(Lock& lock) ANELLO_REQUIRES(mutex_);
+  void complete_async(Lock& lock, AsyncOperation& operation) ANELLO_REQUIRES(mutex_);
   Error cause_of(const std::exception& thrown) const;
-  void fail_all(Lock& lock, const std::exception& thrown);
-  void fail_head(const std::string& how_far);
+  void fail_all(Lock& lock, const std::exception& thrown) ANELLO_REQUIRES(mutex_);
+  void fail_head(const std::string& how_far) ANELLO_REQUIRES(mutex_);
   Error verdict(const Error& cause);
-  void offer();
-  void release();
-  void leave_if_abandoned();
+  void offer() ANELLO_REQUIRES(mutex_);
+  void release() ANELLO_REQUIRES(mutex_);
+  void leave_if_abandoned() ANELLO_REQUIRES(mutex_);
 
   ProcessMark process_;
   int world_rank_;
@@ -137,20 +138,20 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
 
-  mutable std::mutex mutex_;  // guards the members below, except those that only the thread with the baton uses
-  Baton baton_;
+  mutable Mutex mutex_;  // not for the members that only the thread with the baton uses
+  Baton baton_ ANELLO_GUARDED_BY(mutex_);
   link::Waiter waiter_;     // of callers; used by the thread with the baton
   OperationRunner runner_;  // used by the thread with the baton
-  Planner planner_;
-  PendingOperation *head_ = nullptr, *tail_ = nullptr;
-  bool begun_ = false;  // the head of the queue has begun
-  bool abandoned_ = false, left_ = false;
-  std::uint64_t submitted_ = 0, completed_ = 0;
-  std::optional<Error> failure_;
-  AsyncOperationPool pool_;
+  Planner planner_ ANELLO_GUARDED_BY(mutex_);
+  PendingOperation *head_ ANELLO_GUARDED_BY(mutex_) = nullptr, *tail_ ANELLO_GUARDED_BY(mutex_) = nullptr;
+  bool begun_ ANELLO_GUARDED_BY(mutex_) = false;  // the head of the queue has begun
+  bool abandoned_ ANELLO_GUARDED_BY(mutex_) = false, left_ ANELLO_GUARDED_BY(mutex_) = false;
+  std::uint64_t submitted_ ANELLO_GUARDED_BY(mutex_) = 0, completed_ ANELLO_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
+  AsyncOperationPool pool_ ANELLO_GUARDED_BY(mutex_);
   const std::shared_ptr<ProgressThread> progress_thread_;
-  bool asynchronous_ = false;  // an asynchronous operation was submitted
-  bool asked_why_ = false;     // has_arrived() has asked the control plane why no message comes
+  bool asynchronous_ ANELLO_GUARDED_BY(mutex_) = false;  // an asynchronous operation was submitted
+  bool asked_why_ ANELLO_GUARDED_BY(mutex_) = false;  // has_arrived() has asked the control plane why no message comes
 };
 
 }  // namespace anello::group

@@ -32,14 +32,16 @@ Error OperationQueue::cause_of(const std::exception& thrown) const {
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   Error why = out_of_memory(world_rank_);
   std::string how_far;
-  try {
-    how_far = ", " + runner_.how_far();
-    why = verdict(cause_of(thrown));  // before give_up(), so that peers which notice it find the reason
-  } catch (const std::bad_alloc&) {
-    if (control_) control_->abort_without_memory();
+  {
+    const MutexUnlock unlocked(lock, mutex_);
+    try {
+      how_far = ", " + runner_.how_far();
+      why = verdict(cause_of(thrown));  // before give_up(), so that peers which notice it find the reason
+    } catch (const std::bad_alloc&) {
+      if (control_) control_->abort_without_memory();
+    }
+    runner_.give_up();
   }
-  runner_.give_up();
-  lock.lock();
   failure_ = std::move(why);
   for (; head_; how_far.clear()) {
     fail_head(how_far);

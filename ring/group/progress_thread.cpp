@@ -25,13 +25,13 @@ ProgressThread::ProgressThread(link::WaitPolicy policy, link::Core core)
     : waiter_(for_background(policy), bell_, core) {}
 
 void ProgressThread::start() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_ || thread_.joinable()) return;
   thread_ = quiet_thread("asynchronous work", [this] { run(); });
 }
 
 void ProgressThread::offer(std::shared_ptr<Movable> queue) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!std::exchange(queue->offered_, true)) {
     Movable* const last = std::exchange(last_offered_, queue.get());
     (last ? last->next_offered_ : first_offered_) = std::move(queue);
@@ -40,12 +40,14 @@ void ProgressThread::offer(std::shared_ptr<Movable> queue) noexcept {
 }
 
 void ProgressThread::stop() {
+  std::thread last;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     bell_.ring();
+    last = std::move(thread_);
   }
-  if (thread_.joinable()) thread_.join();
+  if (last.joinable()) last.join();
 }
 
 void ProgressThread::run() {
@@ -57,7 +59,7 @@ void ProgressThread::run() {
 // Moves the offered queues to active_. False if the thread must end. If the list cannot grow, the rest stays offered
 // until the next round.
 bool ProgressThread::take_offered() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sleeps_ = false;
   while (first_offered_) {
     try {
@@ -103,7 +105,7 @@ void ProgressThread::sleep() {
 
 // Announces that the thread will sleep. If true, offer() and stop() ring the bell from now on.
 bool ProgressThread::may_sleep() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sleeps_ = !first_offered_ && !stopped_;
 }
 

@@ -5,10 +5,10 @@
 // its queues; independent of links and the control plane.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/link/bell.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/trace/ticks.hpp"
@@ -60,11 +60,11 @@ class ProgressThread {
   link::Waiter waiter_;                           // used by the thread only, like active_
   std::vector<std::shared_ptr<Movable>> active_;  // queues that have work
 
-  std::mutex mutex_;                        // guards the members below
-  std::shared_ptr<Movable> first_offered_;  // head of a list linked by next_offered_
-  Movable* last_offered_ = nullptr;
-  bool sleeps_ = false, stopped_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  std::shared_ptr<Movable> first_offered_ ANELLO_GUARDED_BY(mutex_);  // head of a list linked by next_offered_
+  Movable* last_offered_ ANELLO_GUARDED_BY(mutex_) = nullptr;
+  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false, stopped_ ANELLO_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ANELLO_GUARDED_BY(mutex_);
 };
 
 }  // namespace anello::group

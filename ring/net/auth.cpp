@@ -11,10 +11,10 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "ring/base/check.hpp"
 #include "ring/base/descriptor.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #ifdef ANELLO_HAS_OPENSSL
 #include <openssl/evp.h>
@@ -74,9 +74,9 @@ std::string checked_secret(std::string bytes, const std::string& source) {
 }
 
 std::string secret_from_descriptor(int fd) {
-  static std::mutex mutex;
-  static std::map<int, std::string> remembered;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<int, std::string> remembered ANELLO_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   if (const auto known = remembered.find(fd); known != remembered.end()) return known->second;
   const std::string source = text("ANELLO_SECRET_FD=", fd);
   if (fcntl(fd, F_GETFD) < 0)

@@ -180,7 +180,7 @@ failure::StragglerDetector::Groups ControlPlane::waits_by_group() const {
 void ControlPlane::publish() {
   bool fresh = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     read_ = leaving_ && all_read_goodbye();
     closed_ = leaving_ && neighbours_.empty();
     fresh = detector_.verdict() && !verdict_;
@@ -194,7 +194,7 @@ void ControlPlane::fail() {
   failed_.store(true, std::memory_order_release);
   for (const auto& group : groups()) group->bell->ring();
   when_failed_(*detector_.verdict());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   handled_ = true;
 }
 
@@ -206,36 +206,36 @@ void ControlPlane::check_departures() {
 }
 
 Error ControlPlane::error() const {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(3), [this] { return verdict_.has_value(); });
-  if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this] { return handled_; });
+  MutexLock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(3), [this]() ANELLO_REQUIRES(mutex_) { return verdict_.has_value(); });
+  if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this]() ANELLO_REQUIRES(mutex_) { return handled_; });
   if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
   return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");
 }
 
 void ControlPlane::enroll(std::shared_ptr<const link::GroupInfo> group) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     groups_[group->id].info = group;
   }
   if (group->id != 0) post([this, group] { detector_.enroll(group->id, group->name, group->members, now()); });
 }
 
 std::vector<std::shared_ptr<const link::GroupInfo>> ControlPlane::groups() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<const link::GroupInfo>> all;
   for (const auto& [id, group] : groups_) all.push_back(group.info);
   return all;
 }
 
 void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto enrolled = groups_.find(group);
   if (enrolled == groups_.end()) return;
   post(enrolled->second.goodbye, [this, group, completed] {
     detector_.leave(group, completed);
     recorders_.remove(group);
-    const std::lock_guard lock_of_groups(mutex_);
+    const MutexLock lock_of_groups(mutex_);
     groups_.erase(group);
   });
 }
@@ -327,18 +327,18 @@ void ControlPlane::leave(std::uint64_t completed) {
     peer_connections_.close();
     detector_.leave(0, completed);
   });
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, began + limit / 2, [this] { return read_ || failed(); });
+  MutexLock lock(mutex_);
+  changed_.wait_until(lock, began + limit / 2, [this]() ANELLO_REQUIRES(mutex_) { return read_ || failed(); });
   post(end_, [this, limit] {
     detector_.pass_on();
     flush();
     for (const auto& [peer, neighbour] : neighbours_) neighbour->finish(limit);
-    const std::lock_guard lock_of_sent(mutex_);
+    const MutexLock lock_of_sent(mutex_);
     sent_ = true;
   });
-  changed_.wait_until(lock, began + limit, [this] { return closed_ || (sent_ && failed()); });
+  changed_.wait_until(lock, began + limit, [this]() ANELLO_REQUIRES(mutex_) { return closed_ || (sent_ && failed()); });
   const auto end = failed() ? std::min(began + limit, steady_clock::now() + kMaxIfFailed) : began + limit;
-  changed_.wait_until(lock, end, [this] { return closed_; });
+  changed_.wait_until(lock, end, [this]() ANELLO_REQUIRES(mutex_) { return closed_; });
 }
 
 }  // namespace anello::net

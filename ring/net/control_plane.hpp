@@ -9,10 +9,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 
+#include "ring/base/mutex.hpp"
 #include "ring/failure/failure_detector.hpp"
 #include "ring/failure/heartbeat.hpp"
 #include "ring/failure/stragglers.hpp"
@@ -107,6 +107,10 @@ class ControlPlane {
   void post(Change change);
   template <class Change>
   void post(ReservedPost& place, Change change) noexcept;
+  bool sent() const {
+    const MutexLock lock(mutex_);
+    return sent_;
+  }
   void flush();  // after every event: send messages, log reports, publish the verdict, set the timer
   void publish();
   void fail();
@@ -139,17 +143,18 @@ class ControlPlane {
   std::atomic<bool> failed_{false};
   ReservedPost abort_, exception_, goodbye_, end_;
 
-  mutable std::mutex mutex_;  // guards the members below, which other threads read
+  mutable Mutex mutex_;  // of members that other threads read
   mutable std::condition_variable changed_;
-  std::optional<failure::Verdict> verdict_;
-  std::optional<Error> start_error_;
-  std::vector<int> connected_;
+  std::optional<failure::Verdict> verdict_ ANELLO_GUARDED_BY(mutex_);
+  std::optional<Error> start_error_ ANELLO_GUARDED_BY(mutex_);
+  std::vector<int> connected_ ANELLO_GUARDED_BY(mutex_);
   struct Enrolled {
     std::shared_ptr<const link::GroupInfo> info;
     ReservedPost goodbye;
   };
-  std::map<std::uint64_t, Enrolled> groups_;  // of this rank, by id
-  bool read_ = false, sent_ = false, closed_ = false, handled_ = false;
+  std::map<std::uint64_t, Enrolled> groups_ ANELLO_GUARDED_BY(mutex_);  // of this rank, by id
+  bool read_ ANELLO_GUARDED_BY(mutex_) = false, sent_ ANELLO_GUARDED_BY(mutex_) = false;
+  bool closed_ ANELLO_GUARDED_BY(mutex_) = false, handled_ ANELLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace anello::net

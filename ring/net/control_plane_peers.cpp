@@ -24,8 +24,10 @@ void ControlPlane::connect(steady_clock::time_point deadline,
   for (const int peer : expected_)
     if (peer < rank_) spawn(context_, dial(peer, deadline));
 
-  std::unique_lock lock(mutex_);
-  const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
+  MutexLock lock(mutex_);
+  const auto ready = [this]() ANELLO_REQUIRES(mutex_) {
+    return start_error_ || verdict_ || connected_.size() == expected_.size();
+  };
   while (!changed_.wait_for(lock, kBetweenChecks, ready) && steady_clock::now() < deadline) {
     lock.unlock();
     check({});
@@ -54,7 +56,7 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
     accepted(peer, std::move(socket));
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     start_error_ = error ? *error : Error(ErrorCode::network, e.what(), rank_);
     changed_.notify_all();
   }
@@ -76,11 +78,11 @@ void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
     unproven_.insert(peer);
     neighbour->send(heartbeat());
   } else {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     connected_.push_back(peer);
   }
   flush();
-  if (sent_) neighbour->finish(kMaxIfFailed);
+  if (sent()) neighbour->finish(kMaxIfFailed);
 }
 
 awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {

@@ -15,7 +15,7 @@ void LinkMaker::begin() {
   asio::post(context_.context, [alive = shared_from_this()] {
     std::vector<Error> failures;
     {
-      const std::lock_guard lock(alive->mutex_);
+      const MutexLock lock(alive->mutex_);
       alive->begun_ = true;
       failures = std::exchange(alive->early_failures_, {});
     }
@@ -39,18 +39,18 @@ void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
 }
 
 std::vector<LinkMaker::Made> LinkMaker::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(made_, {});
 }
 
 void LinkMaker::close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   made_.clear();
 }
 
 bool LinkMaker::closed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return closed_;
 }
 
@@ -63,7 +63,7 @@ void LinkMaker::report(int peer, const std::exception& why) {
   if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
     error = Error(ErrorCode::network, text(why.what(), remedy), context_.rank);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     if (!begun_) return early_failures_.push_back(error);
   }
@@ -85,7 +85,7 @@ void LinkMaker::add_lane(int peer, std::uint32_t lane, PeerConnections::Socket s
 
 void LinkMaker::add(int peer, std::unique_ptr<link::Link> link) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     made_.push_back({peer, std::move(link)});
   }

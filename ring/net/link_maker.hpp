@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "ring/base/descriptor.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/link/bell.hpp"
 #include "ring/link/link.hpp"
 #include "ring/net/connections.hpp"
@@ -80,10 +80,10 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   const std::shared_ptr<link::Bell> bell_ = std::make_shared<link::Bell>();
   std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // of incomplete links, by peer
 
-  mutable std::mutex mutex_;  // guards the members below
-  std::vector<Made> made_;
-  std::vector<Error> early_failures_;
-  bool begun_ = false, closed_ = false;
+  mutable Mutex mutex_;
+  std::vector<Made> made_ ANELLO_GUARDED_BY(mutex_);
+  std::vector<Error> early_failures_ ANELLO_GUARDED_BY(mutex_);
+  bool begun_ ANELLO_GUARDED_BY(mutex_) = false, closed_ ANELLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace anello::net

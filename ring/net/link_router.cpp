@@ -22,7 +22,7 @@ LinkRouter::LinkRouter(asio::io_context& context, PeerConnections& peer_connecti
 }
 
 std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Route& route = routes_[group];
   if (!route.maker) route.maker = std::make_shared<LinkMaker>(context_, group);
   early_ -= std::exchange(route.early_connections, 0);
@@ -32,7 +32,7 @@ std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
 }
 
 void LinkRouter::remove(std::uint64_t group) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   routes_.erase(group);
   const std::size_t place = removed_++ % kMaxLeft;
   if (place == left_.size())
@@ -47,7 +47,7 @@ bool LinkRouter::has_left(std::uint64_t group) const {
 
 bool LinkRouter::has_room(const Claim& claim) const {
   if (claim.role != Role::data) return true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = routes_.find(claim.group);
   if (found != routes_.end() && found->second.begun) return true;
   return early_ < max_early_ || has_left(claim.group);
@@ -56,7 +56,7 @@ bool LinkRouter::has_room(const Claim& claim) const {
 void LinkRouter::accepted(const Claim& claim, PeerConnections::Socket socket) {
   std::shared_ptr<LinkMaker> maker;
   try {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (has_left(claim.group)) return;
     Route& route = routes_[claim.group];
     if (!route.maker) route.maker = std::make_shared<LinkMaker>(context_, claim.group);

@@ -3,9 +3,9 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/net/link_maker.hpp"
 
 namespace anello::net {
@@ -27,7 +27,7 @@ class LinkRouter {
   void accepted(const Claim& claim, PeerConnections::Socket socket);
 
  private:
-  bool has_left(std::uint64_t group) const;
+  bool has_left(std::uint64_t group) const ANELLO_REQUIRES(mutex_);
 
   static constexpr std::size_t kMaxLeft = 1024;  // groups that are remembered after this rank left them
   struct Route {
@@ -39,10 +39,12 @@ class LinkRouter {
   LinkContext context_;
   const std::size_t max_early_;
 
-  mutable std::mutex mutex_;  // guards the members below
-  std::map<std::uint64_t, Route> routes_;
-  std::vector<std::uint64_t> left_;      // the last groups left, a ring buffer of kMaxLeft
-  std::size_t removed_ = 0, early_ = 0;  // groups; connections for groups that this rank has not made
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // the last groups left, a ring buffer of kMaxLeft
+  std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0,
+                       early_
+                       ANELLO_GUARDED_BY(mutex_) = 0;  // groups; connections for groups that this rank has not made
 };
 
 }  // namespace anello::net

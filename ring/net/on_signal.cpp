@@ -4,9 +4,9 @@
 
 #include <anello/error.hpp>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::net {
@@ -14,8 +14,8 @@ namespace {
 
 // By signal, the number of objects of this process that wait for it. While there are any, the signal's handler is the
 // event loop's.
-std::mutex mutex;
-std::map<int, int> waiting;
+Mutex mutex;
+std::map<int, int> waiting ANELLO_GUARDED_BY(mutex);
 
 bool has_handler(int number) {
   struct sigaction now {};
@@ -33,7 +33,7 @@ int signal_number(std::string_view name) {
 
 OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call)
     : number_(signal_number(name)), call_(std::move(call)), signals_(context) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (waiting[number_] == 0 && has_handler(number_))
     throw Error(ErrorCode::configuration,
                 text("ANELLO_FLIGHT_SIGNAL=", name, ": the program has a handler of its own for it; take another"));
@@ -43,7 +43,7 @@ OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::functi
 }
 
 OnSignal::~OnSignal() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   asio::error_code ignored;
   signals_.clear(ignored);
   waiting[number_]--;

@@ -10,8 +10,8 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
-#include <mutex>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/unshared_socket.hpp"
 #include "ring/net/addresses.hpp"
@@ -34,9 +34,9 @@ rlimit files_limit() {
 
 // Shared by all objects of the process, which may end in any order.
 struct RaisedLimit {
-  std::mutex mutex;
-  int users = 0;
-  rlim_t before = 0, raised = 0;
+  Mutex mutex;
+  int users ANELLO_GUARDED_BY(mutex) = 0;
+  rlim_t before ANELLO_GUARDED_BY(mutex) = 0, raised ANELLO_GUARDED_BY(mutex) = 0;
 };
 
 RaisedLimit& raised_limit() {
@@ -114,7 +114,7 @@ std::size_t free_descriptors() {
 
 RaisedFilesLimit::RaisedFilesLimit() {
   RaisedLimit& all = raised_limit();
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   if (all.users++ > 0) return;
   rlimit limit = files_limit();
   all.before = limit.rlim_cur;
@@ -126,7 +126,7 @@ RaisedFilesLimit::RaisedFilesLimit() {
 // Restores the limit, unless the program has set another one meanwhile.
 RaisedFilesLimit::~RaisedFilesLimit() {
   RaisedLimit& all = raised_limit();
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   rlimit limit = files_limit();
   if (--all.users > 0 || limit.rlim_cur != all.raised) return;
   limit.rlim_cur = all.before;

@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <anello/memory.hpp>
 #include <map>
-#include <mutex>
 #include <new>
-#include <shared_mutex>
 
 #include "ring/base/check.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
 #include "ring/shm/memory_file.hpp"
@@ -44,14 +43,14 @@ class Regions {
   void* add(std::size_t bytes) {
     auto pages = std::make_shared<const Pages>(bytes);
     std::byte* const begin = pages->file().memory().data();
-    const std::lock_guard lock(mutex_);
+    const WriterLock lock(mutex_);
     regions_.emplace(begin, Region{++last_, std::move(pages)});
     return begin;
   }
 
   void remove(const void* begin) {
     std::shared_ptr<const Pages> gone;  // freed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const WriterLock lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
     gone = std::move(region->second.pages);
@@ -59,7 +58,7 @@ class Regions {
   }
 
   std::optional<Loan> lend(ConstBytes run) const {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     auto region = regions_.upper_bound(run.data());
     if (region == regions_.begin()) return std::nullopt;
     --region;
@@ -70,7 +69,7 @@ class Regions {
   }
 
   RegionFile file_of(std::uint64_t number) const {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     const auto region =
         std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
     if (region == regions_.end()) throw Error(ErrorCode::network, "memory was freed while an operation used it");
@@ -80,18 +79,18 @@ class Regions {
 
   // fork() is called with the lock, so that the child can free memory: other threads, which may have or want the lock,
   // do not exist in the child.
-  void before_fork() { mutex_.lock(); }
-  void after_fork() { mutex_.unlock(); }
-  void after_fork_in_child() { new (&mutex_) std::shared_mutex; }
+  void before_fork() ANELLO_UNCHECKED { mutex_.lock(); }
+  void after_fork() ANELLO_UNCHECKED { mutex_.unlock(); }
+  void after_fork_in_child() { new (&mutex_) SharedMutex; }
 
  private:
   struct Region {
     std::uint64_t number;
     std::shared_ptr<const Pages> pages;
   };
-  mutable std::shared_mutex mutex_;
-  std::map<const std::byte*, Region> regions_;  // by address
-  std::uint64_t last_ = 0;
+  mutable SharedMutex mutex_;
+  std::map<const std::byte*, Region> regions_ ANELLO_GUARDED_BY(mutex_);  // by address
+  std::uint64_t last_ ANELLO_GUARDED_BY(mutex_) = 0;
 };
 
 // Never destroyed: a program's static tensors may be freed after static objects of the library.

@@ -8,7 +8,7 @@
 namespace anello {
 
 std::vector<std::string> InProcessExchange::exchange(int rank, std::string blob) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   blobs_[std::size_t(rank)] = std::move(blob);
   const std::uint64_t round = round_;
   if (++arrived_ == blobs_.size()) {
@@ -17,7 +17,7 @@ std::vector<std::string> InProcessExchange::exchange(int rank, std::string blob)
     round_++;
     changed_.notify_all();
   }
-  if (!changed_.wait_for(lock, limit_, [&] { return closed_ || round_ != round; }))
+  if (!changed_.wait_for(lock, limit_, [&]() ANELLO_REQUIRES(mutex_) { return closed_ || round_ != round; }))
     throw Error(ErrorCode::rendezvous,
                 text("only ", arrived_, " of ", blobs_.size(), " ranks came before ANELLO_START_TIMEOUT ran out"));
   if (round_ == round) throw Error(ErrorCode::rendezvous, "another rank failed at start");
@@ -25,13 +25,13 @@ std::vector<std::string> InProcessExchange::exchange(int rank, std::string blob)
 }
 
 void InProcessExchange::check(std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, limit, [&] { return closed_; }))
+  MutexLock lock(mutex_);
+  if (changed_.wait_for(lock, limit, [&]() ANELLO_REQUIRES(mutex_) { return closed_; }))
     throw Error(ErrorCode::rendezvous, "another rank failed at start");
 }
 
 void InProcessExchange::close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   changed_.notify_all();
 }

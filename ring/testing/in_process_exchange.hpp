@@ -3,9 +3,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "ring/base/mutex.hpp"
 
 namespace anello {
 
@@ -24,12 +25,12 @@ class InProcessExchange {
 
  private:
   std::chrono::milliseconds limit_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> blobs_, complete_;
-  std::size_t arrived_ = 0;
-  std::uint64_t round_ = 0;
-  bool closed_ = false;
+  std::vector<std::string> blobs_ ANELLO_GUARDED_BY(mutex_), complete_ ANELLO_GUARDED_BY(mutex_);
+  std::size_t arrived_ ANELLO_GUARDED_BY(mutex_) = 0;
+  std::uint64_t round_ ANELLO_GUARDED_BY(mutex_) = 0;
+  bool closed_ ANELLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace anello

@@ -1,10 +1,10 @@
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/testing/in_process_exchange.hpp"
 #include "ring/testing/run_world.hpp"
@@ -30,10 +30,10 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
   if (settings.flight_dir.empty())
     settings.flight_dir = "none";  // the job's name is random, so no later job would replace the file
   InProcessExchange exchange(ranks, settings.start_timeout);
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr first;
   const auto keep_first = [&] {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!first) first = std::current_exception();
   };
   const std::string job = random_job();

@@ -18,12 +18,12 @@ FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
 }
 
 void FlightRecorder::queue(const Signature& signature, std::string_view name, Ticks at) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   queued_[signature.sequence % kQueued].set(signature, name, at, 0);
 }
 
 bool FlightRecorder::begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   begun_[newest_ % kBegun].ended = ended_.load(std::memory_order_relaxed);
   ended_.store(0, std::memory_order_relaxed);
   begun_[signature.sequence % kBegun].set(signature, name, queued, begun);
@@ -45,7 +45,7 @@ Record FlightRecorder::newest() const {
 }
 
 std::optional<Call> FlightRecorder::begun(std::uint64_t sequence) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Record& record = begun_[sequence % kBegun];
   const Signature& signature = record.signature;
   if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0: no record
@@ -53,7 +53,7 @@ std::optional<Call> FlightRecorder::begun(std::uint64_t sequence) const {
 }
 
 std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ends_at_ = sequence;
   const Record& newest = begun_[newest_ % kBegun];
   const bool underway = newest.begun != 0 && ended_.load(std::memory_order_relaxed) == 0;
@@ -62,13 +62,13 @@ std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
 }
 
 bool FlightRecorder::can_begin(std::uint64_t sequence) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sequence < ends_at_;
 }
 
 std::vector<Record> FlightRecorder::records() const {
   std::vector<Record> all;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto gather = [&](const Records& records, std::size_t max, std::uint64_t first) {
     for (std::size_t k = 0; k < max; k++)
       if (const Record& record = records[k]; record.signature.generation != 0 && record.signature.sequence >= first)

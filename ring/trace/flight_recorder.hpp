@@ -5,11 +5,11 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/trace/record.hpp"
 #include "ring/trace/tally.hpp"
 
@@ -26,8 +26,8 @@ class FlightRecorder {
   // completed, because a member has left.
   bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
   // Records that the operation that began last is done.
-  void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes);
-  Record newest() const;  // after end(), on the thread that called it
+  void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) ANELLO_UNCHECKED;
+  Record newest() const ANELLO_UNCHECKED;  // after end(), on the thread that called it
 
   // Returns the operation with this number, if it has begun and is among the last kBegun.
   std::optional<Call> begun(std::uint64_t sequence) const;
@@ -53,10 +53,10 @@ class FlightRecorder {
   static Records allocate(std::size_t count);
 
   std::atomic<Ticks> ended_ = 0;  // of the newest; is stored in its record when the next one begins
-  mutable std::mutex mutex_;      // guards the members below
-  Records begun_, queued_;        // rings, by sequence
-  std::uint64_t newest_ = 0;      // the newest that has begun
-  std::uint64_t ends_at_ = UINT64_MAX;
+  mutable Mutex mutex_;
+  Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // rings, by sequence
+  std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;                          // the newest that has begun
+  std::uint64_t ends_at_ ANELLO_GUARDED_BY(mutex_) = UINT64_MAX;
 };
 
 }  // namespace anello::trace

@@ -2,10 +2,10 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/trace/flight_recorder.hpp"
 
 namespace anello::trace {
@@ -34,9 +34,9 @@ class FlightRecorders {
     std::shared_ptr<FlightRecorder> recorder;
   };
 
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Group> groups_;
-  Totals of_ended_;
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, Group> groups_ ANELLO_GUARDED_BY(mutex_);
+  Totals of_ended_ ANELLO_GUARDED_BY(mutex_);
 };
 
 }  // namespace anello::trace

@@ -5,13 +5,13 @@
 namespace anello::trace {
 
 void Timeline::start() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   recording_ = {};
   active_ = true;
 }
 
 Recording Timeline::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   active_ = false;
   return std::exchange(recording_, {});
 }
@@ -25,7 +25,7 @@ bool Timeline::has_room(std::size_t spans) {
 
 void Timeline::add(const Record& operation, const std::string& group, const std::vector<int>& members,
                    const std::vector<Span>& spans) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!active_ || !has_room(spans.size())) return;
   recording_.groups.try_emplace(operation.signature.group, Recording::Group{group, members});
   recording_.operations.push_back({operation, recording_.spans.size(), spans.size()});
@@ -33,7 +33,7 @@ void Timeline::add(const Record& operation, const std::string& group, const std:
 }
 
 void Timeline::add(std::string_view phase, Ticks begin, Ticks end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!active_ || !has_room(0)) return;
   recording_.phases.push_back({std::string(phase), std::this_thread::get_id(), begin, end});
 }

@@ -3,12 +3,12 @@
 #pragma once
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/trace/record.hpp"
 
 namespace anello::trace {
@@ -59,11 +59,11 @@ class Timeline {
   void add(std::string_view phase, Ticks begin, Ticks end);
 
  private:
-  bool has_room(std::size_t spans);
+  bool has_room(std::size_t spans) ANELLO_REQUIRES(mutex_);
 
   std::atomic<bool> active_ = false;
-  std::mutex mutex_;  // guards the members below
-  Recording recording_;
+  Mutex mutex_;
+  Recording recording_ ANELLO_GUARDED_BY(mutex_);
 };
 
 }  // namespace anello::trace

@@ -19,11 +19,11 @@ World::Impl::Alive& World::Impl::alive() {
 
 void World::Impl::enlist() {
   notice_exit();
-  const std::lock_guard lock(alive().mutex);
+  const MutexLock lock(alive().mutex);
   alive().worlds.insert(this);
 }
 void World::Impl::delist() {
-  const std::lock_guard lock(alive().mutex);
+  const MutexLock lock(alive().mutex);
   alive().worlds.erase(this);
 }
 

@@ -14,7 +14,7 @@ void World::Impl::note_exception() {
 
 // No world can leave meanwhile. Locks nothing that the thread of the exception may hold.
 void World::Impl::abort_all(std::string_view reason) {
-  const std::lock_guard lock(alive().mutex);
+  const MutexLock lock(alive().mutex);
   for (Impl* world : alive().worlds) {
     if (!world->control_) continue;
     try {

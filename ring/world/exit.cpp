@@ -48,7 +48,7 @@ bool World::Impl::aborted_by_exit() {
 void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::size_t place = groups_.size();
   lock.unlock();
   while (place-- > 0)
@@ -58,7 +58,7 @@ void World::Impl::say_goodbye() noexcept {
 
 void world::WorldMaker::say_goodbye_to_all() {
   if (aborted) return;
-  const std::lock_guard lock(World::Impl::alive().mutex);
+  const MutexLock lock(World::Impl::alive().mutex);
   for (World::Impl* world : World::Impl::alive().worlds) world->say_goodbye();
 }
 

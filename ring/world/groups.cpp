@@ -31,7 +31,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   try {
     made = make_group(identify(within, number, members), name_of(members), members);
   } catch (const std::exception&) {  // no descriptor or no memory: the next attempt gets the same number
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
@@ -39,7 +39,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   // forgotten.
   const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
   const auto over = groups_that_are_over();  // also destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [&](const auto& each) { return std::ranges::find(over, each) != over.end(); });
   groups_.push_back(made);
@@ -48,7 +48,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
 
 // Groups lock themselves before they lock the world, so this calls them without the world's lock.
 std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Group::Impl>> groups = groups_;
   lock.unlock();
   std::erase_if(groups, [](const auto& each) { return !each->is_over(); });
@@ -56,13 +56,13 @@ std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
 }
 
 void World::Impl::forget(const Group::Impl& group) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(groups_, [&](const auto& each) { return each.get() == &group; });
 }
 
 // Null if `place` is not less than the number of groups.
 std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return place < groups_.size() ? groups_[place] : nullptr;
 }
 
@@ -81,7 +81,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int fr
 // The count is kept for each parent group, because two groups with equal members may make theirs in different orders on
 // different ranks, each on a thread of its own.
 std::uint64_t World::Impl::next_number(const Parentage& parentage) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return made_[parentage]++;
 }
 

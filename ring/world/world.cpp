@@ -120,7 +120,7 @@ void World::Impl::finish() {
 void World::Impl::leave() {
   std::vector<std::shared_ptr<Group::Impl>> groups;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(left_, true)) return;
     groups = std::move(groups_);
   }

@@ -5,13 +5,13 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ring/base/mutex.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/group/group_impl.hpp"
 #include "ring/net/event_loop.hpp"
@@ -64,8 +64,8 @@ class World::Impl {
   // The worlds of this process that have started and have not left.
   struct Alive {
     const ProcessMark process;
-    std::mutex mutex;
-    std::set<Impl*> worlds;
+    Mutex mutex;
+    std::set<Impl*> worlds ANELLO_GUARDED_BY(mutex);
   };
   static Alive& alive();
   static void notice_exit();  // called for the first world
@@ -98,11 +98,12 @@ class World::Impl {
 
   std::shared_ptr<group::ProgressThread> progress_thread_;
 
-  std::mutex mutex_;                                  // guards the members below
-  std::map<Parentage, std::uint64_t> made_;           // how many groups of this parentage were made
-  std::vector<std::shared_ptr<Group::Impl>> groups_;  // also those without handles, until their operations are done
-  std::shared_ptr<Group::Impl> all_ranks_;
-  bool left_ = false;
+  Mutex mutex_;
+  std::map<Parentage, std::uint64_t> made_ ANELLO_GUARDED_BY(mutex_);  // how many groups of this parentage were made
+  // Also those without handles, until their operations are done.
+  std::vector<std::shared_ptr<Group::Impl>> groups_ ANELLO_GUARDED_BY(mutex_);
+  std::shared_ptr<Group::Impl> all_ranks_;  // used without the lock: exists from the start
+  bool left_ ANELLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace anello

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 // The other members of a queue: the mutex, and an operation that is done at some time.
 struct Shared {
   link::Bell bell;
-  std::mutex mutex;
+  Mutex mutex;
   Baton baton{bell};
   std::atomic<bool> done = false;
 

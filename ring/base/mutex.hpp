@@ -1,0 +1,69 @@
+// Mutexes that clang checks with -Wthread-safety (tests/clang.py): a member says which mutex guards it, and a function
+// which mutex its caller has locked. Other compilers see std::mutex and std::unique_lock, and no attributes.
+#pragma once
+#include <mutex>
+#include <shared_mutex>
+
+#ifdef __clang__
+#define ANELLO_ATTRIBUTE(attribute) __attribute__((attribute))
+#else
+#define ANELLO_ATTRIBUTE(attribute)
+#endif
+#define ANELLO_GUARDED_BY(mutex) ANELLO_ATTRIBUTE(guarded_by(mutex))
+#define ANELLO_REQUIRES(...) ANELLO_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define ANELLO_ACQUIRE(...) ANELLO_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define ANELLO_RELEASE(...) ANELLO_ATTRIBUTE(release_capability(__VA_ARGS__))
+// For a function that is right in a way that the analysis cannot follow. A comment says why.
+#define ANELLO_UNCHECKED ANELLO_ATTRIBUTE(no_thread_safety_analysis)
+
+namespace anello {
+
+class ANELLO_ATTRIBUTE(capability("mutex")) Mutex : public std::mutex {
+ public:
+  void lock() ANELLO_ACQUIRE() { std::mutex::lock(); }
+  void unlock() ANELLO_RELEASE() { std::mutex::unlock(); }
+};
+
+// A std::condition_variable can wait with it.
+class ANELLO_ATTRIBUTE(scoped_lockable) MutexLock : public std::unique_lock<std::mutex> {
+ public:
+  explicit MutexLock(Mutex& mutex) ANELLO_ACQUIRE(mutex) : unique_lock(mutex) {}
+  ~MutexLock() ANELLO_RELEASE() = default;
+  void lock() ANELLO_ACQUIRE() { unique_lock::lock(); }
+  void unlock() ANELLO_RELEASE() { unique_lock::unlock(); }
+};
+
+// Gives a lock of the mutex up for its own lifetime.
+class ANELLO_ATTRIBUTE(scoped_lockable) MutexUnlock {
+ public:
+  MutexUnlock(MutexLock& lock, Mutex& mutex) ANELLO_RELEASE(mutex) : lock_(lock) {
+    (void)mutex;
+    lock_.unlock();
+  }
+  ~MutexUnlock() ANELLO_ATTRIBUTE(release_generic_capability()) { lock_.lock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
+
+ private:
+  MutexLock& lock_;
+};
+
+class ANELLO_ATTRIBUTE(capability("mutex")) SharedMutex : public std::shared_mutex {
+ public:
+  void lock() ANELLO_ACQUIRE() { std::shared_mutex::lock(); }
+  void unlock() ANELLO_RELEASE() { std::shared_mutex::unlock(); }
+};
+
+class ANELLO_ATTRIBUTE(scoped_lockable) WriterLock : public std::unique_lock<std::shared_mutex> {
+ public:
+  explicit WriterLock(SharedMutex& mutex) ANELLO_ACQUIRE(mutex) : unique_lock(mutex) {}
+  ~WriterLock() ANELLO_RELEASE() = default;
+};
+
+class ANELLO_ATTRIBUTE(scoped_lockable) ReaderLock : public std::shared_lock<std::shared_mutex> {
+ public:
+  explicit ReaderLock(SharedMutex& mutex) ANELLO_ATTRIBUTE(acquire_shared_capability(mutex)) : shared_lock(mutex) {}
+  ~ReaderLock() ANELLO_ATTRIBUTE(release_generic_capability()) = default;
+};
+
+}  // namespace anello

@@ -1,0 +1,56 @@
+"""clang.py BUILD [JOBS]: compiles the product with clang, as BUILD compiles it, without making anything. Warnings are
+errors, also those of locks: a member that says which mutex guards it (ring/base/mutex.hpp) is used with that mutex
+locked. Ends with 77 where clang is missing, or if BUILD has no compile_commands.json.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOMS = ("ring", "gpu", "rendezvous", "trainer", "bench")
+# Asio looks for coroutines under names of later versions of clang.
+FLAGS = ["-fsyntax-only", "-Wthread-safety", "-Werror", "-Wno-unknown-warning-option",
+         "-Wno-unused-command-line-argument", "-DASIO_HAS_CO_AWAIT=1", "-DASIO_HAS_STD_COROUTINE=1"]
+
+
+def is_product(file, build):
+    """Not the benchmark's programs for other libraries, which have its sources, nor CUDA, whose compiler is another."""
+    for folder in (build, ROOT):
+        if file.is_relative_to(folder):
+            inner = file.relative_to(folder)
+            return file.suffix != ".cu" and inner.parts[0] in ROOMS and "anello-bench-" not in str(inner)
+    return False
+
+
+def command_of(entry):
+    words = shlex.split(entry["command"])
+    del words[words.index("-o") : words.index("-o") + 2]
+    compiler = "clang" if entry["file"].endswith(".c") else "clang++"
+    return [compiler, *words[1:], *FLAGS]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    jobs = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    commands = build / "compile_commands.json"
+    if not shutil.which("clang++"):
+        sys.exit(print("skipped: clang is not there (Debian: apt-get install clang)") or 77)
+    if not commands.exists():
+        sys.exit(print(f"skipped: {commands} is not there; CMake's presets make it") or 77)
+    entries = [entry for entry in json.loads(commands.read_text()) if is_product(pathlib.Path(entry["file"]), build)]
+    if len(entries) < len(ROOMS):
+        sys.exit(f"{commands} has only {len(entries)} sources of the product")
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        def compile_one(entry):
+            return subprocess.run(command_of(entry), cwd=entry["directory"], check=False).returncode
+        failed = sum(code != 0 for code in pool.map(compile_one, entries))
+    print(f"{len(entries)} compiled, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()
