@@ -1,6 +1,7 @@
 """clang.py BUILD [JOBS]: compiles the product with clang, as BUILD compiles it, without making anything. Warnings are
 errors, also those of locks: a member that says which mutex guards it (ring/base/mutex.hpp) is used with that mutex
-locked. Ends with 77 where clang is missing, or if BUILD has no compile_commands.json.
+locked. No class may be larger than class_sizes.py allows. Ends with 77 where clang is missing, or if BUILD has no
+compile_commands.json.
 """
 import concurrent.futures
 import json
@@ -10,6 +11,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+
+import class_sizes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = ("ring", "gpu", "rendezvous", "trainer", "bench")
@@ -31,7 +34,7 @@ def command_of(entry):
     words = shlex.split(entry["command"])
     del words[words.index("-o") : words.index("-o") + 2]
     compiler = "clang" if entry["file"].endswith(".c") else "clang++"
-    return [compiler, *words[1:], *FLAGS]
+    return [compiler, *words[1:], *FLAGS, *class_sizes.FLAGS]
 
 
 def main():
@@ -45,12 +48,18 @@ def main():
     entries = [entry for entry in json.loads(commands.read_text()) if is_product(pathlib.Path(entry["file"]), build)]
     if len(entries) < len(ROOMS):
         sys.exit(f"{commands} has only {len(entries)} sources of the product")
+    sizes = {}
+
+    def compile_one(entry):
+        with subprocess.Popen(command_of(entry), cwd=entry["directory"], stdout=subprocess.PIPE, text=True) as clang:
+            sizes.update(class_sizes.sizes_in(clang.stdout))
+        return clang.returncode
+
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        def compile_one(entry):
-            return subprocess.run(command_of(entry), cwd=entry["directory"], check=False).returncode
         failed = sum(code != 0 for code in pool.map(compile_one, entries))
-    print(f"{len(entries)} compiled, {failed} failed")
-    sys.exit(failed > 0)
+    complaints = class_sizes.complaints(sizes)
+    print(f"{len(entries)} compiled, {failed} failed; {len(sizes)} classes", *complaints, sep="\n")
+    sys.exit(failed > 0 or bool(complaints))
 
 
 main()

@@ -17,7 +17,7 @@ if(disturbed)
 endif()
 
 takes(100 5 Consumer.embedded)
-takes(75 5 Clang)
+takes(100 5 Clang)
 takes(84 4 Cluster.WhatPeopleTypeWorks)
 takes(100 5 Python.keras_2 Python.keras_3)
 takes(79 4 Cluster.ProgramsMeet)
