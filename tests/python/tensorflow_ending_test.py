@@ -61,6 +61,37 @@ print(hvd.allreduce(float(hvd.rank())).numpy(), flush=True)
     assert ended.returncode == 0
 
 
+def test_an_interruption_that_another_one_overtakes_is_forgotten():
+    ended = job("""
+import gc, weakref
+class Late(KeyboardInterrupt): pass
+overtaken = []
+def late(*_):
+    error = Late()
+    overtaken.append(weakref.ref(error))
+    raise error
+def overtake(frame, event, argument):
+    if event == "exception" and argument[0] is tf.errors.CancelledError:
+        sys.settrace(None)
+        signal.raise_signal(signal.SIGALRM)
+    return overtake
+if hvd.rank() == 0:
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    sys.settrace(overtake)
+    try: hvd.allreduce(1.0)
+    except Late: print("late", flush=True)
+else:
+    time.sleep(1)
+    hvd.allreduce(1.0)
+hvd.allreduce(2.0)
+gc.collect()
+print([each() for each in overtaken], flush=True)
+""")
+    assert sorted(ended.stdout.splitlines()) == ["[None, None]", "[]", "late"], ended.stdout + ended.stderr
+    assert ended.returncode == 0
+
+
 def test_handlers_of_signals_run_while_an_eager_call_waits():
     ended = job("""
 seen = []

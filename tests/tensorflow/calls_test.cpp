@@ -125,6 +125,10 @@ TEST_F(Calls, OfNodesThatWaitSayWhyTheyHaveFailed) {
     auto result = rootless.run({ones(1), now_of("")});
     EXPECT_THAT(result_of(result).message, HasSubstr("the root, rank 7, is not one of the 2 ranks"));
     EXPECT_EQ(anello_tensorflow_take_failure(), -1);
+    auto forgotten = rootless.run({ones(1), now_of("")});
+    EXPECT_NE(result_of(forgotten).code, 0);
+    anello_tensorflow_forget_failure();
+    EXPECT_EQ(anello_tensorflow_take_failure(), ANELLO_OK);
   });
 }
 

@@ -136,3 +136,8 @@ void Collective::run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* 
 int anello_tensorflow_take_failure() {
   return std::exchange(anello::tensorflow::failed_with, ANELLO_OK);
 }
+
+void anello_tensorflow_forget_failure() {
+  anello::tensorflow::failed_with = ANELLO_OK;
+  anello::tensorflow::forget_interruption();
+}

@@ -70,4 +70,7 @@ class Collective {
 // another reason, which other ranks that wait for this one have received too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
+// Called by Python before it calls an op: a signal may have kept it from taking what the one before has left. With
+// Python's global lock.
+extern "C" void anello_tensorflow_forget_failure(void);
 ANELLO_API_END

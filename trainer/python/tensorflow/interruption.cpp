@@ -18,8 +18,9 @@ struct Python {
   int (*check_signals)() = look_up<int (*)()>("PyErr_CheckSignals");
   void (*fetch)(_object**, _object**, _object**) = look_up<decltype(fetch)>("PyErr_Fetch");
   void (*restore)(_object*, _object*, _object*) = look_up<decltype(restore)>("PyErr_Restore");
+  void (*let_go)(_object*) = look_up<decltype(let_go)>("Py_DecRef");  // nullptr: does nothing
 
-  bool is_complete() const { return take_lock && give_lock && check_signals && fetch && restore; }
+  bool is_complete() const { return take_lock && give_lock && check_signals && fetch && restore && let_go; }
 
  private:
   template <class Function>
@@ -48,6 +49,12 @@ bool interrupted() {
   if (is_raised) python().fetch(&raised.type, &raised.value, &raised.trace);
   python().give_lock(held);
   return is_raised;
+}
+
+void forget_interruption() {
+  if (!raised.type) return;
+  const Exception kept = std::exchange(raised, {});
+  for (_object* each : {kept.type, kept.value, kept.trace}) python().let_go(each);
 }
 
 }  // namespace anello::tensorflow

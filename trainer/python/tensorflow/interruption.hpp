@@ -7,5 +7,7 @@ namespace anello::tensorflow {
 // has raised an exception, which is kept until Python fetches it. Returns false on other threads than the process's
 // first one, and in a process without Python. The caller must not hold Python's global lock.
 bool interrupted();
+// Lets go of what interrupted() has kept for this thread, if anything. The caller holds Python's global lock.
+void forget_interruption();
 
 }  // namespace anello::tensorflow

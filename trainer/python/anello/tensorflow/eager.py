@@ -50,6 +50,7 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
         number = _number(process_set)
         require()
         now = _in_now(text("name", name), factor("prescale_factor", prescale), factor("postscale_factor", postscale))
+        library.forget_failure()
         try:
             with _synchronous():
                 return op(**arguments, now=now, distinct="", waits=True, process_set=number)

@@ -57,7 +57,9 @@ def number(process_set: ProcessSet) -> int:
 
 ops, _functions = _load()
 take_failure = _functions.anello_tensorflow_take_failure
-# PyDLL raises the exception that the called function has set.
-raise_interruption = ctypes.PyDLL(str(_FILE)).anello_tensorflow_raise_interruption
-raise_interruption.restype = None
+# Calls of PyDLL keep the global lock, and raise what the function has set.
+_with_lock = ctypes.PyDLL(str(_FILE))
+raise_interruption = _with_lock.anello_tensorflow_raise_interruption
+forget_failure = _with_lock.anello_tensorflow_forget_failure
+raise_interruption.restype = forget_failure.restype = None
 process_sets.watch(_Sets())
