@@ -12,10 +12,10 @@ hvd.init()
 """
 
 
-def job(script, ranks=2):
-    """Runs ranks of a script, and returns their output."""
+def job(script, ranks=2, env=None):
+    """Runs ranks of a script, and returns what they print."""
     return subprocess.run([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c",
-                           BEGIN + script], capture_output=True, text=True, timeout=300)
+                           BEGIN + script], capture_output=True, text=True, timeout=300, env=env)
 
 
 def test_a_rank_that_dies_is_named_in_a_function_and_outside():
@@ -90,6 +90,49 @@ print([each() for each in overtaken], flush=True)
 """)
     assert sorted(ended.stdout.splitlines()) == ["[None, None]", "[]", "late"], ended.stdout + ended.stderr
     assert ended.returncode == 0
+
+
+# A callback fails twice for want of memory.
+SCARCE = """
+#include <dlfcn.h>
+int anello_named_when_done(void *operation, void *callback, void *context) {
+  static int calls;
+  if (calls++ < 2) return 1;
+  void *library = dlopen("libanello.so", RTLD_NOW | RTLD_NOLOAD);
+  return ((int (*)(void *, void *, void *))dlsym(library, "anello_named_when_done"))(operation, callback, context);
+}
+"""
+
+
+def test_an_interrupted_call_frees_its_tensors_later_also_after_memory_was_scarce(tmp_path):
+    (tmp_path / "scarce.c").write_text(SCARCE)
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "scarce.c", "-o", tmp_path / "scarce.so"], check=True)
+    ended = job("""
+import gc
+class Late(Exception): pass
+def late(*_): raise Late("too late")
+def sum_up(): hvd.allreduce(tf.ones([32 * mebi]))
+def resident(): return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+mebi = 1 << 20
+sum_up()
+before = resident()
+if hvd.rank() == 0:
+    signal.signal(signal.SIGALRM, late)
+    sent = tf.ones([32 * mebi])
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try: hvd.allreduce(sent)
+    except Late as error: print(error, flush=True)
+    del sent
+else:
+    time.sleep(2)
+    sum_up()
+hvd.allreduce(1.0)
+gc.collect()
+sum_up()  # TensorFlow keeps what it has freed for the next tensors
+if hvd.rank() == 0:
+    print((resident() - before) // (64 * mebi), flush=True)
+""", env={**os.environ, "LD_PRELOAD": str(tmp_path / "scarce.so")})
+    assert ended.stdout == "too late\n0\n" and ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_handlers_of_signals_run_while_an_eager_call_waits():

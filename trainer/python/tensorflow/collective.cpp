@@ -33,24 +33,38 @@ void finish(void* context, anello_status status, const char* message) {
   end(std::move(call), failure);
 }
 
-// Fails the node, but not the operation: it goes on and uses the memory of the call.
-void leave(std::unique_ptr<Call> call) {
-  tf.OpKernelContext_Failure(call->context, Status(Failure(Code::cancelled, "interrupted by a signal")));
+Failure interruption() {
+  return Failure(Code::cancelled, "interrupted by a signal");
+}
+
+// The operation goes on, and frees the call, whose memory it uses, when it is done. False: there is no memory for that.
+bool leave(std::unique_ptr<Call>& call) {
+  TF_OpKernelContext* const context = call->context;
   DoneCallback done = std::move(call->done);
   const auto operation = call->operation;
-  anello_named_when_done(
-      operation.get(), [](void* kept, anello_status, const char*) { delete static_cast<Call*>(kept); }, call.release());
+  const auto free_call = [](void* kept, anello_status, const char*) { delete static_cast<Call*>(kept); };
+  Call* const kept = call.release();  // it may be freed before anello_named_when_done() returns
+  if (anello_named_when_done(operation.get(), free_call, kept) != ANELLO_OK) {
+    call.reset(kept);
+    call->done = std::move(done);
+    return false;
+  }
+  tf.OpKernelContext_Failure(context, Status(interruption()));
   done.run();
+  return true;
 }
 
 void finish_here(std::unique_ptr<Call> call) {
   anello_named* const operation = call->operation.get();
   anello_status status = anello_named_wait(operation, kPatienceMs);
+  bool is_interrupted = false;
   while (status == ANELLO_TIMED_OUT && !anello_named_done(operation)) {
-    if (interrupted()) return leave(std::move(call));
+    is_interrupted = is_interrupted || interrupted();
+    if (is_interrupted && leave(call)) return;
     status = anello_named_wait(operation, kPatienceMs);
   }
-  // The operation may have ended after the wait, or with this very status.
+  if (is_interrupted) return end(std::move(call), interruption());
+  // It may have ended after the wait, or with this very status.
   if (status == ANELLO_TIMED_OUT) status = anello_named_wait(operation, 0);
   finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
 }
