@@ -53,6 +53,15 @@ TEST_F(Registration, TakesHorovodsNumberOfASumByDefault) {
   EXPECT_EQ(std::get<int32_t>(*fake::ops().at("AnelloAllreduce").attributes.at("reduce_op").value_if_missing), 1);
 }
 
+TEST_F(Registration, GivesPythonTheTypesOfItsOps) {
+  std::set<int> numbers;
+  for (int k = 0; anello_tensorflow_type(k) != 0; k++) numbers.insert(anello_tensorflow_type(k));
+  EXPECT_THAT(numbers, UnorderedElementsAre(1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23));
+  EXPECT_THAT(fake::ops().at("AnelloAlltoall").attributes.at("T").allowed,
+              UnorderedElementsAre("uint8", "int8", "uint16", "int16", "int32", "int64", "uint32", "uint64", "half",
+                                   "bfloat16", "float", "double", "bool"));
+}
+
 TEST_F(Registration, InfersShapes) {
   const Shape scalar{true, {}}, unknown{}, pair{true, {2, 3}}, other{true, {-1, 3}}, vector{true, {-1}};
   EXPECT_THAT(fake::infer("AnelloAllreduce", {pair, unknown, scalar, scalar}, 3), ElementsAre(pair, unknown, scalar));

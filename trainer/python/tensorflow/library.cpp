@@ -90,7 +90,7 @@ Specs operator+(Specs first, const Specs& second) {
 // that differs between ranks. The attribute `distinct` prevents the first, the input `now` the second. Stateful ops
 // would not do: TensorFlow would run them one after the other.
 void add_collectives() {
-  const std::string types = kTypes;
+  const std::string types = names_of_types();
   const Specs set = {"process_set: int = 0"};
   const Specs name = set + Specs{"ignore_name_scope: bool = false", "waits: bool = false"};
   const Specs one = name + Specs{"distinct: string", "T: " + types};

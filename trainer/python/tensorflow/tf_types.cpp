@@ -5,6 +5,19 @@
 #include <numeric>
 
 namespace anello::tensorflow {
+namespace {
+
+constexpr struct Type {
+  int number;  // TensorFlow's
+  anello_dtype dtype;
+  const char* name;  // in the definition of an op
+} kTypes[] = {{1, ANELLO_F32, "float"},      {2, ANELLO_F64, "double"}, {kInt32, ANELLO_I32, "int32"},
+              {4, ANELLO_U8, "uint8"},       {5, ANELLO_I16, "int16"},  {6, ANELLO_I8, "int8"},
+              {kInt64, ANELLO_I64, "int64"}, {10, ANELLO_BOOL, "bool"}, {14, ANELLO_BF16, "bfloat16"},
+              {17, ANELLO_U16, "uint16"},    {19, ANELLO_F16, "half"},  {22, ANELLO_U32, "uint32"},
+              {23, ANELLO_U64, "uint64"}};
+
+}  // namespace
 
 Code code_of(anello_status status) {
   switch (status) {
@@ -35,15 +48,15 @@ void Status::require_ok() const {
   if (!ok()) throw Failure(Code(tf.GetCode(its_)), message());
 }
 
+std::string names_of_types() {
+  std::string names;
+  for (const Type& each : kTypes) names += (names.empty() ? "{" : ", ") + std::string(each.name);
+  return names + "}";
+}
+
 anello_dtype dtype_of(int type) {
-  constexpr struct {
-    int type;
-    anello_dtype dtype;
-  } kPairs[] = {{1, ANELLO_F32},  {2, ANELLO_F64},  {3, ANELLO_I32},   {4, ANELLO_U8},    {5, ANELLO_I16},
-                {6, ANELLO_I8},   {9, ANELLO_I64},  {10, ANELLO_BOOL}, {14, ANELLO_BF16}, {17, ANELLO_U16},
-                {19, ANELLO_F16}, {22, ANELLO_U32}, {23, ANELLO_U64}};
-  for (const auto& each : kPairs)
-    if (each.type == type) return each.dtype;
+  for (const Type& each : kTypes)
+    if (each.number == type) return each.dtype;
   throw Failure(Code::invalid_argument, "Anello has no type for TensorFlow's number " + std::to_string(type));
 }
 
@@ -80,3 +93,8 @@ void Arrays::add(const TF_Tensor* tensor) {
 }
 
 }  // namespace anello::tensorflow
+
+int anello_tensorflow_type(int index) {
+  using anello::tensorflow::kTypes;
+  return index < int(std::size(kTypes)) ? kTypes[index].number : 0;
+}

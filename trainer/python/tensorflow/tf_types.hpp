@@ -78,10 +78,9 @@ class Status {
 // TensorFlow's numbers of the types that Anello makes itself.
 constexpr int kInt32 = 3, kInt64 = 9;
 
-// The names of the types that Anello has, in the notation of an op's definition.
-constexpr const char* kTypes =
-    "{uint8, int8, uint16, int16, int32, int64, uint32, uint64, half, bfloat16, float, double, bool}";
-// Returns Anello's type. Throws Failure if there is none.
+// The names of the types that Anello has, as the definition of an op wants them: {float, double}.
+std::string names_of_types();
+// Throws Failure if Anello has no such type.
 anello_dtype dtype_of(int type);
 
 struct DeleteTensor {
@@ -113,3 +112,8 @@ class Arrays {
 };
 
 }  // namespace anello::tensorflow
+
+ANELLO_API_BEGIN
+// TensorFlow's number for a type that Anello has, from index 0 on; 0 after the last one. Called by Python.
+extern "C" int anello_tensorflow_type(int index);
+ANELLO_API_END

@@ -17,8 +17,6 @@ from ..horovod.refusals import submitting
 from . import library
 from .errors import as_tensorflow
 
-_TYPES = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32,
-          tf.int64, tf.uint64, tf.bool}
 _NAMES_KEPT = 1024
 # Looked up once, because each access to a name of `tf` takes a microsecond.
 _is_synchronous = tf.config.experimental.get_synchronous_execution
@@ -94,7 +92,7 @@ class _synchronous:
 
 
 def _require_sendable(tensor: tf.Tensor) -> None:
-    if tensor.dtype not in _TYPES:
+    if tensor.dtype not in library.types:
         remedy = ("use hvd.broadcast_object() or hvd.allgather_object()" if tensor.dtype == tf.string
                   else "cast them, or send parts of them")
         raise TypeError(f"tensors of {tensor.dtype.name} cannot be sent: {remedy}")

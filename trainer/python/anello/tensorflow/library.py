@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import pathlib
 from typing import Any, Tuple
 
@@ -56,6 +57,8 @@ def number(process_set: ProcessSet) -> int:
 
 
 ops, _functions = _load()
+# Those that an operation takes.
+types = frozenset(map(tf.as_dtype, itertools.takewhile(bool, map(_functions.anello_tensorflow_type, itertools.count()))))
 take_failure = _functions.anello_tensorflow_take_failure
 # Calls of PyDLL keep the global lock, and raise what the function has set.
 _with_lock = ctypes.PyDLL(str(_FILE))
