@@ -60,11 +60,10 @@ ReduceOptions Ours::reduce_options() const {
 
 // Refuses a flag that would have no effect, or would change the results.
 void Ours::require_use(Kind kind, DType dtype, Op op) const {
-  const bool reduces = kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
   if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)
     throw Error(ErrorCode::unsupported, "--list is for allreduce and broadcast");
   if (options_.list_bytes > 0 && options_.on_gpu) throw Error(ErrorCode::unsupported, "--list is for host tensors");
-  if (options_.factors && (!reduces || !is_float(dtype) || op == Op::product))
+  if (options_.factors && (!facts_of(kind).reduces || !is_float(dtype) || op == Op::product))
     throw Error(ErrorCode::unsupported, "--factors is for reductions of floats, and not for products");
 }
 

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ring/base/check.hpp"
+#include "ring/base/element_types.hpp"
 
 namespace anello::bench {
 namespace {
@@ -70,39 +71,6 @@ void put_as(std::byte* at, double value) {
   std::memcpy(at, &element, sizeof element);
 }
 
-using Put = void (*)(std::byte* at, double value);
-Put put_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return put_as<f16>;
-    case DType::bf16:
-      return put_as<bf16>;
-    case DType::f32:
-      return put_as<float>;
-    case DType::f64:
-      return put_as<double>;
-    case DType::i8:
-      return put_as<std::int8_t>;
-    case DType::u8:
-      return put_as<std::uint8_t>;
-    case DType::i16:
-      return put_as<std::int16_t>;
-    case DType::u16:
-      return put_as<std::uint16_t>;
-    case DType::i32:
-      return put_as<std::int32_t>;
-    case DType::u32:
-      return put_as<std::uint32_t>;
-    case DType::i64:
-      return put_as<std::int64_t>;
-    case DType::u64:
-      return put_as<std::uint64_t>;
-    case DType::boolean:
-      break;
-  }
-  ANELLO_CHECK(!"an element type that is measured");
-}
-
 bool is_whole(DType dtype) {
   return !is_float(dtype);
 }
@@ -111,11 +79,12 @@ bool is_whole(DType dtype) {
 
 Pattern::Pattern(DType dtype, Op op, int rank, int world)
     : elem_bytes_(size_bytes(dtype)), mine_(kPeriod * elem_bytes_), expected_(kPeriod * elem_bytes_) {
-  const Put put = put_of(dtype);
-  for (std::size_t i = 0; i < kPeriod; i++) {
-    put(&mine_[i * elem_bytes_], contribution(op, rank, world, i));
-    put(&expected_[i * elem_bytes_], result(op, world, i, is_whole(dtype)));
-  }
+  with_type(dtype, [&]<class T>() {
+    for (std::size_t i = 0; i < kPeriod; i++) {
+      put_as<T>(&mine_[i * elem_bytes_], contribution(op, rank, world, i));
+      put_as<T>(&expected_[i * elem_bytes_], result(op, world, i, is_whole(dtype)));
+    }
+  });
 }
 
 void Pattern::fill(Tensor input) const {

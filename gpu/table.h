@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 6
+#define ANELLO_GPU_TABLE_VERSION 7
 #define ANELLO_GPU_NOT_READY (-1) /* returned by event_query only */
 
 typedef struct AnelloGpuInfo {

@@ -35,7 +35,7 @@ class Predictor {
 
   // Half of this size is simulated too, for the extrapolation; the half needs an element for each part.
   std::uint64_t min_of_parts() const {
-    return algorithms::has_parts(job_.kind) ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
+    return facts_of(job_.kind).parts ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
   }
 
   std::optional<SimulatedRanks> ranks_for(std::uint64_t count, Symmetry symmetry) const {

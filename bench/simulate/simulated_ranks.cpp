@@ -122,7 +122,7 @@ JobPlans::JobPlans(const Job& job) : job_(job) {
 
 plan::Plan JobPlans::of(int rank) const {
   const auto world = std::uint64_t(job_.world);
-  const std::uint64_t count = algorithms::has_parts(job_.kind) ? up_to_multiple(job_.count, world) / world : job_.count;
+  const std::uint64_t count = facts_of(job_.kind).parts ? up_to_multiple(job_.count, world) / world : job_.count;
   return algorithms::plan_of(
       {.slab_elems = std::uint32_t(job_.slab_elems), .kind = job_.kind, .algorithm = job_.algorithm},
       {.rank = rank, .world = job_.world, .count = count, .hosts = hosts_ ? &*hosts_ : nullptr});

@@ -35,7 +35,7 @@ algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_
 
 std::uint64_t bytes_simulated(Kind kind, int world, std::uint64_t size_bytes) {
   const std::uint64_t count = std::max<std::uint64_t>(1, size_bytes / kElemBytes);
-  return kElemBytes * (algorithms::has_parts(kind) ? up_to_multiple(count, std::uint64_t(world)) : count);
+  return kElemBytes * (facts_of(kind).parts ? up_to_multiple(count, std::uint64_t(world)) : count);
 }
 
 Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm) {

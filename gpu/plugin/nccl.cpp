@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "gpu/plugin/plugin.hpp"
 
@@ -59,9 +60,13 @@ struct Functions {
 };
 Functions nccl;
 
-// Values of anello::DType and anello::Op.
-enum { kF16 = 1, kBf16, kF32, kF64, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kBoolean };
-enum { kSum = 1, kAverage, kMin, kMax, kProduct };
+namespace dtype_value {  // anello::DType
+enum {
+#define ANELLO_ELEMENT_TYPE(name, value, ...) name = value,
+#include <anello/element_types.def>
+};
+}  // namespace dtype_value
+enum { kSum = 1, kAverage, kMin, kMax, kProduct };  // anello::Op
 
 ncclComm_t comm_of(void* comm) {
   return static_cast<ncclComm_t>(comm);
@@ -71,33 +76,22 @@ int status_of(ncclResult_t result) {
   return result == ncclInProgress ? ANELLO_NCCL_IN_PROGRESS : static_cast<int>(result);
 }
 
+constexpr int ncclNone = -1;
+
 bool type_of(int dtype, ncclDataType_t& type) {
-  switch (dtype) {
-    case kF16:
-      return type = ncclFloat16, true;
-    case kBf16:
-      return type = ncclBfloat16, true;
-    case kF32:
-      return type = ncclFloat32, true;
-    case kF64:
-      return type = ncclFloat64, true;
-    case kI8:
-      return type = ncclInt8, true;
-    case kU8:
-    case kBoolean:
-      return type = ncclUint8, true;
-    case kI32:
-      return type = ncclInt32, true;
-    case kU32:
-      return type = ncclUint32, true;
-    case kI64:
-      return type = ncclInt64, true;
-    case kU64:
-      return type = ncclUint64, true;
-    default:
-      return false;
-  }
+  constexpr int kTypes[] = {
+      ncclNone,
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, dlpack_code, nccl_type) nccl##nccl_type,
+#include <anello/element_types.def>
+  };
+  const bool known = dtype > 0 && dtype < int(std::size(kTypes)) && kTypes[dtype] != ncclNone;
+  if (known) type = ncclDataType_t(kTypes[dtype]);
+  return known;
 }
+
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, dlpack_code, nccl_type) \
+  static_assert(nccl##nccl_type != ncclNone || (bytes) == 2);
+#include <anello/element_types.def>
 
 // Only the size of elements matters for moving them.
 ncclDataType_t moved_type_of(int dtype) {
@@ -106,20 +100,30 @@ ncclDataType_t moved_type_of(int dtype) {
   return type;
 }
 
+bool is_reduced(int dtype) {
+  constexpr bool real = true, integer = true, truth = true, stored = false;
+  constexpr bool kReduced[] = {
+      stored,
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) kind,
+#include <anello/element_types.def>
+  };
+  return dtype > 0 && dtype < int(std::size(kReduced)) && kReduced[dtype];
+}
+
 // Booleans are bytes of 0 and 1: the sum (any) is the maximum, the product (all) is the minimum.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
   if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
   switch (op) {
     case kSum:
-      return reduction = dtype == kBoolean ? ncclMax : ncclSum, true;
+      return reduction = dtype == dtype_value::boolean ? ncclMax : ncclSum, true;
     case kAverage:
-      return reduction = ncclAvg, dtype != kBoolean;
+      return reduction = ncclAvg, dtype != dtype_value::boolean;
     case kMin:
       return reduction = ncclMin, true;
     case kMax:
       return reduction = ncclMax, true;
     case kProduct:
-      return reduction = dtype == kBoolean ? ncclMin : ncclProd, true;
+      return reduction = dtype == dtype_value::boolean ? ncclMin : ncclProd, true;
     default:
       return false;
   }
@@ -128,7 +132,7 @@ bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
 int has(int dtype, int op) {
   ncclDataType_t type{};
   ncclRedOp_t reduction{};
-  return type_of(dtype, type) && op > 0 && reduction_of(dtype, op, reduction) ? 1 : 0;
+  return is_reduced(dtype) && type_of(dtype, type) && op > 0 && reduction_of(dtype, op, reduction) ? 1 : 0;
 }
 
 int unique_id(AnelloNcclId* id) {
@@ -195,10 +199,10 @@ union Scalar {
 };
 
 bool encode(double factor, int dtype, Scalar& scalar) {
-  if (dtype == kF16) return scalar.f16 = __double2half(factor), true;
-  if (dtype == kBf16) return scalar.bf16 = __double2bfloat16(factor), true;
-  if (dtype == kF32) return scalar.f32 = static_cast<float>(factor), true;
-  if (dtype == kF64) return scalar.f64 = factor, true;
+  if (dtype == dtype_value::f16) return scalar.f16 = __double2half(factor), true;
+  if (dtype == dtype_value::bf16) return scalar.bf16 = __double2bfloat16(factor), true;
+  if (dtype == dtype_value::f32) return scalar.f32 = static_cast<float>(factor), true;
+  if (dtype == dtype_value::f64) return scalar.f64 = factor, true;
   return false;
 }
 

@@ -38,7 +38,7 @@ struct anello_phase {
 
 namespace anello::c_api {
 
-static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
+static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::f8_e5m2) == ANELLO_F8_E5M2 &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
 // A fixed buffer: a caller may still hold the pointer to the text when the thread's next call fails.

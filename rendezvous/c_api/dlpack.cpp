@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ring/base/check.hpp"
+
 namespace anello::c_api {
 namespace {
 
@@ -27,26 +29,14 @@ struct Managed {
   std::shared_ptr<const void> owner;
 };
 
-enum Code : std::uint8_t { kSigned, kUnsigned, kFloat, kBfloat = 4, kBool = 6 };
-
-Code code_of(DType dtype) {
+std::uint8_t code_of(DType dtype) {
   switch (dtype) {
-    case DType::f16:
-    case DType::f32:
-    case DType::f64:
-      return kFloat;
-    case DType::bf16:
-      return kBfloat;
-    case DType::boolean:
-      return kBool;
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      return kSigned;
-    default:
-      return kUnsigned;
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, dlpack_code, ...) \
+  case DType::name:                                                                              \
+    return dlpack_code;
+#include <anello/element_types.def>
   }
+  ANELLO_CHECK(!"a known element type");
 }
 
 }  // namespace

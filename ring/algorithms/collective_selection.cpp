@@ -191,8 +191,7 @@ std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts) {
 }
 
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
-  const bool reduces = kind == Kind::reduce || kind == Kind::reduce_scatter;
-  if (reduces && facts.rank_order) return choose_in_rank_order(kind, facts);
+  if (kind != Kind::allreduce && facts_of(kind).reduces && facts.rank_order) return choose_in_rank_order(kind, facts);
   switch (kind) {
     case Kind::allreduce:
       return choose(facts, table);

@@ -36,22 +36,23 @@ std::uint64_t of_allreduces(std::uint64_t before) {
 
 std::uint64_t of_other_kinds(std::uint64_t before) {
   const Hosts hosts(std::vector{0, 1, 0});
-  for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++) {
-    const int world = Kind(kind) == Kind::transfer ? 2 : 3;
+  for (const Kind kind : kAllKinds) {
+    if (kind == Kind::allreduce) continue;
+    const int world = kind == Kind::transfer ? 2 : 3;
     for (const std::uint32_t slab : {0, 6})
       for (const Algorithm algorithm : all_algorithms())
-        before = add(before, {.slab_elems = slab, .kind = Kind(kind), .algorithm = algorithm},
+        before = add(before, {.slab_elems = slab, .kind = kind, .algorithm = algorithm},
                      {.world = world, .count = 7, .root = 1});
     // Five ranks on one host, so that the grid within a host is included.
     const Hosts large(std::vector{0, 0, 0, 0, 0, 1, 1});
     for (const Algorithm between : {Algorithm::ring, Algorithm::two_shot})
-      if (has_parts(Kind(kind)))
-        before = add(before, {.kind = Kind(kind), .algorithm = in_levels(Levels::shares, between)},
+      if (facts_of(kind).parts)
+        before = add(before, {.kind = kind, .algorithm = in_levels(Levels::shares, between)},
                      {.world = 7, .count = 3, .hosts = &large});
     for (const Algorithm between : {Algorithm::ring, Algorithm::halving, Algorithm::two_shot})
       for (const Algorithm algorithm : {between, in_levels(Levels::shares, between)})
         if (world > 2)
-          before = add(before, {.kind = Kind(kind), .algorithm = algorithm},
+          before = add(before, {.kind = kind, .algorithm = algorithm},
                        {.world = world, .count = 7, .root = 1, .hosts = &hosts});
   }
   return before;

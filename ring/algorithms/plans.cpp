@@ -4,11 +4,6 @@
 
 namespace anello::algorithms {
 
-bool has_parts(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::reduce_scatter || kind == Kind::gather || kind == Kind::scatter ||
-         kind == Kind::alltoall;
-}
-
 Plan plan_of(const Signature& signature, const Shape& shape) {
   switch (signature.kind) {
     case Kind::allreduce:

@@ -28,9 +28,6 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-// Whether each rank has a part of its own in the larger of the two tensors; Shape::count is then the size of one part.
-bool has_parts(Kind kind);
-
 // output[i] = reduction over ranks of input[i], with the same bits on all ranks. Reduced in slabs of slab_elems (0: one
 // slab), which follow each other without a pause. Not for Algorithm::automatic. Unless reproducible(), the order of the
 // operands depends on the position of the element.

@@ -124,9 +124,6 @@ constexpr std::array kSharedHostsRows = {
                    "hosts that share cores, one neighbour waited for"},
 };
 
-constexpr std::array kDirectKinds = {Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather,
-                                     Kind::reduce_scatter};
-
 bool keeps_order(Algorithm algorithm, const Facts& facts) {
   return !facts.rank_order || reproducible(algorithm, facts.narrow);
 }
@@ -288,8 +285,8 @@ std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
 // A direct collective needs a link between any two ranks.
 bool may_be_direct(Kind kind, const Facts& facts) {
   constexpr int kMaxWorld = 8;
-  return std::ranges::find(kDirectKinds, kind) != kDirectKinds.end() && facts.memory && facts.hosts == 1 &&
-         facts.world >= 2 && facts.world <= kMaxWorld && facts.bytes >= min_direct_bytes(kind, facts) &&
+  return facts_of(kind).may_be_direct && facts.memory && facts.hosts == 1 && facts.world >= 2 &&
+         facts.world <= kMaxWorld && facts.bytes >= min_direct_bytes(kind, facts) &&
          facts.forced == Algorithm::automatic;
 }
 
@@ -317,7 +314,7 @@ std::uint64_t fingerprint_of_choices() {
         all = fingerprint(all, slab_elems({.world = world, .memory = memory, .hosts = hosts, .bytes = 1000 * kMiB}));
   for (const int world : {2, 4, 5, 8, 9})
     for (const std::uint64_t bytes : {2 * kKiB, 4 * kKiB, 8 * kKiB, 16 * kKiB, 64 * kKiB, 128 * kKiB, kMiB})
-      for (const Kind kind : kDirectKinds)
+      for (const Kind kind : kAllKinds)
         all = fingerprint(all, std::uint64_t(may_be_direct(kind, {.world = world, .memory = true, .bytes = bytes})));
   return fingerprint_of_collective_choices(all);
 }

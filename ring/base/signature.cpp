@@ -3,6 +3,7 @@
 #include <anello/error.hpp>
 
 #include "ring/base/check.hpp"
+#include "ring/base/element_types.hpp"
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -13,42 +14,30 @@ namespace {
 constexpr std::string_view kAlgorithms = "algorithms", kPostscales = "postscales", kTokens = "consistency tokens";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
-bool reduces(Kind kind) {
-  return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
+constexpr std::string_view kListsOfTensors = "tensors of a list (same total)";
+constexpr std::string_view kListsOfCounts = "lists of counts (same total)";
+
+// Names the lists that are in the fingerprint; empty if the operation has none.
+constexpr std::string_view lists(Kind kind) {
+  if (kind == Kind::allreduce || kind == Kind::broadcast) return kListsOfTensors;
+  return facts_of(kind).parts ? kListsOfCounts : "";
 }
 
 // Names the values that are only in the fingerprint, from which they cannot be printed.
-std::string_view values_without_field(Kind kind) {
-  switch (kind) {
-    case Kind::allreduce:
-      return "postscales, tensors of a list (same total), or consistency tokens";
-    case Kind::reduce:
-      return "postscales or consistency tokens";
-    case Kind::reduce_scatter:
-      return "postscales, lists of counts (same total), or consistency tokens";
-    case Kind::broadcast:
-      return "tensors of a list (same total) or consistency tokens";
-    case Kind::barrier:
-    case Kind::transfer:
-      return "consistency tokens";
-    default:
-      return "lists of counts (same total) or consistency tokens";
-  }
+std::string values_without_field(Kind kind) {
+  const std::string postscales(facts_of(kind).reduces ? kPostscales : ""), its_lists(lists(kind));
+  if (!postscales.empty() && !its_lists.empty()) return text(postscales, ", ", its_lists, ", or ", kTokens);
+  const std::string one = postscales + its_lists;
+  return one.empty() ? std::string(kTokens) : text(one, " or ", kTokens);
 }
 
-// Names the lists that are in the fingerprint.
-std::string_view lists(Kind kind) {
-  const bool has_list = kind == Kind::allreduce || kind == Kind::broadcast;
-  return has_list ? "tensors of a list (same total)" : "lists of counts (same total)";
-}
-
-std::string_view hidden_field(const Signature& a, const Signature& b) {
+std::string hidden_field(const Signature& a, const Signature& b) {
   if (!a.hidden.known || !b.hidden.known) return values_without_field(a.kind);
-  if (a.hidden.token != b.hidden.token) return kTokens;
-  return a.hidden.postscale != b.hidden.postscale ? kPostscales : lists(a.kind);
+  if (a.hidden.token != b.hidden.token) return std::string(kTokens);
+  return std::string(a.hidden.postscale != b.hidden.postscale ? kPostscales : lists(a.kind));
 }
 
-std::string_view differing_field(const Signature& a, const Signature& b) {
+std::string differing_field(const Signature& a, const Signature& b) {
   if (a.sequence != b.sequence) return "numbers of operations";
   if (a.kind != b.kind) return "operations";
   if (a.dtype != b.dtype) return "dtypes";
@@ -59,7 +48,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.fingerprint != b.fingerprint) return hidden_field(a, b);
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
-  return kAlgorithms;
+  return std::string(kAlgorithms);
 }
 
 // Returns the value of a field that describe() leaves out.
@@ -72,11 +61,13 @@ std::string value_of(std::string_view field, const Signature& s) {
 }  // namespace
 
 std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, 11> kNames = {
-      "?",      "allreduce", "broadcast", "allgather", "reduce_scatter", "barrier",
-      "reduce", "gather",    "scatter",   "alltoall",  "transfer"};
-  const auto index = static_cast<std::size_t>(kind);
-  return index < kNames.size() ? kNames[index] : kNames[0];
+  switch (kind) {
+#define ANELLO_COLLECTIVE(name, ...) \
+  case Kind::name:                   \
+    return #name;
+#include "ring/base/collectives.def"
+  }
+  return "?";
 }
 
 // Uses words of eight bytes that do not depend on the machine's byte order.
@@ -101,6 +92,7 @@ void encode(const Signature& s, EncodedSignature& bytes) {
   put_pair(kMagic, s.generation);
   for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value);
   put_pair(s.slab_elems, s.results);
+  static_assert(unsigned(kElementTypes.back()) < 16);
   const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // together: small data then fits in one cache line
   put_pair(std::uint32_t(s.root), unsigned(s.kind) | unsigned(s.op) << 8 | types << 16 | unsigned(s.algorithm) << 24);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
@@ -119,6 +111,7 @@ Signature decode_signature(std::string_view bytes) {
   s.root = reader.i32();
   s.kind = Kind(reader.u8());
   s.op = Op(reader.u8());
+  static_assert(unsigned(kElementTypes.back()) < 16);
   const unsigned types = reader.u8();
   s.dtype = DType(types & 15);
   s.wire = DType(types >> 4);
@@ -132,10 +125,10 @@ std::string describe(const Signature& s) {
   if (s.kind == Kind::barrier) return out;
   if (s.kind == Kind::alltoall && s.count == 0 && s.fingerprint != 0)
     return out + text(" (", name(s.dtype), " in unequal parts)");
-  out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
+  out += text(" (", facts_of(s.kind).reduces ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
   if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));
-  if (s.kind == Kind::broadcast || s.kind == Kind::scatter) out += text(" from root ", s.root);
-  if (s.kind == Kind::reduce || s.kind == Kind::gather) out += text(" to root ", s.root);
+  if (facts_of(s.kind).root == Root::from) out += text(" from root ", s.root);
+  if (facts_of(s.kind).root == Root::to) out += text(" to root ", s.root);
   return out + ")";
 }
 
@@ -150,8 +143,8 @@ std::string who_calls(const std::vector<int>& ranks) {
 
 std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b) {
   if (a == b) return {};
-  const std::string_view field = differing_field(a, b);
-  const auto call = [field](const Call& s) { return describe(s) + value_of(field, s); };
+  const std::string field = differing_field(a, b);
+  const auto call = [&field](const Call& s) { return describe(s) + value_of(field, s); };
   return text("the ", field, " differ: ", who_calls(ranks), call(a), ", ", who_calls(others), call(b));
 }
 

@@ -10,23 +10,9 @@
 #include <vector>
 
 #include "ring/base/algorithm.hpp"
+#include "ring/base/collective.hpp"
 
 namespace anello {
-
-// Values are part of the wire protocol: append only.
-enum class Kind : std::uint8_t {
-  allreduce = 1,
-  broadcast,
-  allgather,
-  reduce_scatter,
-  barrier,
-  reduce,
-  gather,
-  scatter,
-  alltoall,
-  transfer
-};
-std::string_view name(Kind kind);  // "allgather"
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 

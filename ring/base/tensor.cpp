@@ -7,26 +7,21 @@ namespace {
 struct DTypeRow {
   std::string_view name;
   std::size_t bytes;
+  ElementKind kind;
 };
-constexpr std::array<DTypeRow, 14> kDTypes = {{{"?", 1},
-                                               {"f16", 2},
-                                               {"bf16", 2},
-                                               {"f32", 4},
-                                               {"f64", 8},
-                                               {"i8", 1},
-                                               {"u8", 1},
-                                               {"i16", 2},
-                                               {"u16", 2},
-                                               {"i32", 4},
-                                               {"u32", 4},
-                                               {"i64", 8},
-                                               {"u64", 8},
-                                               {"bool", 1}}};
+constexpr DTypeRow kDTypes[] = {
+    {"?", 1, ElementKind::stored},
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) {text, bytes, ElementKind::kind},
+#include <anello/element_types.def>
+};
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, ...) \
+  static_assert(sizeof(type) == bytes && dtype_of<type>() == DType::name && std::size(kDTypes) > value);
+#include <anello/element_types.def>
 constexpr std::array<std::string_view, 9> kOps = {"?",       "sum",     "average", "min",    "max",
                                                   "product", "bit_and", "bit_or",  "bit_xor"};
 const DTypeRow& row(DType dtype) {
   const auto index = static_cast<std::size_t>(dtype);
-  return kDTypes[index < kDTypes.size() ? index : 0];
+  return kDTypes[index < std::size(kDTypes) ? index : 0];
 }
 }  // namespace
 
@@ -36,12 +31,15 @@ std::string_view name(DType dtype) {
 std::size_t size_bytes(DType dtype) {
   return row(dtype).bytes;
 }
+ElementKind kind(DType dtype) {
+  return row(dtype).kind;
+}
 std::string_view name(Op op) {
   const auto index = static_cast<std::size_t>(op);
   return kOps[index < kOps.size() ? index : 0];
 }
 bool parse(std::string_view text, DType& dtype) {
-  for (std::size_t i = 1; i < kDTypes.size(); i++)
+  for (std::size_t i = 1; i < std::size(kDTypes); i++)
     if (kDTypes[i].name == text) return dtype = DType(i), true;
   return false;
 }
@@ -52,11 +50,21 @@ bool parse(std::string_view text, Op& op) {
 }
 
 bool is_float(DType dtype) {
-  return dtype >= DType::f16 && dtype <= DType::f64;
+  return kind(dtype) == ElementKind::real;
 }
 bool can_reduce(DType dtype, Op op) {
   const bool bitwise = op >= Op::bit_and && op <= Op::bit_xor;
-  return !(is_float(dtype) && bitwise) && !(dtype == DType::boolean && op == Op::average);
+  switch (kind(dtype)) {
+    case ElementKind::real:
+      return !bitwise;
+    case ElementKind::truth:
+      return op != Op::average;
+    case ElementKind::integer:
+      return true;
+    case ElementKind::stored:
+      break;
+  }
+  return false;
 }
 
 // Uses integers, because not every compiler has a half-precision type. Below 2^-14, adding 0.5 leaves exactly the bits

@@ -14,7 +14,8 @@
 namespace anello {
 namespace {
 
-// Nothing may allocate memory while the mutex is locked: sanitizers lock their allocator before fork() locks this.
+// Nothing may allocate memory while the mutex is locked, because sanitizers lock their allocator before fork() locks
+// it.
 class Registry {
  public:
   Mutex mutex;
@@ -25,7 +26,7 @@ class Registry {
     end_ = std::max(end_, fd + 1);
   }
 
-  // In the child, which has one thread; the lock is its own.
+  // Runs in the forked child. It has only one thread, which holds the lock.
   void replace_all() ANELLO_REQUIRES(mutex) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // fails if no descriptor is free
     for (int fd = 0; fd < end_; fd++) {

@@ -4,7 +4,9 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
+#include "ring/base/element_types.hpp"
 #include "ring/run/arithmetic.hpp"
 
 namespace anello::gradients {
@@ -12,12 +14,12 @@ namespace {
 
 constexpr std::size_t kBlock = 1024;
 
-double widened(double value) {
-  return value;
-}
 template <class T>
 double widened(T value) {
-  return double(float(value));
+  if constexpr (std::is_arithmetic_v<T>)
+    return double(value);
+  else
+    return double(float(value));
 }
 
 // Adds in separate lanes, because the compiler cannot vectorise a single chain of additions.
@@ -45,16 +47,7 @@ void round_as(std::span<float> values) {
 }  // namespace
 
 double squared_norm(const Tensor& gradient) {
-  switch (gradient.dtype) {
-    case DType::f16:
-      return squares<f16>(gradient.data, gradient.count);
-    case DType::bf16:
-      return squares<bf16>(gradient.data, gradient.count);
-    case DType::f64:
-      return squares<double>(gradient.data, gradient.count);
-    default:
-      return squares<float>(gradient.data, gradient.count);
-  }
+  return with_type(gradient.dtype, [&]<class T>() { return squares<T>(gradient.data, gradient.count); });
 }
 
 void multiply(const Tensor& gradient, double factor) {

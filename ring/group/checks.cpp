@@ -106,9 +106,10 @@ void check_peer(std::string_view call, int peer, RankAndSize self) {
 void check_op_closely(std::string_view call, Op op, DType dtype) {
   if (name(op) == "?") refuse(call, text("reduction ", int(op), " is not one of anello::Op"));
   if (can_reduce(dtype, op)) return;
-  const bool boolean = dtype == DType::boolean;
-  refuse(call, text("there is no ", name(op), " of ", name(dtype),
-                    boolean ? "; take sum for any, product for all" : "; the bitwise reductions are for integers"));
+  const std::string_view remedy = kind(dtype) == ElementKind::truth  ? "take sum for any, product for all"
+                                  : kind(dtype) == ElementKind::real ? "the bitwise reductions are for integers"
+                                                                     : "convert them, for example to f16";
+  refuse(call, text("there is no ", name(op), " of ", name(dtype), "; ", remedy));
 }
 
 void check_finite(std::string_view call, std::string_view which, double factor) {

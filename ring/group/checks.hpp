@@ -4,6 +4,8 @@
 #include <anello/group.hpp>
 #include <bit>
 
+#include "ring/base/element_types.hpp"
+
 namespace anello::group {
 
 // The calling rank, and the number of ranks in its group.
@@ -25,8 +27,7 @@ inline void check_size(std::string_view call, std::string_view which, std::uint6
 void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor);
 inline void check_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
   constexpr std::uint64_t kSafeCount = PTRDIFF_MAX / 8;  // of any type
-  const bool known = tensor.dtype >= DType::f16 && tensor.dtype <= DType::boolean;
-  if (!known || !tensor.data || tensor.count > kSafeCount) check_tensor_closely(call, which, tensor);
+  if (!is_known(tensor.dtype) || !tensor.data || tensor.count > kSafeCount) check_tensor_closely(call, which, tensor);
 }
 inline void check_pair(std::string_view call, const ConstTensor& input, const Tensor& output) {
   check_tensor(call, "input", input);
@@ -55,7 +56,7 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op_closely(std::string_view call, Op op, DType dtype);
 inline void check_op(std::string_view call, Op op, DType dtype) {
-  if (op != Op::sum) check_op_closely(call, op, dtype);  // every dtype can be added
+  if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);  // all others can be added
 }
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);
 inline void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {

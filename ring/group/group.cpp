@@ -189,7 +189,7 @@ void Group::Impl::leave() noexcept {
   queue_->close();
   std::function<void()> when_leaving;
   {
-    const MutexLock lock(mutex_);  // a call of the context that began before this function has ended then
+    const MutexLock lock(mutex_);  // waits for the end of a context call that began before this function
     when_leaving = std::move(when_leaving_);
   }
   if (when_leaving) call_at_end(when_leaving);
@@ -203,7 +203,7 @@ void Group::Impl::leave_transfers() noexcept {
   for (const auto& [ranks, pair] : transfers_) pair->leave();
 }
 
-// Without memory the other members are sent that this rank cannot go on.
+// If `when_leaving` runs out of memory, the other members are sent that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

@@ -48,10 +48,6 @@ double late_factor(const Operation& operation) {
   return is_narrowed(operation) ? 1 : operation.postscale;
 }
 
-bool has_equal_results(Kind kind) {
-  return kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::allgather;
-}
-
 }  // namespace
 
 OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder,
@@ -367,7 +363,7 @@ void OperationRunner::finish() {
 
 void OperationRunner::remember_results() {
   const Operation& operation = *operation_->operation;
-  if (!has_elements(operation) || !has_equal_results(operation.kind)) return;
+  if (!has_elements(operation) || !facts_of(operation.kind).equal_results) return;
   const run::Nans nans = operation.kind == Kind::allreduce ? run::Nans::alike : run::Nans::as_they_are;
   results_ = {operation_->signature.sequence,
               checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};

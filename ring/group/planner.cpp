@@ -98,7 +98,7 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (signature.algorithm != Algorithm::automatic) facts.forced = signature.algorithm;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
-  const bool has_parts = algorithms::has_parts(signature.kind);
+  const bool has_parts = facts_of(signature.kind).parts;
   const bool counts_one = has_parts && shape_.counts.empty();  // `count` is then the size of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   if (has_parts && !counts_one) facts.largest_part_bytes = std::ranges::max(shape_.counts) * facts.elem_bytes;

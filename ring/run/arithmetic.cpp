@@ -317,8 +317,9 @@ HWY_EXPORT(narrow_f16);
 HWY_EXPORT(narrow_bf16);
 
 Arithmetic arithmetic(DType dtype, Op op) {
-  ANELLO_CHECK(can_reduce(dtype, op));
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
+  if (is_only_stored(dtype)) return {.shift = shift, .wire_shift = shift};
+  ANELLO_CHECK(can_reduce(dtype, op));
   Arithmetic result{shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
   result.combine_twice = HWY_DYNAMIC_DISPATCH(find_combine_twice)(dtype, op);
   result.add_scaled = HWY_DYNAMIC_DISPATCH(find_add_scaled)(dtype, op);
@@ -343,7 +344,7 @@ Arithmetic arithmetic(DType dtype, Op op, DType wire) {
 Scaling scaling(DType dtype, double divisor, double factor) {
   ANELLO_CHECK(is_float(dtype) || factor == 1);
   Scaling result{divisor, factor};
-  HWY_DYNAMIC_DISPATCH(find_scaling)(result, dtype);
+  if (!is_only_stored(dtype)) HWY_DYNAMIC_DISPATCH(find_scaling)(result, dtype);
   return result;
 }
 

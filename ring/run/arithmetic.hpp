@@ -43,6 +43,7 @@ struct Arithmetic {
   AddScaled add_scaled = nullptr;
 };
 
+// Elements that are only stored have nothing but a size.
 Arithmetic arithmetic(DType dtype, Op op);
 
 // Whether elements of `dtype` can be sent as `wire`: f32 and f64 as f16 or bf16, and every type as itself.

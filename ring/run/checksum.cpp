@@ -4,7 +4,11 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <span>
+#include <type_traits>
+
+#include "ring/base/element_types.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -45,27 +49,17 @@ void put(XXH3_state_t& state, ConstBytes block, Bits infinity) {
   XXH3_64bits_update(&state, block.data(), block.size());
 }
 
+template <class Float>
+void put_with_nans_alike(XXH3_state_t& state, ConstBytes block) {
+  using Bits = std::conditional_t<sizeof(Float) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(Float) == 4, std::uint32_t, std::uint64_t>>;
+  put<Bits>(state, block, std::bit_cast<Bits>(Float(std::numeric_limits<float>::infinity())));
+}
+
 void put_with_nans_alike(XXH3_state_t& state, ConstBytes block, DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return put<std::uint16_t>(state, block, 0x7c00);
-    case DType::bf16:
-      return put<std::uint16_t>(state, block, 0x7f80);
-    case DType::f32:
-      return put<std::uint32_t>(state, block, 0x7f800000);
-    case DType::f64:
-      return put<std::uint64_t>(state, block, 0x7ff0000000000000);
-    case DType::i8:
-    case DType::u8:
-    case DType::i16:
-    case DType::u16:
-    case DType::i32:
-    case DType::u32:
-    case DType::i64:
-    case DType::u64:
-    case DType::boolean:
-      XXH3_64bits_update(&state, block.data(), block.size());
-  }
+  with_type(dtype, [&]<class T>() {
+    if constexpr (!std::is_integral_v<T>) put_with_nans_alike<T>(state, block);
+  });
 }
 
 }  // namespace
@@ -76,7 +70,7 @@ std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems, N
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
   for (std::uint64_t at = 0; at < elems;) {
     const ConstBytes block = buffer.run(at, std::min<std::uint64_t>(elems - at, kBlockBytes >> shift), shift);
-    if (nans == Nans::alike)
+    if (nans == Nans::alike && is_float(dtype))
       put_with_nans_alike(state, block, dtype);
     else
       XXH3_64bits_update(&state, block.data(), block.size());

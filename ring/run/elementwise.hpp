@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "ring/base/check.hpp"
+#include "ring/base/element_types.hpp"
 
 namespace anello::run {
 
@@ -86,40 +87,6 @@ struct BitXor {
 template <class Reduction>
 inline constexpr bool kBitwise =
     std::is_same_v<Reduction, BitAnd> || std::is_same_v<Reduction, BitOr> || std::is_same_v<Reduction, BitXor>;
-
-// Calls use.template operator()<T>() with the element type.
-template <class Use>
-auto with_type(DType dtype, Use&& use) {
-  switch (dtype) {
-    case DType::f16:
-      return use.template operator()<f16>();
-    case DType::bf16:
-      return use.template operator()<bf16>();
-    case DType::f32:
-      return use.template operator()<float>();
-    case DType::f64:
-      return use.template operator()<double>();
-    case DType::i8:
-      return use.template operator()<std::int8_t>();
-    case DType::u8:
-      return use.template operator()<std::uint8_t>();
-    case DType::i16:
-      return use.template operator()<std::int16_t>();
-    case DType::u16:
-      return use.template operator()<std::uint16_t>();
-    case DType::i32:
-      return use.template operator()<std::int32_t>();
-    case DType::u32:
-      return use.template operator()<std::uint32_t>();
-    case DType::i64:
-      return use.template operator()<std::int64_t>();
-    case DType::u64:
-      return use.template operator()<std::uint64_t>();
-    case DType::boolean:
-      return use.template operator()<bool>();
-  }
-  ANELLO_CHECK(!"a known element type");
-}
 
 // Calls use.template operator()<Reduction>().
 template <class Use>

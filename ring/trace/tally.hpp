@@ -10,7 +10,7 @@
 
 namespace anello::trace {
 
-inline constexpr std::size_t kKinds = std::size_t(Kind::transfer) + 1;
+inline constexpr std::size_t kKinds = std::size_t(kAllKinds.back()) + 1;
 
 // The counters at one moment.
 struct Totals {

@@ -52,8 +52,8 @@ std::map<std::string, Signature> subjects() {
   for (const Algorithm algorithm : all_algorithms()) add(name(algorithm), Kind::allreduce, algorithm);
   for (const Levels levels : all_levels())
     add(name(in_levels(levels, kBetweenHosts)), Kind::allreduce, in_levels(levels, kBetweenHosts));
-  for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++)
-    add(name(Kind(kind)), Kind(kind), Algorithm::automatic);
+  for (const Kind kind : kAllKinds)
+    if (kind != Kind::allreduce) add(name(kind), kind, Algorithm::automatic);
   return all;
 }
 

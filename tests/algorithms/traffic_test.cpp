@@ -109,14 +109,14 @@ double least(Kind kind, const Layout& layout) {
 
 double busiest_over_least(const Layout& layout, Kind kind, const Choice& choice) {
   constexpr std::uint64_t kCount = 840;
-  const double whole = double(kCount) * (has_parts(kind) ? layout.world() : 1);
+  const double whole = double(kCount) * (facts_of(kind).parts ? layout.world() : 1);
   const Traffic all = traffic(layout, {.kind = kind, .algorithm = choice.algorithm}, kCount, layout.world() / 2);
   return double(std::max(all.out, all.in)) / whole / least(kind, layout);
 }
 
 void expect_least(const Layout& layout, Kind kind, std::uint64_t bytes) {
   const Choice choice = choose(kind, facts_of(layout, bytes));
-  const bool flat = choice.algorithm == Algorithm::ring && has_parts(kind);
+  const bool flat = choice.algorithm == Algorithm::ring && facts_of(kind).parts;
   EXPECT_LE(busiest_over_least(layout, kind, choice), flat ? 1.13 : 1.001)
       << layout.name << ", " << name(kind) << " by " << name(choice.algorithm) << ", " << bytes << " bytes";
 }
@@ -125,7 +125,7 @@ TEST(Traffic, OfOtherCollectivesIsTheLeastAsWell) {
   for (const Layout& layout : layouts())
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::alltoall})
       for (const std::uint64_t bytes : {1 << 20, 16 << 20})
-        expect_least(layout, kind, bytes * std::uint64_t(has_parts(kind) ? layout.count() : 1));
+        expect_least(layout, kind, bytes * std::uint64_t(facts_of(kind).parts ? layout.count() : 1));
 }
 
 // If hosts are unequal, small parts also go directly from the largest host to each host, and a small broadcast goes

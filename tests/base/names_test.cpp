@@ -5,9 +5,12 @@
 #include <anello/version.hpp>
 
 #include <array>
+#include <cstdlib>
 #include <list>
 #include <set>
 #include <vector>
+
+#include "ring/base/element_types.hpp"
 
 namespace anello {
 namespace {
@@ -54,14 +57,14 @@ TEST(Names, CodesHaveOneEach) {
 
 TEST(Names, ElementTypesParseToThemselvesAndKnowTheirSize) {
   std::set<std::string_view> names;
-  for (int i = int(DType::f16); i <= int(DType::boolean); i++) {
+  for (const DType dtype : kElementTypes) {
     DType parsed = DType::f32;
-    const std::string_view type = name(DType(i));
+    const std::string_view type = name(dtype);
     EXPECT_TRUE(names.insert(type).second) << type;
     EXPECT_TRUE(parse(type, parsed)) << type;
-    EXPECT_EQ(parsed, DType(i));
-    const std::string_view bits = parsed == DType::boolean ? "8" : type.substr(type.find_first_of("0123456789"));
-    EXPECT_EQ(std::to_string(8 * size_bytes(parsed)), bits) << type;
+    EXPECT_EQ(parsed, dtype);
+    const int bits = parsed == DType::boolean ? 8 : std::atoi(&type[type.find_first_of("0123456789")]);
+    EXPECT_EQ(8 * size_bytes(parsed), std::size_t(bits)) << type;
   }
   DType untouched = DType::i8;
   for (const char* wrong : {"", "f", "float", "F32", "f32 ", "?"}) EXPECT_FALSE(parse(wrong, untouched)) << wrong;
@@ -96,6 +99,7 @@ TEST(ElementTypes, FollowFromTheCppType) {
   EXPECT_EQ(dtype_of<long long>(), DType::i64);
   EXPECT_EQ(dtype_of<std::size_t>(), DType::u64);
   EXPECT_EQ(dtype_of<bool>(), DType::boolean);
+  EXPECT_EQ(dtype_of<f8_e4m3>(), DType::f8_e4m3);
   static_assert(!Element<std::string> && !ElementRange<std::vector<bool>>);
   static_assert(!ElementRange<std::list<float>> && ElementRange<std::array<double, 3>>);
 }

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "ring/base/element_types.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "tests/support/random.hpp"
 
@@ -11,23 +12,11 @@ namespace {
 
 constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,      Kind::allgather,
                             Kind::gather,    Kind::scatter, Kind::reduce_scatter, Kind::alltoall};
-constexpr std::array kDTypes{DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,  DType::u8,     DType::i16,
-                             DType::u16, DType::i32,  DType::u32, DType::i64, DType::u64, DType::boolean};
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
 // No element, one, fewer than ranks or only a few, an odd number, and more than links and slabs hold if they use small
 // pieces.
 constexpr std::array<std::uint64_t, 5> kCounts{0, 1, 7, 1001, 20'011};
-
-bool reduces(Kind kind) {
-  return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
-}
-bool has_root(Kind kind) {
-  return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather || kind == Kind::scatter;
-}
-bool has_parts(Kind kind) {
-  return kind != Kind::allreduce && kind != Kind::reduce && kind != Kind::broadcast;
-}
 
 class Product {
  public:
@@ -36,11 +25,11 @@ class Product {
   void add(int world, Way way, Kind kind) {
     Case next{.exercise = {.kind = kind, .world = world}, .way = way};
     next.exercise.shareable = way == Way::lent_memory;
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kElementTypes) {
       next.exercise.dtype = dtype;
       for (const Op op : kOps) {
         next.exercise.op = op;
-        if (reduces(kind) ? can_reduce(dtype, op) : op == Op::sum) add_sizes(next);
+        if (facts_of(kind).reduces ? can_reduce(dtype, op) : op == Op::sum) add_sizes(next);
       }
     }
   }
@@ -59,7 +48,8 @@ class Product {
 
   void add_roots(Case next) {
     std::set<int> roots{0};
-    if (has_root(next.exercise.kind)) roots.insert({next.exercise.world / 2, next.exercise.world - 1});
+    if (facts_of(next.exercise.kind).root != Root::none)
+      roots.insert({next.exercise.world / 2, next.exercise.world - 1});
     for (const int root : roots) {
       next.exercise.root = root;
       next.exercise.algorithm = Algorithm::automatic;
@@ -77,11 +67,11 @@ class Product {
     const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
     const bool floats = wide || exercise.dtype == DType::f16 || exercise.dtype == DType::bf16;
     next.started = random_.percent(30);
-    if (has_parts(exercise.kind)) exercise.uneven = random_.percent(40);
-    if (wide && reduces(exercise.kind) && random_.percent(40))
+    if (facts_of(exercise.kind).parts) exercise.uneven = random_.percent(40);
+    if (wide && facts_of(exercise.kind).reduces && random_.percent(40))
       exercise.wire = random_.percent(50) ? DType::f16 : DType::bf16;
     const bool scales = exercise.op == Op::sum || exercise.op == Op::average;
-    if (floats && scales && reduces(exercise.kind) && random_.percent(30)) {
+    if (floats && scales && facts_of(exercise.kind).reduces && random_.percent(30)) {
       exercise.prescale = 2;
       exercise.postscale = random_.percent(50) ? 4 : 1;
     }

@@ -37,7 +37,7 @@ TEST(Cases, AreAllOfWhatThereIs) {
     for (std::size_t k = 0; k < its.size(); k++) values[k].insert(its[k]);
   }
   EXPECT_EQ(values[0].size(), 8u) << "collectives that move data";
-  EXPECT_EQ(values[1].size(), 13u) << "element types";
+  EXPECT_EQ(values[1].size(), 15u) << "element types";
   EXPECT_EQ(values[2].size(), 8u) << "reductions";
   EXPECT_EQ(values[3].size(), 2u) << "in place or not";
   EXPECT_EQ(values[5].size(), 5u) << "counts";

@@ -30,7 +30,7 @@ expect("no NCCL" "${why}" "nccl.h was not found")
 
 # The compiler's exit status for a source of the plugin, with the headers in the scratch folder first.
 function(compiles source result)
-  execute_process(COMMAND ${CXX} -std=c++20 -fsyntax-only -I ${SCRATCH}/include -I ${ROOT} -isystem ${CUDA_INCLUDE}
+  execute_process(COMMAND ${CXX} -std=c++20 -fsyntax-only -I ${SCRATCH}/include -I ${ROOT} -I ${ROOT}/ring/include -isystem ${CUDA_INCLUDE}
     -isystem ${NCCL_INCLUDE} -DANELLO_HAS_NCCL=1 -DANELLO_AGAINST_NCCL="" ${ROOT}/gpu/plugin/${source}
     RESULT_VARIABLE status ERROR_VARIABLE errors)
   set(${result} "${status}" PARENT_SCOPE)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/collectives.hpp"
+#include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -64,9 +65,9 @@ inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int roo
 
 inline std::vector<Exercise> exercises_of_all_reductions() {
   std::vector<Exercise> all;
-  for (int dtype = int(DType::f16); dtype <= int(DType::boolean); dtype++)
+  for (const DType dtype : kElementTypes)
     for (int op = int(Op::sum); op <= int(Op::bit_xor); op++)
-      if (can_reduce(DType(dtype), Op(op))) all.push_back({.op = Op(op), .dtype = DType(dtype), .count = 100});
+      if (can_reduce(dtype, Op(op))) all.push_back({.op = Op(op), .dtype = dtype, .count = 100});
   return all;
 }
 

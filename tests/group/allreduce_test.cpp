@@ -10,6 +10,7 @@
 #include <set>
 
 #include "ring/algorithms/plans.hpp"
+#include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/algorithms.hpp"
 #include "tests/support/random.hpp"
@@ -24,9 +25,9 @@ struct Reduction {
 };
 const std::vector<Reduction> kReductions = [] {
   std::vector<Reduction> all;
-  for (int dtype = int(DType::f16); dtype <= int(DType::boolean); dtype++)
+  for (const DType dtype : kElementTypes)
     for (int op = int(Op::sum); op <= int(Op::bit_xor); op++)
-      if (can_reduce(DType(dtype), Op(op))) all.push_back({DType(dtype), Op(op)});
+      if (can_reduce(dtype, Op(op))) all.push_back({dtype, Op(op)});
   return all;
 }();
 const std::vector<std::string> kAlgorithms = and_auto(algorithms_by_name());

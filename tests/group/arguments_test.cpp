@@ -53,6 +53,12 @@ TEST(Arguments, ReductionsThatATypeHasNot) {
         w.reduce(std::span(&flag, 1), 0, Op::average);
       },
       "reduce: there is no average of bool; take sum for any, product for all");
+  expect_refused(
+      [](World& w) {
+        std::vector<f8_e4m3> bytes(3);
+        w.allreduce(bytes);
+      },
+      "allreduce: there is no sum of f8_e4m3; convert them, for example to f16");
 }
 
 TEST(Arguments, AlgorithmsThatThereAreNot) {

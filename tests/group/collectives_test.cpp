@@ -228,7 +228,7 @@ TEST_P(CollectivesInWorldsOf, BroadcastOfAList) {
 }
 
 void store(DType dtype, std::byte* to, float value) {
-  run::with_type(dtype, [=]<class T>() {
+  with_type(dtype, [=]<class T>() {
     const T element = T(value);
     std::memcpy(to, &element, sizeof element);
   });

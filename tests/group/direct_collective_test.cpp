@@ -82,7 +82,7 @@ struct Layout {
   int root = 0;
   std::vector<std::uint64_t> counts = {};  // of unequal parts
 
-  bool has_parts() const { return kind == Kind::allgather || kind == Kind::reduce_scatter; }
+  bool has_parts() const { return facts_of(kind).parts; }
   bool reduces() const { return kind != Kind::broadcast && kind != Kind::allgather; }
   plan::Parts parts(int size) const { return {size, count, counts}; }
 };

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "ring/base/element_types.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
@@ -21,28 +22,24 @@ using SharedFloats = std::vector<float, Allocator<float>>;
 constexpr std::array kThatReduce{Kind::allreduce, Kind::reduce, Kind::reduce_scatter};
 constexpr std::array kThatCopy{Kind::broadcast, Kind::allgather};
 
-bool has_parts(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::reduce_scatter;
-}
-
 // Sizes around the one from which tensors are shared, and with incomplete chunks; the collectives follow each other.
 TEST(SharedTensors, AreReducedByEveryReductionOfEveryType) {
   constexpr std::array<std::uint64_t, 4> kElems{511, 8192, 9001, 4099};
   for (const int ranks : {2, 3})
     run_world(ranks, [&](World& world) {
       std::size_t n = 0;
-      for (int dtype = int(DType::f16); dtype <= int(DType::boolean); dtype++)
+      for (const DType dtype : kElementTypes)
         for (int op = int(Op::sum); op <= int(Op::bit_xor); op++) {
-          if (!can_reduce(DType(dtype), Op(op))) continue;
+          if (!can_reduce(dtype, Op(op))) continue;
           const Kind kind = kThatReduce[n++ % kThatReduce.size()];
           const Exercise exercise{.kind = kind,
                                   .op = Op(op),
-                                  .dtype = DType(dtype),
+                                  .dtype = dtype,
                                   .count = kElems[n % kElems.size()],
                                   .root = int(n) % ranks,
                                   .in_place = n % 2 == 1,
                                   .shareable = true,
-                                  .uneven = has_parts(kind) && n % 5 == 0};
+                                  .uneven = facts_of(kind).parts && n % 5 == 0};
           EXPECT_EQ(carry_out(world, exercise), "");
         }
     });
@@ -60,7 +57,7 @@ TEST(SharedTensors, AreBroadcastAndGathered) {
                                         .root = root,
                                         .in_place = (count + std::uint64_t(root)) % 2 == 0,
                                         .shareable = true,
-                                        .uneven = has_parts(kind) && root == 1}),
+                                        .uneven = facts_of(kind).parts && root == 1}),
                       "");
     });
 }

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from anello import _header, _library
+from anello import _header, _library, element_types
 
 HEADER = "".join(pathlib.Path(_library.__file__).with_name(name).read_text() for name in ("anello.h", "gpu.h"))
 
@@ -67,3 +67,11 @@ def test_importing_from_the_sources_says_what_to_install():
 def test_importing_needs_neither_numpy_nor_torch():
     check = "import anello, sys; sys.exit(bool({'numpy', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+
+
+def test_the_table_of_element_types_has_the_numbers_of_the_header():
+    rows = re.findall(r'^ANELLO_ELEMENT_TYPE\(\w+, (\d+), [\w:]+, \d+, "(\w+)", "(\w+)"',
+                      _library.text_of("element_types.def"), re.M)
+    assert len(rows) == len(element_types.BY_NAME) == 15
+    for value, text, name in rows:
+        assert getattr(_library.C, text.upper()) == element_types.BY_NAME[name] == int(value)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <anello/memory.hpp>
 
+#include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
 #include "ring/run/elementwise.hpp"
 #include "tests/support/uneven.hpp"
@@ -13,8 +14,14 @@ namespace {
 constexpr std::byte kGuard{0xa5};
 constexpr std::uint64_t kPeriod = 7 * 7 * 5;  // of Part::contribution(), in elements
 
+// Elements that are only stored are filled and compared as bytes.
+template <class Use>
+auto with_filled_type(DType dtype, Use use) {
+  return with_type(is_only_stored(dtype) ? DType::u8 : dtype, use);
+}
+
 bool can_be_negative(DType dtype) {
-  return run::with_type(dtype, []<class T>() { return !std::is_unsigned_v<T>; });
+  return with_filled_type(dtype, []<class T>() { return !std::is_unsigned_v<T>; });
 }
 
 template <class T>
@@ -135,7 +142,7 @@ std::byte* Part::claim(Memory& memory, std::uint64_t elems) const {
 
 void Part::fill() {
   const bool has_input = exercise_.kind != Kind::broadcast || exercise_.root == rank_;
-  run::with_type(exercise_.dtype, [&]<class T>() {
+  with_filled_type(exercise_.dtype, [&]<class T>() {
     std::fill_n(reinterpret_cast<T*>(output_), output_elems_, number<T>(99));
     T* const input = reinterpret_cast<T*>(input_);
     for (std::uint64_t i = 0; has_input && i < input_elems_; i++)
@@ -173,7 +180,7 @@ int Part::source(std::uint64_t at) const {
 }
 
 bool Part::reduces() const {
-  return exercise_.kind == Kind::allreduce || exercise_.kind == Kind::reduce || exercise_.kind == Kind::reduce_scatter;
+  return facts_of(exercise_.kind).reduces;
 }
 
 template <class T>
@@ -204,7 +211,7 @@ bool Part::is_right(T value, std::uint64_t at) const {
 // Returns the index of the first wrong element of the result, or the number of elements if all are right. After the
 // first period of a reduction, compares with the part already found right, which is faster than reducing again.
 std::uint64_t Part::first_wrong() const {
-  return run::with_type(exercise_.dtype, [&]<class T>() {
+  return with_filled_type(exercise_.dtype, [&]<class T>() {
     const T* const output = reinterpret_cast<const T*>(output_);
     const std::uint64_t period = reduces() ? kPeriod : output_elems_;
     std::uint64_t at = 0;

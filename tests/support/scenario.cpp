@@ -165,11 +165,9 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random, std::size_t group) c
   } while (!can_reduce(exercise.dtype, exercise.op));
   exercise.root = int(random.below(groups[group].size()));
   exercise.in_place = kind != Kind::alltoall && random.percent(50);
-  const bool has_parts = kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter ||
-                         kind == Kind::reduce_scatter || kind == Kind::alltoall;
-  exercise.uneven = has_parts && random.percent(30);
+  exercise.uneven = facts_of(kind).parts && random.percent(30);
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
-  if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce) && random.percent(60))
+  if (wide && facts_of(kind).reduces && random.percent(60))
     exercise.wire = random.percent(50) ? DType::f16 : DType::bf16;
   if (is_float(exercise.dtype) && (exercise.op == Op::sum || exercise.op == Op::average) && random.percent(60))
     exercise.postscale = 4;

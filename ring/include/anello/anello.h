@@ -60,7 +60,7 @@ typedef enum {
 } anello_status;
 
 /* The types of elements. f16 is IEEE 754 half precision, bf16 is bfloat16; both are reduced in f32. A bool is a byte
- * that is 0 or 1. */
+ * that is 0 or 1. The 8-bit floats of the Open Compute Project are moved, and have no reductions. */
 typedef enum {
   ANELLO_F16 = 1,
   ANELLO_BF16,
@@ -74,7 +74,9 @@ typedef enum {
   ANELLO_U32,
   ANELLO_I64,
   ANELLO_U64,
-  ANELLO_BOOL
+  ANELLO_BOOL,
+  ANELLO_F8_E4M3,
+  ANELLO_F8_E5M2
 } anello_dtype;
 
 /* The reductions. Sums and products of integers wrap around. Average divides the sum once, at the end; integers are

@@ -14,8 +14,14 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// The values are part of the wire protocol and of the C API: only append. A boolean is a byte that is 0 or 1.
-enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
+// f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean, f8_e4m3, f8_e5m2; see element_types.def. A
+// boolean is a byte that is 0 or 1. The 8-bit floats of the Open Compute Project are moved, and have no reductions.
+enum class DType : std::uint8_t {
+#define ANELLO_ELEMENT_TYPE(name, value, ...) name = value,
+#include <anello/element_types.def>
+};
+// stored: elements that are moved, but not computed with.
+enum class ElementKind : std::uint8_t { real, integer, truth, stored };
 
 // Sums and products of integers wrap around. Average divides the sum once, at the end; integers are truncated toward
 // zero. Min and max of a NaN are NaN. For booleans, sum and max mean "any is true", product and min mean "all are
@@ -31,11 +37,12 @@ enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit
 
 std::string_view name(DType dtype);   // for example "f32"; "?" if the value is not a DType
 std::string_view name(Op op);         // for example "sum"; "?" if the value is not an Op
-std::size_t size_bytes(DType dtype);  // the size of one element
+std::size_t size_bytes(DType dtype);  // the size of one element; 1 if the value is not a DType
+ElementKind kind(DType dtype);        // stored if the value is not a DType
 // Sets the second argument to the value with this name. Returns false, and sets nothing, if there is no such name.
 [[nodiscard]] bool parse(std::string_view name, DType& dtype);
 [[nodiscard]] bool parse(std::string_view name, Op& op);
-bool is_float(DType dtype);           // f16, bf16, f32 or f64
+bool is_float(DType dtype);           // whether the kind is real: f16, bf16, f32 or f64
 bool can_reduce(DType dtype, Op op);  // whether elements of this type have this reduction
 
 // IEEE 754 half precision and bfloat16. They only store a value: convert to float to compute. Converting from float
@@ -55,27 +62,38 @@ struct bf16 {
   friend bool operator==(bf16, bf16) = default;
 };
 
+// 8-bit floats with 4 and with 5 bits of exponent; e4m3 has no infinities.
+struct f8_e4m3 {
+  std::uint8_t bits = 0;
+  friend bool operator==(f8_e4m3, f8_e4m3) = default;
+};
+struct f8_e5m2 {
+  std::uint8_t bits = 0;
+  friend bool operator==(f8_e5m2, f8_e5m2) = default;
+};
+
+// Integer types of C++ without a row in the table: each is stored as a type that has one. char is i8 or u8, as the
+// compiler has it.
 template <class T, class... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
-// The element types; other types are refused. char is i8 or u8, depending on the compiler.
 template <class T>
-concept Element = kIsOneOf<T, f16, bf16, float, double, bool, char, signed char, unsigned char, short, unsigned short,
-                           int, unsigned, long, unsigned long, long long, unsigned long long>;
+concept OtherInteger = kIsOneOf<T, char, long, unsigned long, long long, unsigned long long>;
+
+// The element types; other types are refused.
+template <class T>
+concept Element = OtherInteger<T>
+#define ANELLO_ELEMENT_TYPE(name, value, type, ...) || std::is_same_v<T, type>
+#include <anello/element_types.def>
+    ;
 
 template <Element T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, f16>)
-    return DType::f16;
-  else if constexpr (std::is_same_v<T, bf16>)
-    return DType::bf16;
-  else if constexpr (std::is_same_v<T, float>)
-    return DType::f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return DType::f64;
-  else if constexpr (std::is_same_v<T, bool>)
-    return DType::boolean;
+#define ANELLO_ELEMENT_TYPE(name, value, type, ...) \
+  if constexpr (std::is_same_v<T, type>)            \
+    return DType::name;                             \
   else
-    return DType(int(DType::i8) + 2 * std::countr_zero(sizeof(T)) + std::is_unsigned_v<T>);
+#include <anello/element_types.def>
+  return DType(int(DType::i8) + 2 * std::countr_zero(sizeof(T)) + std::is_unsigned_v<T>);
 }
 
 template <class R>

@@ -24,8 +24,12 @@ def _load(name: str, how: Callable[[pathlib.Path], Any]) -> Any:
                           "in Anello's source tree), and do not import it from its sources") from None
 
 
-header = _header.read("".join(_load(name, lambda path: path.read_text(encoding="utf-8"))
-                              for name in ("anello.h", "gpu.h")))
+def text_of(name: str) -> str:
+    """A text file of the package."""
+    return _load(name, lambda path: path.read_text(encoding="utf-8"))
+
+
+header = _header.read("".join(map(text_of, ("anello.h", "gpu.h"))))
 C = SimpleNamespace(**{name[len("ANELLO_") :]: value for name, value in header.constants.items()})
 
 Input = header.structs["anello_input"]

@@ -5,16 +5,15 @@ import ctypes
 import sys
 from typing import Any, Tuple
 
-from ._library import C, lib
+from ._library import lib
+from .element_types import BY_DLPACK
 
-# DLPack's type codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool; with the number of bits.
-DTYPES = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8): C.I8, (1, 8): C.U8,
-          (0, 16): C.I16, (1, 16): C.U16, (0, 32): C.I32, (1, 32): C.U32, (0, 64): C.I64, (1, 64): C.U64,
-          (6, 8): C.BOOL}
-_TYPE_OF = {dtype: code for code, dtype in DTYPES.items()}
+_TYPE_OF = {dtype: code for code, dtype in BY_DLPACK.items()}
 CPU = 1
 HOST = (CPU, 3, 11)  # CPU and memory that is pinned for a GPU
-_UNSIGNED, COMPLEX, _BOOL = 1, 5, 6
+_UNSIGNED, COMPLEX = 1, 5
+# Type codes that older versions of torch do not accept: their elements are given to torch as bytes.
+_BYTES_OF_TORCH = {6: "bool", 10: "float8_e4m3fn", 12: "float8_e5m2"}
 _READ_ONLY, _IS_COPIED = 1, 2
 
 
@@ -80,9 +79,9 @@ def to_torch(managed: int) -> Any:
     """
     torch = sys.modules["torch"]
     given = Tensor.from_address(managed)
-    is_bool = given.code == _BOOL
-    if is_bool:
-        given.code = _UNSIGNED  # torch 1.13 accepts only this code
+    viewed_as = _BYTES_OF_TORCH.get(given.code)
+    if viewed_as:
+        given.code = _UNSIGNED
     capsule = _new_capsule(managed, b"dltensor", None)
     try:
         made = torch.utils.dlpack.from_dlpack(capsule)
@@ -90,7 +89,7 @@ def to_torch(managed: int) -> Any:
         if _is_capsule(capsule, b"dltensor"):  # otherwise torch has consumed the capsule, and renamed it
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_Managed.from_address(managed).deleter)(managed)
         raise
-    return made.view(torch.bool) if is_bool else made
+    return made.view(getattr(torch, viewed_as)) if viewed_as else made
 
 
 def zeros(dtype: int, count: int) -> Any:

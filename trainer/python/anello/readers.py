@@ -13,16 +13,12 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import C
+from .element_types import BY_DLPACK, BY_NAME, BY_TYPESTR, SIGNED, UNSIGNED
 from .view import View, aligned, kind_of, unaligned
 
-_NUMPY = {"f2": C.F16, "f4": C.F32, "f8": C.F64, "i1": C.I8, "u1": C.U8, "i2": C.I16, "u2": C.U16, "i4": C.I32,
-          "u4": C.U32, "i8": C.I64, "u8": C.U64, "b1": C.BOOL}
-_TORCH = {"torch.float16": C.F16, "torch.bfloat16": C.BF16, "torch.float32": C.F32, "torch.float64": C.F64,
-          "torch.int8": C.I8, "torch.uint8": C.U8, "torch.int16": C.I16, "torch.uint16": C.U16, "torch.int32": C.I32,
-          "torch.uint32": C.U32, "torch.int64": C.I64, "torch.uint64": C.U64, "torch.bool": C.BOOL}
+_TORCH = {f"torch.{name}": dtype for name, dtype in BY_NAME.items()}
+_WITHOUT_BUFFER = set(BY_NAME.values()) - set(BY_TYPESTR.values())  # types that Python's buffers lack
 _BUFFER = {"e": C.F16, "f": C.F32, "d": C.F64, "?": C.BOOL}
-_SIGNED = {1: C.I8, 2: C.I16, 4: C.I32, 8: C.I64}
-_UNSIGNED = {1: C.U8, 2: C.U16, 4: C.U32, 8: C.U64}
 _PARTS = {"to_local": "its .to_local()", "get_mask": "its .get_data() and .get_mask(), one after the other"}
 _dtypes: Dict[Any, int] = {}  # element types of numpy and torch, filled when first used
 
@@ -108,7 +104,7 @@ def view_array(array: Any) -> View:
     fixed = "" if flags.writeable else _read_only(array)
     if not flags.aligned:
         array, fixed = array.copy(), unaligned(array)
-    if fixed or array.size == 0 or dtype == C.BF16:  # buffers have no type bfloat16
+    if fixed or array.size == 0 or dtype in _WITHOUT_BUFFER:
         return View(array.__array_interface__["data"][0], array.shape, dtype, fixed, array)
     memory = ctypes.c_char.from_buffer(array)  # three times as fast as __array_interface__
     return View(ctypes.addressof(memory), array.shape, dtype, "", memory)
@@ -131,24 +127,22 @@ def _read_only(tensor: Any) -> str:
 
 
 def _note_numpy_dtype(array: Any) -> int:
-    typestr = array.dtype.str
-    is_bfloat16 = array.dtype.name == "bfloat16" and array.dtype.isnative
-    dtype = C.BF16 if is_bfloat16 else _dtype_of(typestr)
+    dtype = BY_NAME.get(array.dtype.name) if array.dtype.isnative and array.dtype.char != "V" else None
     if dtype is None:
         remedy = "; send .real and .imag" if array.dtype.kind == "c" else ""
-        raise TypeError(_no_type(typestr) + remedy)
+        raise TypeError(_no_type(array.dtype.str) + remedy)
     _dtypes[array.dtype] = dtype
     return dtype
 
 
 def _dtype_of(typestr: str) -> Optional[int]:
     swapped = typestr[0] == (">" if sys.byteorder == "little" else "<")
-    return None if swapped else _NUMPY.get(typestr[1:])
+    return None if swapped else BY_TYPESTR.get(typestr[1:])
 
 
 def _no_type(typestr: str) -> str:
     return (f"arrays of {typestr} cannot be sent; the types that can, in the byte order of this machine: "
-            f"{', '.join(_NUMPY)}")
+            f"{', '.join(BY_TYPESTR)}")
 
 
 def view_interface(owner: Any) -> View:
@@ -226,12 +220,12 @@ def _row_major(shape: Sequence[int], strides: Sequence[int], item: int) -> bool:
 
 
 def view_buffer(buffer: memoryview, owner: Any = None) -> View:
-    """A buffer, which cannot change its size while the view lives. One that is read-only is copied."""
+    """A buffer, which cannot change its size while the view lives. A read-only buffer is copied."""
     shape = buffer.shape or ()
     code = buffer.format.lstrip("<@=")
     dtype = _BUFFER.get(code)
     if dtype is None and len(code) == 1:
-        sizes = _SIGNED if code in "bhilqn" else _UNSIGNED if code in "BHILQN" else {}
+        sizes = SIGNED if code in "bhilqn" else UNSIGNED if code in "BHILQN" else {}
         dtype = sizes.get(buffer.itemsize)
     if dtype is None:
         raise TypeError(f"buffers of format {code!r} cannot be sent")
@@ -259,7 +253,7 @@ def view_dlpack(tensor: Any) -> View:
                         "broadcast_object()")
     capsule = _capsule_of(tensor)
     given, may_write = dlpack.read(capsule)
-    dtype = dlpack.DTYPES.get((given.code, given.bits))
+    dtype = BY_DLPACK.get((given.code, given.bits))
     if dtype is None or given.lanes != 1:
         remedy = "; send its real and its imaginary part" if given.code == dlpack.COMPLEX else ""
         raise TypeError(f"tensors of {getattr(tensor, 'dtype', 'another type')} (DLPack's type {given.code} with "

@@ -6,9 +6,7 @@ import math
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from ._library import C, Input, Tensor
-
-ITEM_BYTES = {C.F16: 2, C.BF16: 2, C.F32: 4, C.F64: 8, C.I8: 1, C.U8: 1, C.I16: 2, C.U16: 2, C.I32: 4, C.U32: 4,
-              C.I64: 8, C.U64: 8, C.BOOL: 1}
+from .element_types import ITEM_BYTES
 
 
 class View(NamedTuple):

@@ -1,0 +1,45 @@
+// Choices by the type of elements, from the table in element_types.def. Pure.
+#pragma once
+#include <anello/tensor.hpp>
+#include <array>
+
+#include "ring/base/check.hpp"
+
+namespace anello {
+
+inline constexpr std::array kElementTypes = {
+#define ANELLO_ELEMENT_TYPE(name, ...) DType::name,
+#include <anello/element_types.def>
+};
+
+constexpr bool is_known(DType dtype) {
+  return dtype >= kElementTypes.front() && dtype <= kElementTypes.back();
+}
+
+// Whether elements are moved, but not computed with. Inline, because even the smallest operation asks it.
+constexpr bool is_only_stored(DType dtype) {
+  switch (dtype) {
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) \
+  case DType::name:                                                                 \
+    return ElementKind::kind == ElementKind::stored;
+#include <anello/element_types.def>
+  }
+  return true;
+}
+
+// Calls use.template operator()<T>() with the C++ type of the elements, which is not one that is only stored.
+template <class Use>
+auto with_type(DType dtype, Use&& use) {
+  switch (dtype) {
+#define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) \
+  case DType::name:                                                                 \
+    if constexpr (ElementKind::kind != ElementKind::stored)                         \
+      return use.template operator()<type>();                                       \
+    else                                                                            \
+      break;
+#include <anello/element_types.def>
+  }
+  ANELLO_CHECK(!"an element type to compute with");
+}
+
+}  // namespace anello
