@@ -22,7 +22,7 @@ struct NamedCalls::State {
 
   Device checked(int number, std::string_view verb);
   void choose(const Device& its);
-  Device chosen();  // once there is one
+  Device chosen();  // call it when a device has been chosen
   GpuGroup& ready_group();
   std::byte* neutral_memory(std::size_t bytes);
   std::optional<Error> world_failure();
@@ -41,9 +41,9 @@ struct NamedCalls::State {
       std::make_unique<SerialExecutor<void>>();  // null: closing
   // Each waits for an operation, and calls its callback.
   std::deque<std::function<void()>> watched ANELLO_GUARDED_BY(mutex);
-  std::thread watcher;                           // carries them out
-  bool closed ANELLO_GUARDED_BY(mutex) = false;  // none will be started or watched any more
-  // It is certain how those have ended that were not done before: well, or by this failure.
+  std::thread watcher;                           // runs the functions in `watched`
+  bool closed ANELLO_GUARDED_BY(mutex) = false;  // no operation will be started or watched any more
+  // All operations have ended; those that were not done then, with failure_at_end if it is set.
   bool settled ANELLO_GUARDED_BY(mutex) = false;
   std::optional<Error> failure_at_end ANELLO_GUARDED_BY(mutex);
 

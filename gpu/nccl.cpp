@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/or_abort.hpp"
+#include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/parts.hpp"
 
@@ -22,6 +23,15 @@ const std::byte* at(const void* memory, std::uint64_t elems, DType dtype) {
 std::uint64_t fingerprint_of(std::span<const std::uint64_t> values, std::uint64_t before = 0) {
   for (const std::uint64_t value : values) before = fingerprint(before, value);
   return before;
+}
+
+Signature signature_of(const GpuCall& call, std::uint64_t count) {
+  return {.count = count,
+          .fingerprint = fingerprint_of(call.options.counts),
+          .root = call.root,
+          .kind = call.kind,
+          .op = call.op,
+          .dtype = call.input.dtype};
 }
 
 bool is_sum(Op op) {
@@ -98,11 +108,37 @@ bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) cons
   return scales && divides && table_->has(int(dtype), int(op)) == 1;
 }
 
-void Nccl::run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call) {
+void Nccl::carry_out(const GpuCall& call) {
+  switch (call.kind) {
+    case Kind::allreduce:
+      return queue_allreduce(call);
+    case Kind::reduce:
+      return queue_reduce(call);
+    case Kind::broadcast:
+      return queue_broadcast(call);
+    case Kind::allgather:
+      return queue_allgather(call);
+    case Kind::gather:
+      return queue_gather(call);
+    case Kind::scatter:
+      return queue_scatter(call);
+    case Kind::reduce_scatter:
+      return queue_reduce_scatter(call);
+    case Kind::alltoall:
+      return queue_alltoall(call);
+    case Kind::transfer:
+      return queue_transfer(call);
+    case Kind::barrier:
+      break;
+  }
+  ANELLO_CHECK(!"an operation on tensors");
+}
+
+void Nccl::run(Signature signature, const GpuCall& call, NcclCommunicator::Call how) {
   signature.sequence = calls_;
-  const NcclCall described{signature, options.name};
-  if (compare_) compare(described, options.consistency_token, stream);
-  if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
+  const NcclCall described{signature, call.options.name};
+  if (compare_) compare(described, call.options.consistency_token, call.stream);
+  if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, call.stream, how); });
   calls_++;  // not if the call is refused: then the world goes on, and this rank makes the call again
 }
 
@@ -133,16 +169,15 @@ Nccl::Call Nccl::together(Nccl::Call calls) const {
 // reductions, kernels multiply before and after, because network switches cannot reduce a sum with factors. Without
 // kernels, NCCL's sum with factors is the only way.
 void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                     GpuStream stream, const ReduceOptions& options, const Reduce& call) {
+                     const GpuCall& call, const Reduce& reduce) {
+  const ReduceOptions& options = call.options;
   if (options.postscale != 1)
     signature.fingerprint = fingerprint(signature.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
   std::vector<const void*> inputs;
   for (const ConstTensor& tensor : from) inputs.push_back(tensor.data);
   const int op = int(signature.op);
-  const auto scaled_call = [&](void* comm, int sum) { return call(inputs, sum, comm); };
-  const auto run_it = [&](const NcclCommunicator::Call& how) {
-    run(signature, {options.name, options.consistency_token}, stream, how);
-  };
+  const auto scaled_call = [&](void* comm, int sum) { return reduce(inputs, sum, comm); };
+  const auto run_it = [&](const NcclCommunicator::Call& how) { run(signature, call, how); };
   const int size = group_.size();
   if (is_float(signature.dtype) && (pack_buffer_ ? multiplies_exactly(signature) : is_sum(signature.op)))
     return run_it(scaled(signature.dtype,
@@ -156,13 +191,13 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
     const bool divides = is_biased_average(signature.op, signature.dtype, size);
     const double early = early_divisor(signature.dtype, size);
     const double late = options.postscale / (divides ? size / early : 1);
-    if (packs) inputs = pack_buffer_->pack(from, signature.dtype, options.prescale, stream).parts;
+    if (packs) inputs = pack_buffer_->pack(from, signature.dtype, options.prescale, call.stream).parts;
     if (divides && early != 1)
       run_it(scaled(signature.dtype, 1 / early, scaled_call));
     else
-      run_it([&](void* comm) { return call(inputs, divides ? int(Op::sum) : op, comm); });
-    if (packs) pack_buffer_->release(stream);
-    if (late != 1) pack_buffer_->scale(to, late, stream);
+      run_it([&](void* comm) { return reduce(inputs, divides ? int(Op::sum) : op, comm); });
+    if (packs) pack_buffer_->release(call.stream);
+    if (late != 1) pack_buffer_->scale(to, late, call.stream);
   });
 }
 
@@ -197,189 +232,166 @@ Nccl::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stre
 }
 
 // The casts multiply by the factors, and divide for an average.
-void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                            GpuStream stream, const ReduceOptions& options) {
+void Nccl::queue_allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                                  const GpuCall& call) {
+  const ReduceOptions& options = call.options;
   const bool averages = signature.op == Op::average;
   const double early = averages ? early_divisor(*options.wire, group_.size()) : 1;
   const double late = averages ? group_.size() / early : 1;
   signature.wire = *options.wire;
   or_abort(group_, [&] {
-    const Tensor all = pack_buffer_->pack(from, *options.wire, options.prescale / early, stream).all;
-    run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
+    const Tensor all = pack_buffer_->pack(from, *options.wire, options.prescale / early, call.stream).all;
+    run(signature, call, [&](void* comm) {
       return table_->allreduce(all.data, all.data, all.count, int(all.dtype), int(averages ? Op::sum : signature.op),
-                               comm, stream);
+                               comm, call.stream);
     });
-    pack_buffer_->unpack(to, *options.wire, options.postscale / late, stream);
+    pack_buffer_->unpack(to, *options.wire, options.postscale / late, call.stream);
   });
 }
 
-void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
-                         const ReduceOptions& options) {
-  Signature signature{.kind = Kind::allreduce, .op = op};
+void Nccl::queue_allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, const GpuCall& call) {
+  Signature signature{.kind = Kind::allreduce, .op = call.op};
   sign(signature, to);
-  if (options.wire) return allreduce_packed(signature, from, to, stream, options);
-  reduce_by(signature, from, to, stream, options, [&](std::span<const void* const> inputs, int reduction, void* all) {
+  if (call.options.wire) return queue_allreduce_packed(signature, from, to, call);
+  reduce_by(signature, from, to, call, [&](std::span<const void* const> inputs, int reduction, void* all) {
     const auto each = [&](void* comm) {
       return each_below(to.size(), [&](std::size_t i) {
         if (to[i].count == 0) return 0;
-        return table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, stream);
+        return table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, call.stream);
       });
     };
     return to.size() == 1 ? each(all) : together(each)(all);
   });
 }
 
-// The plain call, which is the most frequent, allocates no memory.
-void Nccl::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  const bool plain = pack_buffer_ && !options.wire && options.prescale == 1 && options.postscale == 1 &&
-                     !is_biased_average(op, input.dtype, group_.size());
-  if (plain) {
-    Signature signature{.kind = Kind::allreduce, .op = op};
-    sign(signature, std::span(&output, 1));
-    return run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
-      return table_->allreduce(input.data, output.data, input.count, int(input.dtype), int(op), comm, stream);
-    });
-  }
-  allreduce_all(std::span(&input, 1), std::span(&output, 1), stream, op, options);
+// Most calls are plain; they allocate no memory.
+void Nccl::queue_allreduce(const GpuCall& call) {
+  const ConstTensor& input = call.input;
+  const Tensor& output = call.output;
+  if (!call.list.empty())
+    return queue_allreduce_all(std::vector<ConstTensor>(call.list.begin(), call.list.end()), call.list, call);
+  const bool plain = pack_buffer_ && !call.options.wire && call.options.prescale == 1 && call.options.postscale == 1 &&
+                     !is_biased_average(call.op, input.dtype, group_.size());
+  if (!plain) return queue_allreduce_all(std::span(&input, 1), std::span(&output, 1), call);
+  Signature signature{.kind = Kind::allreduce, .op = call.op};
+  sign(signature, std::span(&output, 1));
+  run(signature, call, [&](void* comm) {
+    return table_->allreduce(input.data, output.data, input.count, int(input.dtype), int(call.op), comm, call.stream);
+  });
 }
 
-void Nccl::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
-  if (!list.empty()) allreduce_all(std::vector<ConstTensor>(list.begin(), list.end()), list, stream, op, options);
+void Nccl::queue_reduce(const GpuCall& call) {
+  const ConstTensor& input = call.input;
+  const Tensor output = group_.rank() == call.root ? call.output : Tensor(nullptr, 0, input.dtype);
+  reduce_by(signature_of(call, input.count), std::span(&input, 1), std::span(&output, 1), call,
+            [&](std::span<const void* const> inputs, int reduction, void* comm) {
+              return table_->reduce(inputs[0], output.data, input.count, int(input.dtype), reduction, call.root, comm,
+                                    call.stream);
+            });
 }
 
-void Nccl::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options) {
-  if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
-  reduce_by(
-      {.count = input.count, .root = root, .kind = Kind::reduce, .op = op, .dtype = input.dtype}, std::span(&input, 1),
-      std::span(&output, 1), stream, options, [&](std::span<const void* const> inputs, int reduction, void* comm) {
-        return table_->reduce(inputs[0], output.data, input.count, int(input.dtype), reduction, root, comm, stream);
-      });
-}
-
-void Nccl::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
-  if (list.empty()) return;
-  Signature signature{.root = root, .kind = Kind::broadcast};
-  sign(signature, list);
-  const auto call = [&](void* comm) {
-    return each_of(list, [&](const Tensor& tensor) {
-      if (tensor.count == 0) return 0;
-      return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), root, comm, stream);
-    });
-  };
-  run(signature, {options.name, options.consistency_token}, stream, together(call));
+void Nccl::queue_broadcast(const GpuCall& call) {
+  Signature signature{.root = call.root, .kind = Kind::broadcast};
+  sign(signature, call.list);
+  run(signature, call, together([&](void* comm) {
+        return each_of(call.list, [&](const Tensor& tensor) {
+          if (tensor.count == 0) return 0;
+          return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), call.root, comm,
+                                   call.stream);
+        });
+      }));
 }
 
 // For unequal parts: one broadcast for each part.
-void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
-  const int dtype = int(input.dtype);
-  const Signature signature{.count = output.count,
-                            .fingerprint = fingerprint_of(options.counts),
-                            .kind = Kind::allgather,
-                            .dtype = input.dtype};
-  if (options.counts.empty())
-    return run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
-      return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
+void Nccl::queue_allgather(const GpuCall& call) {
+  const int dtype = int(call.input.dtype);
+  const Signature signature = signature_of(call, call.output.count);
+  if (call.options.counts.empty())
+    return run(signature, call, [&](void* comm) {
+      return table_->allgather(call.input.data, call.output.data, call.input.count, dtype, comm, call.stream);
     });
-  const plan::Parts parts(group_.size(), 0, options.counts);
-  const auto call = [&](void* comm) {
+  const plan::Parts parts(group_.size(), 0, call.options.counts);
+  const auto each_part = [&](void* comm) {
     return each_below(group_.size(), [&](int rank) {
       const plan::Range part = parts.of(rank);
       if (part.count == 0) return 0;
-      void* const to = at(output.data, part.begin, output.dtype);
-      const void* const from = rank == group_.rank() ? input.data : to;
-      return table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
+      void* const to = at(call.output.data, part.begin, call.output.dtype);
+      const void* const from = rank == group_.rank() ? call.input.data : to;
+      return table_->broadcast(from, to, part.count, dtype, rank, comm, call.stream);
     });
   };
-  run(signature, {options.name, options.consistency_token}, stream, together(call));
+  run(signature, call, together(each_part));
 }
 
-void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  const bool is_root = group_.rank() == root;
-  const plan::Parts parts(group_.size(), input.count, options.counts);
+void Nccl::queue_gather(const GpuCall& call) {
+  const bool is_root = group_.rank() == call.root;
+  const plan::Parts parts(group_.size(), call.input.count, call.options.counts);
   std::vector<Move> moves;
-  if (!is_root) moves.push_back({root, input.data, input.count, nullptr, 0});
+  if (!is_root) moves.push_back({call.root, call.input.data, call.input.count, nullptr, 0});
   for (int rank = 0; is_root && rank < group_.size(); rank++)
-    moves.push_back({rank, rank == root ? input.data : nullptr, 0, at(output.data, parts.of(rank).begin, output.dtype),
-                     parts.of(rank).count});
-  run({.count = parts.whole(),
-       .fingerprint = fingerprint_of(options.counts),
-       .root = root,
-       .kind = Kind::gather,
-       .dtype = input.dtype},
-      {options.name, options.consistency_token}, stream, moving(moves, input.dtype, stream));
+    moves.push_back({rank, rank == call.root ? call.input.data : nullptr, 0,
+                     at(call.output.data, parts.of(rank).begin, call.output.dtype), parts.of(rank).count});
+  run(signature_of(call, parts.whole()), call, moving(moves, call.input.dtype, call.stream));
 }
 
-void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  const bool is_root = group_.rank() == root;
-  const plan::Parts parts(group_.size(), output.count, options.counts);
+void Nccl::queue_scatter(const GpuCall& call) {
+  const bool is_root = group_.rank() == call.root;
+  const plan::Parts parts(group_.size(), call.output.count, call.options.counts);
   std::vector<Move> moves;
-  if (!is_root) moves.push_back({root, nullptr, 0, output.data, output.count});
+  if (!is_root) moves.push_back({call.root, nullptr, 0, call.output.data, call.output.count});
   for (int rank = 0; is_root && rank < group_.size(); rank++)
-    moves.push_back({rank, at(input.data, parts.of(rank).begin, output.dtype), parts.of(rank).count,
-                     rank == root ? output.data : nullptr, rank == root ? output.count : 0});
-  run({.count = parts.whole(),
-       .fingerprint = fingerprint_of(options.counts),
-       .root = root,
-       .kind = Kind::scatter,
-       .dtype = output.dtype},
-      {options.name, options.consistency_token}, stream, moving(moves, output.dtype, stream));
+    moves.push_back({rank, at(call.input.data, parts.of(rank).begin, call.output.dtype), parts.of(rank).count,
+                     rank == call.root ? call.output.data : nullptr, rank == call.root ? call.output.count : 0});
+  run(signature_of(call, parts.whole()), call, moving(moves, call.output.dtype, call.stream));
 }
 
 // For unequal parts: one reduction to each rank.
-void Nccl::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  const int dtype = int(input.dtype);
-  const plan::Parts parts(group_.size(), output.count, options.counts);
-  const Signature signature{.count = parts.whole(),
-                            .fingerprint = fingerprint_of(options.counts),
-                            .kind = Kind::reduce_scatter,
-                            .op = op,
-                            .dtype = input.dtype};
-  reduce_by(signature, std::span(&input, 1), std::span(&output, 1), stream, options,
+void Nccl::queue_reduce_scatter(const GpuCall& call) {
+  const int dtype = int(call.input.dtype);
+  const plan::Parts parts(group_.size(), call.output.count, call.options.counts);
+  reduce_by(signature_of(call, parts.whole()), std::span(&call.input, 1), std::span(&call.output, 1), call,
             [&](std::span<const void* const> inputs, int reduction, void* all) {
-              if (options.counts.empty())
-                return table_->reduce_scatter(inputs[0], output.data, output.count, dtype, reduction, all, stream);
+              if (call.options.counts.empty())
+                return table_->reduce_scatter(inputs[0], call.output.data, call.output.count, dtype, reduction, all,
+                                              call.stream);
               return together([&](void* comm) {
                 return each_below(group_.size(), [&](int rank) {
                   const plan::Range part = parts.of(rank);
                   if (part.count == 0) return 0;
-                  const void* const from = at(inputs[0], part.begin, input.dtype);
-                  return table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
+                  const void* const from = at(inputs[0], part.begin, call.input.dtype);
+                  return table_->reduce(from, call.output.data, part.count, dtype, reduction, rank, comm, call.stream);
                 });
               })(all);
             });
 }
 
-void Nccl::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
-  const std::uint64_t each = input.count / std::uint64_t(group_.size());
-  std::vector<Move> moves;
-  for (int rank = 0; rank < group_.size(); rank++) {
-    const std::uint64_t begin = std::uint64_t(rank) * each;
-    moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
-  }
-  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, {options.name, options.consistency_token},
-      stream, moving(moves, input.dtype, stream));
-}
-
 // Ranks that disagree on a count would wait for ever, so the group exchanges the counts first.
-void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                    const Options& options) {
+void Nccl::compare_counts(const GpuCall& call) {
+  const GpuCall::Counts send_counts = call.options.counts;
   std::vector<std::uint64_t> arriving(send_counts.size());
-  group_.alltoall(ConstTensor(send_counts), arriving, options);
+  group_.alltoall(ConstTensor(send_counts), arriving, call.common_options());
   for (int rank = 0; rank < group_.size(); rank++)
-    if (const std::uint64_t sent = arriving[std::size_t(rank)], expected = recv_counts[std::size_t(rank)];
+    if (const std::uint64_t sent = arriving[std::size_t(rank)], expected = call.recv_counts[std::size_t(rank)];
         sent != expected) {
       group_.abort(text("alltoall: rank ", rank, " sends ", sent, " elements, of which rank ", group_.rank(),
                         " expects ", expected));
       throw *group_.failure();
     }
-  const plan::Parts outgoing(group_.size(), 0, send_counts), incoming(group_.size(), 0, recv_counts);
+}
+
+// With unequal parts all ranks use one signature, because a rank that moves nothing takes part too.
+void Nccl::queue_alltoall(const GpuCall& call) {
+  const bool equal = call.options.counts.empty();
+  if (!equal) compare_counts(call);
+  const std::uint64_t each = call.input.count / std::uint64_t(group_.size());
+  const plan::Parts outgoing(group_.size(), each, call.options.counts), incoming(group_.size(), each, call.recv_counts);
+  const DType dtype = call.input.dtype;
   std::vector<Move> moves;
   for (int rank = 0; rank < group_.size(); rank++)
-    moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
-                     at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
-  // All ranks use one signature, because a rank that moves nothing takes part too.
-  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, {options.name, options.consistency_token}, stream,
-      moving(moves, input.dtype, stream));
+    moves.push_back({rank, at(call.input.data, outgoing.of(rank).begin, dtype), outgoing.of(rank).count,
+                     at(call.output.data, incoming.of(rank).begin, dtype), incoming.of(rank).count});
+  run({.count = equal ? call.input.count : 1, .kind = Kind::alltoall, .dtype = dtype}, call,
+      moving(moves, dtype, call.stream));
 }
 
 }  // namespace anello::gpu

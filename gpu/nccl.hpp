@@ -35,22 +35,7 @@ class Nccl : public Collectives {
   // Whether NCCL has this reduction. The same on all ranks that have the same plugins.
   bool can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const;
 
-  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
-              const ReduceOptions& options) override;
-  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) override;
-  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) override;
-  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) override;
-  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                const Options& options) override;
-  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
-  void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
-  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
-                const Options& options) override;
+  void carry_out(const GpuCall& call) override;
 
  private:
   // The data that this rank sends to a peer and receives from it. Count 0: nothing.
@@ -64,21 +49,30 @@ class Nccl : public Collectives {
 
   Nccl(Group group, const Device& device, std::unique_ptr<NcclCommunicator> communicator,
        const AnelloKernelTable* kernels, bool compare);
-  void allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                        GpuStream stream, const ReduceOptions& options);
-  void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
-                     const ReduceOptions& options);
+  void queue_allreduce(const GpuCall& call);
+  void queue_allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                              const GpuCall& call);
+  void queue_allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, const GpuCall& call);
+  void queue_reduce(const GpuCall& call);
+  void queue_broadcast(const GpuCall& call);
+  void queue_allgather(const GpuCall& call);
+  void queue_gather(const GpuCall& call);
+  void queue_scatter(const GpuCall& call);
+  void queue_reduce_scatter(const GpuCall& call);
+  void queue_alltoall(const GpuCall& call);
+  void compare_counts(const GpuCall& call);
+  void queue_transfer(const GpuCall& call);
+  void queue_exchange(const GpuCall& call, const NcclCall& sends, const NcclCall& receives);
   using Call = std::function<int(void* comm)>;  // like NcclCommunicator's, but owns what it needs
 
-  void run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call);
+  void run(Signature signature, const GpuCall& call, NcclCommunicator::Call how);
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
-  void transfer(const NcclCall& described, GpuStream stream, const Options& options, NcclCommunicator::Call call);
   void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
   Call together(Call calls) const;
   // Queues a reduction of `inputs`, which may be packed copies of the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
-  void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream,
-                 const ReduceOptions& options, const Reduce& call);
+  void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                 const GpuCall& call, const Reduce& reduce);
   Call scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const;
   Call moving(std::span<const Move> moves, DType dtype, GpuStream stream);
 

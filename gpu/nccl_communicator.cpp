@@ -72,7 +72,7 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // An error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex is held.
+  // Returns an error of NCCL, or of QueuedCalls::poll(), if there is one.
   std::optional<Error> find_failure() ANELLO_REQUIRES(mutex);
   bool has_started() {
     const MutexLock lock(mutex);
@@ -87,19 +87,19 @@ struct NcclCommunicator::State {
   const AnelloNcclTable* const table;
   const Limits limits;
   const StartFailure start_failure;
-  std::vector<std::shared_ptr<State>> children;  // that split() could not make: NCCL may write their `comm` late
+  std::vector<std::shared_ptr<State>> children;  // those that split() could not make: NCCL may write their `comm` late
 
   Mutex mutex;
   std::condition_variable changed;
   // NCCL has been asked for `comm`, which it may write without the mutex until then.
   bool created ANELLO_GUARDED_BY(mutex) = false;
   void* comm ANELLO_GUARDED_BY(mutex) = nullptr;    // null after it was aborted or destroyed
-  bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with it is in progress
+  bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with `comm` is in progress
   bool awaited ANELLO_GUARDED_BY(mutex) = false;    // the watcher waits for the end of that call
-  bool started ANELLO_GUARDED_BY(mutex) = false;    // it has been made
+  bool started ANELLO_GUARDED_BY(mutex) = false;    // the communicator has been made
   bool stopping ANELLO_GUARDED_BY(mutex) = false;   // the owner has ended
-  bool finalized ANELLO_GUARDED_BY(mutex) = false;  // it may be destroyed instead of aborted
-  bool ended ANELLO_GUARDED_BY(mutex) = false;      // the watcher is done with it
+  bool finalized ANELLO_GUARDED_BY(mutex) = false;  // `comm` may be destroyed instead of aborted
+  bool ended ANELLO_GUARDED_BY(mutex) = false;      // the watcher has finished with `comm`
   QueuedCalls queued ANELLO_GUARDED_BY(mutex);
 };
 

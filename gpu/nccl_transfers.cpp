@@ -14,19 +14,21 @@ NcclCall receiving(const Tensor& tensor, int from, const Options& options) {
 
 }  // namespace
 
-void Nccl::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  transfer(sending(tensor, to, options), stream, options,
-           [&](void* comm) { return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream); });
-}
-
-void Nccl::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  transfer(receiving(tensor, from, options), stream, options,
-           [&](void* comm) { return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream); });
-}
-
-void Nccl::transfer(const NcclCall& described, GpuStream stream, const Options& options, NcclCommunicator::Call call) {
-  if (compare_) announce(described, options.consistency_token, stream);
-  if (described.signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
+void Nccl::queue_transfer(const GpuCall& call) {
+  const Options options = call.common_options();
+  const NcclCall sends = sending(call.input, call.root, options), receives = receiving(call.output, call.from, options);
+  if (call.root != GpuCall::kNobody && call.from != GpuCall::kNobody) return queue_exchange(call, sends, receives);
+  const NcclCall& described = call.root != GpuCall::kNobody ? sends : receives;
+  if (compare_) announce(described, options.consistency_token, call.stream);
+  if (described.signature.count == 0) return;
+  or_abort(group_, [&] {
+    communicator_->run(described, call.stream, [&](void* comm) {
+      return described.sends
+                 ? table_->send(call.input.data, call.input.count, int(call.input.dtype), call.root, comm, call.stream)
+                 : table_->recv(call.output.data, call.output.count, int(call.output.dtype), call.from, comm,
+                                call.stream);
+    });
+  });
 }
 
 // Compares a transfer with the peer. Not waited for, as in compare().
@@ -42,20 +44,22 @@ void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream)
 
 // Queues both as one NCCL group: in separate calls, two ranks that both send first would wait for each other. Both are
 // announced even without elements, because the peer does not have the element count of this rank's other direction.
-void Nccl::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options) {
-  const NcclCall sends = sending(outgoing, to, options), receives = receiving(incoming, from, options);
+void Nccl::queue_exchange(const GpuCall& call, const NcclCall& sends, const NcclCall& receives) {
+  const ConstTensor& outgoing = call.input;
+  const Tensor& incoming = call.output;
   if (compare_) {
-    announce(receives, options.consistency_token, stream);
-    announce(sends, options.consistency_token, stream);
+    announce(receives, call.options.consistency_token, call.stream);
+    announce(sends, call.options.consistency_token, call.stream);
   }
   if (outgoing.count + incoming.count == 0) return;
   const auto both = together([&](void* comm) {
     int status = 0;
-    if (outgoing.count > 0) status = table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), to, comm, stream);
+    if (outgoing.count > 0)
+      status = table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), call.root, comm, call.stream);
     if (incoming.count == 0 || failed(status)) return status;
-    return table_->recv(incoming.data, incoming.count, int(incoming.dtype), from, comm, stream);
+    return table_->recv(incoming.data, incoming.count, int(incoming.dtype), call.from, comm, call.stream);
   });
-  or_abort(group_, [&] { communicator_->run(outgoing.count > 0 ? sends : receives, stream, both); });
+  or_abort(group_, [&] { communicator_->run(outgoing.count > 0 ? sends : receives, call.stream, both); });
 }
 
 }  // namespace anello::gpu

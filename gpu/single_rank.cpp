@@ -19,59 +19,25 @@ void SingleRank::copy(const ConstTensor& input, const Tensor& output, GpuStream 
   });
 }
 
-void SingleRank::multiply(std::span<const ConstTensor> from, std::span<const Tensor> to, const ReduceOptions& options,
-                          GpuStream stream) {
-  if (const double factor = options.prescale * options.postscale; factor != 1)
-    return or_abort(group_, [&] { kernels_->scale(from, to, factor, stream); });
-  for (std::size_t i = 0; i < to.size(); i++) copy(from[i], to[i], stream);
+void SingleRank::multiply(const GpuCall& call, double factor) {
+  const std::vector<ConstTensor> list(call.list.begin(), call.list.end());
+  or_abort(group_, [&] {
+    if (list.empty())
+      kernels_->scale(std::span(&call.input, 1), std::span(&call.output, 1), factor, call.stream);
+    else
+      kernels_->scale(list, call.list, factor, call.stream);
+  });
 }
 
-void SingleRank::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op, const ReduceOptions& options) {
-  multiply(std::span(&input, 1), std::span(&output, 1), options, stream);
-}
-
-void SingleRank::allreduce(std::span<const Tensor> list, GpuStream stream, Op, const ReduceOptions& options) {
-  if (options.prescale * options.postscale != 1)
-    multiply(std::vector<ConstTensor>(list.begin(), list.end()), list, options, stream);
-}
-
-void SingleRank::reduce(ConstTensor input, Tensor output, int, GpuStream stream, Op op, const ReduceOptions& options) {
-  allreduce(input, output, stream, op, options);
-}
-
-void SingleRank::broadcast(std::span<const Tensor>, int, GpuStream, const Options&) {}
-
-void SingleRank::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions&) {
-  copy(input, output, stream);
-}
-
-void SingleRank::gather(ConstTensor input, Tensor output, int, GpuStream stream, const PartOptions&) {
-  copy(input, output, stream);
-}
-
-void SingleRank::scatter(ConstTensor input, Tensor output, int, GpuStream stream, const PartOptions&) {
-  copy(input, output, stream);
-}
-
-void SingleRank::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op,
-                                const ReduceOptions& options) {
-  allreduce(input, output, stream, op, options);
-}
-
-void SingleRank::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options&) {
-  copy(input, output, stream);
-}
-
-// Throws if the rank's two counts for itself differ.
-void SingleRank::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                          const Options&) {
-  if (send_counts[0] != recv_counts[0])
+void SingleRank::carry_out(const GpuCall& call) {
+  const GpuCall::Counts sends = call.options.counts, receives = call.recv_counts;
+  if (call.kind == Kind::alltoall && !sends.empty() && sends[0] != receives[0])
     throw Error(ErrorCode::mismatch, "alltoall: this rank sends itself another count than it expects");
-  copy(input, output, stream);
+  const double factor = facts_of(call.kind).reduces ? call.options.prescale * call.options.postscale : 1;
+  if (factor != 1)
+    multiply(call, factor);
+  else if (call.list.empty())
+    copy(call.input, call.output, call.stream);
 }
-
-void SingleRank::send(ConstTensor, int, GpuStream, const Options&) {}
-void SingleRank::recv(Tensor, int, GpuStream, const Options&) {}
-void SingleRank::exchange(ConstTensor, int, Tensor, int, GpuStream, const Options&) {}
 
 }  // namespace anello::gpu

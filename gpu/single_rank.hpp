@@ -17,28 +17,12 @@ class SingleRank : public Collectives {
 
   bool can(const ReduceOptions& options) const { return kernels_ || options.prescale * options.postscale == 1; }
 
-  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
-              const ReduceOptions& options) override;
-  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) override;
-  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) override;
-  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) override;
-  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                const Options& options) override;
-  // The caller must have refused these, because a rank cannot be its own peer.
-  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
-  void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
-  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
-                const Options& options) override;
+  // A call that sends to this rank itself, or receives from it, must have been refused.
+  void carry_out(const GpuCall& call) override;
 
  private:
   void copy(const ConstTensor& input, const Tensor& output, GpuStream stream);
-  void multiply(std::span<const ConstTensor> from, std::span<const Tensor> to, const ReduceOptions& options,
-                GpuStream stream);
+  void multiply(const GpuCall& call, double factor);
 
   Group group_;
   Device device_;

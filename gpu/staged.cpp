@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gpu/or_abort.hpp"
+#include "ring/base/check.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/group/group_impl.hpp"
 
@@ -31,12 +32,10 @@ std::uint64_t token_of(std::uint64_t token, std::uint64_t whole, std::span<const
   return token;
 }
 
-// Waits because the memory is in use until the work is done. Its error is ignored; another one has been thrown already.
-void wait_quietly(const Work& work) noexcept {
-  try {
-    work.wait();
-  } catch (const Error&) {
-  }
+// For parts that are equal to this rank's, or have the call's counts.
+std::uint64_t token_of(const GpuCall& call, std::uint64_t part, int ranks) {
+  const std::uint64_t whole = plan::Parts(ranks, part, call.options.counts).whole();
+  return token_of(call.options.consistency_token, whole, call.options.counts);
 }
 
 // Returns the counts of one segment; empty if all parts have the same size.
@@ -90,7 +89,7 @@ bool Staged::drain() noexcept {
 
 // On failure, waits for outstanding copies before it rethrows, because the caller may free its tensors.
 template <class Body>
-void Staged::carry_out(GpuStream stream, Body body) {
+void Staged::on_device(GpuStream stream, Body body) {
   check_stream(device_, stream);
   try {
     or_abort(group_, [&] {
@@ -129,7 +128,7 @@ void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
 
 // While a segment is sent, the next one is copied from the device, and the one before it is copied back.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
-  carry_out(stream, [&] {
+  on_device(stream, [&] {
     begin(stream);
     const auto fetch = [&](std::size_t k) {
       if (k < tensors.segments && tensors.from) download(slots_[k % kSlots], tensors, k);
@@ -162,224 +161,196 @@ void Staged::run_list(std::span<const ConstTensor> from, std::span<const Tensor>
   run_in_segments(tensors, stream);
 }
 
-void Staged::allreduce(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
-                       const ReduceOptions& options) {
-  ReduceOptions segment_options = options;
-  segment_options.consistency_token = token_of(options.consistency_token, to);
-  run_list(from, to, count_of(to), to[0].dtype, stream,
-           [&](Tensor segment) { group_.allreduce(segment, op, segment_options); });
+void Staged::carry_out(const GpuCall& call) {
+  switch (call.kind) {
+    case Kind::allreduce:
+      return stage_allreduce(call);
+    case Kind::reduce:
+      return stage_reduce(call);
+    case Kind::broadcast:
+      return stage_broadcast(call);
+    case Kind::allgather:
+      return stage_allgather(call);
+    case Kind::gather:
+      return stage_gather(call);
+    case Kind::scatter:
+      return stage_scatter(call);
+    case Kind::reduce_scatter:
+      return stage_reduce_scatter(call);
+    case Kind::alltoall:
+      return stage_alltoall(call);
+    case Kind::transfer:
+      return stage_transfer(call);
+    case Kind::barrier:
+      break;
+  }
+  ANELLO_CHECK(!"an operation on tensors");
 }
 
-void Staged::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  allreduce(std::span(&input, 1), std::span(&output, 1), stream, op, options);
+void Staged::stage_allreduce(const GpuCall& call) {
+  const std::vector<ConstTensor> list(call.list.begin(), call.list.end());
+  const auto from = list.empty() ? std::span(&call.input, 1) : std::span(list);
+  const auto to = list.empty() ? std::span(&call.output, 1) : call.list;
+  ReduceOptions segment_options = call.options;
+  segment_options.consistency_token = token_of(call.options.consistency_token, to);
+  run_list(from, to, count_of(to), to[0].dtype, call.stream,
+           [&](Tensor segment) { group_.allreduce(segment, call.op, segment_options); });
 }
 
-void Staged::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
-  if (!list.empty()) allreduce(std::vector<ConstTensor>(list.begin(), list.end()), list, stream, op, options);
+void Staged::stage_reduce(const GpuCall& call) {
+  ReduceOptions segment_options = call.options;
+  segment_options.consistency_token = fingerprint(call.options.consistency_token, call.input.count);
+  const std::span<const Tensor> to(&call.output, group_.rank() == call.root ? 1 : 0);
+  run_list(std::span(&call.input, 1), to, call.input.count, call.input.dtype, call.stream,
+           [&](Tensor segment) { group_.reduce(segment, call.root, call.op, segment_options); });
 }
 
-void Staged::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options) {
-  ReduceOptions segment_options = options;
-  segment_options.consistency_token = fingerprint(options.consistency_token, input.count);
-  const std::span<const Tensor> to(&output, group_.rank() == root ? 1 : 0);
-  run_list(std::span(&input, 1), to, input.count, input.dtype, stream,
-           [&](Tensor segment) { group_.reduce(segment, root, op, segment_options); });
-}
-
-void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
-  if (list.empty()) return;
-  const Options segment_options{options.name, token_of(options.consistency_token, list)};
+void Staged::stage_broadcast(const GpuCall& call) {
+  const std::span<const Tensor> list = call.list;
+  const Options segment_options{call.options.name, token_of(call.options.consistency_token, list)};
   std::vector<ConstTensor> from;
-  if (group_.rank() == root) from.assign(list.begin(), list.end());
-  const auto to = group_.rank() == root ? std::span<const Tensor>() : list;
-  run_list(from, to, count_of(list), list[0].dtype, stream,
-           [&](Tensor segment) { group_.broadcast(segment, root, segment_options); });
+  if (group_.rank() == call.root) from.assign(list.begin(), list.end());
+  const auto to = group_.rank() == call.root ? std::span<const Tensor>() : list;
+  run_list(from, to, count_of(list), list[0].dtype, call.stream,
+           [&](Tensor segment) { group_.broadcast(segment, call.root, segment_options); });
 }
 
 // Uses separate memory for input and output, which grows.
-void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
-                       const std::function<void(ConstTensor, Tensor)>& call) {
+void Staged::run_whole(const GpuCall& call, const std::function<void(ConstTensor, Tensor)>& collective) {
+  const ConstTensor& input = call.input;
+  const Tensor& output = call.output;
   const auto at_least = [&](PinnedMemory& memory, std::size_t& capacity, std::size_t bytes) {
     if (bytes <= capacity) return;
     memory = make_pinned(device_, bytes);
     capacity = bytes;
   };
-  carry_out(stream, [&] {
+  on_device(call.stream, [&] {
     at_least(input_, input_bytes_, input.bytes());
-    begin(stream);
+    begin(call.stream);
     copy(device_, input_.get(), input.data, input.bytes(), down_.get());
     record(device_, order_, down_.get());
     wait(device_, order_, limits_.copy, "copying to the host");
     wait(device_, output_free_, limits_.copy, "copying from the host");  // of the call before
     at_least(output_, output_bytes_, output.bytes());
-    call({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
+    collective({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
     copy(device_, output.data, output_.get(), output.bytes(), up_.get());
     record(device_, output_free_, up_.get());
-    end(stream);
+    end(call.stream);
   });
 }
 
 // In place in the segment's memory, which has the parts of all ranks.
-void Staged::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
+void Staged::stage_allgather(const GpuCall& call) {
   const int me = group_.rank(), ranks = group_.size();
-  const std::size_t size = size_bytes(input.dtype);
-  const PartsCut cut({ranks, input.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
-  const std::uint64_t token = token_of(options.consistency_token, output.count, options.counts);
+  const std::size_t size = size_bytes(call.input.dtype);
+  const PartsCut cut({ranks, call.input.count, call.options.counts}, ranks,
+                     segment_elems(call.input.dtype) / std::size_t(ranks));
+  const std::uint64_t token = token_of(call.options.consistency_token, call.output.count, call.options.counts);
   run_in_segments({cut.segments(),
                    [&](std::size_t k, EachPiece<const void*> each) {
-                     cut.one(me, input.data, cut.within(me, k).begin, size, k, each);
+                     cut.one(me, call.input.data, cut.within(me, k).begin, size, k, each);
                    },
-                   [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); },
+                   [&](std::size_t k, EachPiece<void*> each) { cut.all(call.output.data, size, k, each); },
                    [&](std::byte* memory, std::size_t k) {
                      const auto counts = cut.counts(k);
                      const plan::Range own = cut.within(me, k);
-                     group_.allgather(ConstTensor(memory + own.begin * size, own.count, input.dtype),
-                                      Tensor(memory, cut.whole(k), input.dtype),
-                                      {options.name, given(options.counts, counts), token});
+                     group_.allgather(ConstTensor(memory + own.begin * size, own.count, call.input.dtype),
+                                      Tensor(memory, cut.whole(k), call.input.dtype),
+                                      {call.options.name, given(call.options.counts, counts), token});
                    }},
-                  stream);
+                  call.stream);
 }
 
-void Staged::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
+void Staged::stage_gather(const GpuCall& call) {
   const int me = group_.rank(), ranks = group_.size();
-  const bool is_root = me == root;
-  const std::size_t size = size_bytes(input.dtype);
-  const PartsCut cut({ranks, input.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
-  const std::uint64_t whole = plan::Parts(ranks, input.count, options.counts).whole();
-  const std::uint64_t token = token_of(options.consistency_token, whole, options.counts);
+  const bool is_root = me == call.root;
+  const std::size_t size = size_bytes(call.input.dtype);
+  const PartsCut cut({ranks, call.input.count, call.options.counts}, ranks,
+                     segment_elems(call.input.dtype) / std::size_t(ranks));
+  const std::uint64_t token = token_of(call, call.input.count, ranks);
   const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
   Segmented tensors{
       cut.segments(),
-      [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, input.data, begin(k), size, k, each); }, nullptr,
+      [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, call.input.data, begin(k), size, k, each); },
+      nullptr,
       [&](std::byte* memory, std::size_t k) {
         const auto counts = cut.counts(k);
-        const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, input.dtype);
-        const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, input.dtype);
-        group_.gather(own, all, root, {options.name, given(options.counts, counts), token});
+        const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, call.input.dtype);
+        const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.input.dtype);
+        group_.gather(own, all, call.root, {call.options.name, given(call.options.counts, counts), token});
       }};
-  if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); };
-  run_in_segments(tensors, stream);
+  if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(call.output.data, size, k, each); };
+  run_in_segments(tensors, call.stream);
 }
 
-void Staged::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
+void Staged::stage_scatter(const GpuCall& call) {
   const int me = group_.rank(), ranks = group_.size();
-  const bool is_root = me == root;
-  const std::size_t size = size_bytes(output.dtype);
-  const PartsCut cut({ranks, output.count, options.counts}, ranks, segment_elems(output.dtype) / std::size_t(ranks));
-  const std::uint64_t whole = plan::Parts(ranks, output.count, options.counts).whole();
-  const std::uint64_t token = token_of(options.consistency_token, whole, options.counts);
+  const bool is_root = me == call.root;
+  const std::size_t size = size_bytes(call.output.dtype);
+  const PartsCut cut({ranks, call.output.count, call.options.counts}, ranks,
+                     segment_elems(call.output.dtype) / std::size_t(ranks));
+  const std::uint64_t token = token_of(call, call.output.count, ranks);
   const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
-  Segmented tensors{cut.segments(), nullptr,
-                    [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, begin(k), size, k, each); },
-                    [&](std::byte* memory, std::size_t k) {
-                      const auto counts = cut.counts(k);
-                      const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, output.dtype);
-                      const Tensor own(memory + begin(k) * size, cut.within(me, k).count, output.dtype);
-                      group_.scatter(all, own, root, {options.name, given(options.counts, counts), token});
-                    }};
-  if (is_root) tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); };
-  run_in_segments(tensors, stream);
+  Segmented tensors{
+      cut.segments(), nullptr,
+      [&](std::size_t k, EachPiece<void*> each) { cut.one(me, call.output.data, begin(k), size, k, each); },
+      [&](std::byte* memory, std::size_t k) {
+        const auto counts = cut.counts(k);
+        const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.output.dtype);
+        const Tensor own(memory + begin(k) * size, cut.within(me, k).count, call.output.dtype);
+        group_.scatter(all, own, call.root, {call.options.name, given(call.options.counts, counts), token});
+      }};
+  if (is_root)
+    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); };
+  run_in_segments(tensors, call.stream);
 }
 
-void Staged::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
+void Staged::stage_reduce_scatter(const GpuCall& call) {
   const int me = group_.rank(), ranks = group_.size();
-  const std::size_t size = size_bytes(input.dtype);
-  const PartsCut cut({ranks, output.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
-  ReduceOptions its = options;
-  its.consistency_token = token_of(options.consistency_token, input.count, options.counts);
+  const std::size_t size = size_bytes(call.input.dtype);
+  const PartsCut cut({ranks, call.output.count, call.options.counts}, ranks,
+                     segment_elems(call.input.dtype) / std::size_t(ranks));
+  ReduceOptions its = call.options;
+  its.consistency_token = token_of(call.options.consistency_token, call.input.count, call.options.counts);
   run_in_segments(
-      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
-       [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, cut.within(me, k).begin, size, k, each); },
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); },
+       [&](std::size_t k, EachPiece<void*> each) {
+         cut.one(me, call.output.data, cut.within(me, k).begin, size, k, each);
+       },
        [&](std::byte* memory, std::size_t k) {
          const auto counts = cut.counts(k);
          const plan::Range own = cut.within(me, k);
          ReduceOptions now = its;
-         now.counts = given(options.counts, counts);
-         group_.reduce_scatter(ConstTensor(memory, cut.whole(k), input.dtype),
-                               Tensor(memory + own.begin * size, own.count, input.dtype), op, now);
+         now.counts = given(call.options.counts, counts);
+         group_.reduce_scatter(ConstTensor(memory, cut.whole(k), call.input.dtype),
+                               Tensor(memory + own.begin * size, own.count, call.input.dtype), call.op, now);
        }},
-      stream);
+      call.stream);
 }
 
 // Not in place: received data goes into the second half of the segment's memory.
-void Staged::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
+void Staged::stage_alltoall(const GpuCall& call) {
+  if (!call.options.counts.empty())
+    return run_whole(call, [&](ConstTensor in, Tensor out) {
+      group_.alltoall(in, out, call.options.counts, call.recv_counts, call.common_options());
+    });
   const int ranks = group_.size();
-  const std::size_t size = size_bytes(input.dtype), half = segment_elems(input.dtype) / 2;
-  const PartsCut cut({ranks, input.count / std::uint64_t(ranks), {}}, ranks, half / std::size_t(ranks));
-  const Options its{options.name, token_of(options.consistency_token, input.count, {})};
+  const std::size_t size = size_bytes(call.input.dtype), half = segment_elems(call.input.dtype) / 2;
+  const PartsCut cut({ranks, call.input.count / std::uint64_t(ranks), {}}, ranks, half / std::size_t(ranks));
+  const Options its{call.options.name, token_of(call.options.consistency_token, call.input.count, {})};
   const auto second = [&](std::size_t k) { return cut.whole(k) * size; };
   run_in_segments(
-      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); },
        [&](std::size_t k, EachPiece<void*> each) {
-         cut.all<void*>(output.data, size, k, [&](void* piece, std::size_t offset, std::size_t bytes) {
+         cut.all<void*>(call.output.data, size, k, [&](void* piece, std::size_t offset, std::size_t bytes) {
            each(piece, second(k) + offset, bytes);
          });
        },
        [&](std::byte* memory, std::size_t k) {
-         group_.alltoall(ConstTensor(memory, cut.whole(k), input.dtype),
-                         Tensor(memory + second(k), cut.whole(k), input.dtype), its);
+         group_.alltoall(ConstTensor(memory, cut.whole(k), call.input.dtype),
+                         Tensor(memory + second(k), cut.whole(k), call.input.dtype), its);
        }},
-      stream);
-}
-
-void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                      const Options& options) {
-  run_whole(input, output, stream,
-            [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
-}
-
-// Transfers use halves of a segment, whether the call is send(), recv() or exchange(): received data goes into the
-// second half. For no elements there is one message.
-void Staged::transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStream stream, const Options& options) {
-  const ConstTensor sending = outgoing.tensor;
-  const Tensor receiving = incoming.tensor;
-  const auto cut_of = [&](const ConstTensor& tensor) {
-    return PartsCut({1, tensor.count, {}}, 1, segment_elems(tensor.dtype) / 2);
-  };
-  const PartsCut out = cut_of(sending), in = cut_of(receiving);
-  const std::size_t outs = outgoing.to == kNobody ? 0 : out.segments(),
-                    ins = incoming.from == kNobody ? 0 : in.segments();
-  const std::size_t out_size = size_bytes(sending.dtype), in_size = size_bytes(receiving.dtype);
-  const std::size_t second = limits_.segment_bytes / 2;
-  const auto options_of = [&](const ConstTensor& tensor) {
-    return Options{options.name, token_of(options.consistency_token, tensor.count, {})};
-  };
-  Segmented tensors{std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k) {
-                      Work arrives, sends;
-                      try {
-                        if (k < ins)
-                          arrives = group_.recv_async(Tensor(memory + second, in.whole(k), receiving.dtype),
-                                                      incoming.from, options_of(receiving));
-                        if (k < outs)
-                          sends = group_.send_async(ConstTensor(memory, out.whole(k), sending.dtype), outgoing.to,
-                                                    options_of(sending));
-                      } catch (...) {
-                        wait_quietly(arrives);
-                        throw;
-                      }
-                      wait_all(std::array{arrives, sends});
-                    }};
-  if (outs > 0)
-    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { out.all(sending.data, out_size, k, each); };
-  if (ins > 0)
-    tensors.to = [&](std::size_t k, EachPiece<void*> each) {
-      in.all<void*>(receiving.data, in_size, k,
-                    [&](void* piece, std::size_t offset, std::size_t bytes) { each(piece, second + offset, bytes); });
-    };
-  run_in_segments(tensors, stream);
-}
-
-void Staged::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  transfer({tensor, to}, {Tensor(nullptr, 0, tensor.dtype), kNobody}, stream, options);
-}
-
-void Staged::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  transfer({ConstTensor(nullptr, 0, tensor.dtype), kNobody}, {tensor, from}, stream, options);
-}
-
-void Staged::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
-                      const Options& options) {
-  transfer({outgoing, to}, {incoming, from}, stream, options);
+      call.stream);
 }
 
 }  // namespace anello::gpu

@@ -28,22 +28,7 @@ class Staged : public Collectives {
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
-  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
-              const ReduceOptions& options) override;
-  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) override;
-  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) override;
-  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
-  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
-  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) override;
-  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                const Options& options) override;
-  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
-  void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
-  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
-                const Options& options) override;
+  void carry_out(const GpuCall& call) override;
 
   // Throws Error{unsupported} if the stream is being captured. Called before anything is queued, which would spoil the
   // capture.
@@ -67,30 +52,26 @@ class Staged : public Collectives {
   };
   static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
 
-  void allreduce(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
-                 const ReduceOptions& options);
+  void stage_allreduce(const GpuCall& call);
+  void stage_reduce(const GpuCall& call);
+  void stage_broadcast(const GpuCall& call);
+  void stage_allgather(const GpuCall& call);
+  void stage_gather(const GpuCall& call);
+  void stage_scatter(const GpuCall& call);
+  void stage_reduce_scatter(const GpuCall& call);
+  void stage_alltoall(const GpuCall& call);
+  void stage_transfer(const GpuCall& call);
   void run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
                 GpuStream stream, const std::function<void(Tensor segment)>& collective);
   void run_in_segments(const Segmented& tensors, GpuStream stream);
-  struct Outgoing {
-    ConstTensor tensor;
-    int to;
-  };
-  struct Incoming {
-    Tensor tensor;
-    int from;
-  };
-  static constexpr int kNobody = -1;
-  void transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStream stream, const Options& options);
-  void run_whole(ConstTensor input, Tensor output, GpuStream stream,
-                 const std::function<void(ConstTensor, Tensor)>& call);
+  void run_whole(const GpuCall& call, const std::function<void(ConstTensor, Tensor)>& collective);
   std::size_t segment_elems(DType dtype) const { return limits_.segment_bytes / size_bytes(dtype); }
   void download(Slot& slot, const Segmented& tensors, std::size_t segment);
   void upload(Slot& slot, const Segmented& tensors, std::size_t segment);
   void begin(GpuStream stream);
   void end(GpuStream stream);
   template <class Body>
-  void carry_out(GpuStream stream, Body body);
+  void on_device(GpuStream stream, Body body);
   bool drain() noexcept;
 
   Group group_;

@@ -10,8 +10,10 @@
 
 namespace {
 
-// Values of anello::DType.
-enum { kF16 = 1, kBf16, kF32, kF64 };
+enum ElementType {  // anello::DType
+#define ANELLO_ELEMENT_TYPE(name, value, ...) name = value,
+#include <anello/element_types.def>
+};
 
 // The type of the intermediate result: f64 if one side is f64, so that no bits are lost.
 template <class From, class To>
@@ -103,13 +105,13 @@ int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, cud
 template <class From>
 int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor, cudaStream_t stream) {
   switch (to_type) {
-    case kF16:
+    case f16:
       return cast_all<From, __half>(parts, part_count, factor, stream);
-    case kBf16:
+    case bf16:
       return cast_all<From, __nv_bfloat16>(parts, part_count, factor, stream);
-    case kF32:
+    case f32:
       return cast_all<From, float>(parts, part_count, factor, stream);
-    case kF64:
+    case f64:
       return cast_all<From, double>(parts, part_count, factor, stream);
     default:
       return cudaErrorInvalidValue;
@@ -121,13 +123,13 @@ int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, doub
 int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
                 cudaStream_t stream) {
   switch (from_type) {
-    case kF16:
+    case f16:
       return cast_from<__half>(parts, part_count, to_type, factor, stream);
-    case kBf16:
+    case bf16:
       return cast_from<__nv_bfloat16>(parts, part_count, to_type, factor, stream);
-    case kF32:
+    case f32:
       return cast_from<float>(parts, part_count, to_type, factor, stream);
-    case kF64:
+    case f64:
       return cast_from<double>(parts, part_count, to_type, factor, stream);
     default:
       return cudaErrorInvalidValue;
