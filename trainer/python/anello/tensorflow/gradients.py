@@ -16,6 +16,7 @@ from ..horovod.user_warning import warn
 from .buckets import plan
 from .compression import Compression, allreduces
 from .reduction import Reduction
+from .same_start import compare
 from .variables import key
 from .verbs import sparse_allreduce
 
@@ -59,6 +60,10 @@ class Gradients:
     def is_local(self, variable: Any) -> bool:
         """True if register_local() was called for this variable."""
         return key(variable) in self._local
+
+    def compare(self, variables: Sequence[Any]) -> None:
+        """Finds a forgotten broadcast; see same_start."""
+        compare([each for each in variables if not self.is_local(each)], self._how.process_set)
 
     @tf.autograph.experimental.do_not_convert
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any], name: Optional[str] = None) -> List[Any]:

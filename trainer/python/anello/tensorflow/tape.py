@@ -31,7 +31,9 @@ class _Distributed(tf.GradientTape):
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
         name = "grad" if use_generic_names else None
-        combined = self._of_all_ranks.combine(tf.nest.flatten(gradients), tf.nest.flatten(sources), name)
+        every = tf.nest.flatten(sources)
+        self._of_all_ranks.compare(every)
+        combined = self._of_all_ranks.combine(tf.nest.flatten(gradients), every, name)
         return tf.nest.pack_sequence_as(sources, combined)
 
     def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
@@ -59,7 +61,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
     made: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    made.__dict__ = gradtape.__dict__  # they are one tape, which either of them may start and stop
+    made.__dict__ = gradtape.__dict__  # both are one tape, which either of them may start and stop
     made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
                                    groups_of(groups, num_groups), process_set, scale_local_gradients)
     return made

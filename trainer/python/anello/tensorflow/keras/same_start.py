@@ -1,21 +1,16 @@
 """Checks whether all ranks train the same model in Model.fit(), or the script has forgotten to broadcast it."""
 from __future__ import annotations
 
-import array
 import functools
 import inspect
-import zlib
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
-import numpy
 import tensorflow as tf
 
-from ...horovod.process_sets import ProcessSet
 from ...horovod.user_warning import warn
-from ..variables import of_tensorflow
+from ..same_start import first_difference
 
 _STEPS = 2  # BroadcastGlobalVariablesCallback may broadcast after the first step
-_LIMIT = 2**32
 
 
 class SameStart(tf.keras.callbacks.Callback):
@@ -43,24 +38,12 @@ class SameStart(tf.keras.callbacks.Callback):
 
     def _compare(self) -> None:
         variables = self._ranks.not_compared()
-        different = _first_difference(variables, self._ranks.process_set) if variables else None
+        different = first_difference(variables, self._ranks.process_set) if variables else None
         if different is not None and self._ranks.process_set.rank() == 0:
             name = getattr(variables[different], "path", variables[different].name)
             warn(f"the ranks train different variables; the first that differs is '{name}': give model.fit() "
                  "hvd.callbacks.BroadcastGlobalVariablesCallback(0), or call hvd.broadcast_variables(model.variables, "
                  "root_rank=0) before it")
-
-
-def _first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optional[int]:
-    """The index of the first variable whose values differ between ranks. All ranks call it; blocks."""
-    values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
-    numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
-    # Sends both halves for their maxima: if ranks differ, the maxima do not add up. Zeros of joined ranks do not
-    # matter.
-    sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
-    process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
-    count = len(numbers)
-    return next((k for k in range(count) if sent[k] + sent[count + k] != _LIMIT), None)
 
 
 @functools.lru_cache(maxsize=None)
