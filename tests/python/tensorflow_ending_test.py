@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 PROGRAM = os.environ["ANELLO_PROGRAM"]
 BEGIN = """
@@ -9,13 +10,29 @@ import os, signal, sys, threading, time
 import tensorflow as tf
 import anello.tensorflow as hvd
 hvd.init()
+stamps = []
+def when_waiting(signum):
+    "Sends a signal once the main thread has slept for 0.3 s in a row, however busy the machine is."
+    def look():
+        asleep = 0
+        while asleep < 30:
+            time.sleep(0.01)
+            asleep = asleep + 1 if open("/proc/self/stat").read().rsplit(")", 1)[1].split()[0] == "S" else 0
+        stamps.append(time.time())
+        os.kill(os.getpid(), signum)
+    threading.Thread(target=look, daemon=True).start()
+def mark(): open(os.environ["MARK"], "w").close()
+def await_mark():
+    while not os.path.exists(os.environ["MARK"]): time.sleep(0.01)
 """
 
 
-def job(script, ranks=2, env=None):
-    """Runs ranks of a script, and returns what they print."""
-    return subprocess.run([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c",
-                           BEGIN + script], capture_output=True, text=True, timeout=300, env=env)
+def job(script, ranks=2, **variables):
+    """Runs ranks of a script, and returns their output. `mark()` of one rank ends `await_mark()` of another."""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c",
+                               BEGIN + script], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "MARK": folder + "/mark", **variables})
 
 
 def test_a_rank_that_dies_is_named_in_a_function_and_outside():
@@ -45,13 +62,14 @@ def late(*_): raise Late("too late")
 if hvd.rank() == 0:
     signal.signal(signal.SIGALRM, late)
     for verb in (lambda: hvd.allreduce(tf.ones([1 << 20]), op=hvd.Sum), lambda: hvd.allgather(tf.ones([1 << 20]))):
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        when_waiting(signal.SIGALRM)
         try: verb()
         except Late as error: print(error, error.__traceback__ is not None, error.__cause__, flush=True)
     gc.collect()
     others = [tf.zeros([1 << 20]) for _ in range(8)]
+    mark()
 else:
-    time.sleep(1.5)
+    await_mark()
     print(hvd.allreduce(tf.ones([1 << 20]), op=hvd.Sum).numpy().sum() == 2 << 20, flush=True)
     print(hvd.allgather(tf.ones([1 << 20])).numpy().sum() == 2 << 20, flush=True)
 print(hvd.allreduce(float(hvd.rank())).numpy(), flush=True)
@@ -77,12 +95,13 @@ def overtake(frame, event, argument):
     return overtake
 if hvd.rank() == 0:
     signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    when_waiting(signal.SIGALRM)
     sys.settrace(overtake)
     try: hvd.allreduce(1.0)
     except Late: print("late", flush=True)
+    mark()
 else:
-    time.sleep(1)
+    await_mark()
     hvd.allreduce(1.0)
 hvd.allreduce(2.0)
 gc.collect()
@@ -119,48 +138,43 @@ before = resident()
 if hvd.rank() == 0:
     signal.signal(signal.SIGALRM, late)
     sent = tf.ones([32 * mebi])
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    when_waiting(signal.SIGALRM)
     try: hvd.allreduce(sent)
     except Late as error: print(error, flush=True)
     del sent
+    mark()
 else:
-    time.sleep(2)
+    await_mark()
     sum_up()
 hvd.allreduce(1.0)
 gc.collect()
 sum_up()  # TensorFlow keeps what it has freed for the next tensors
 if hvd.rank() == 0:
     print((resident() - before) // (64 * mebi), flush=True)
-""", env={**os.environ, "LD_PRELOAD": str(tmp_path / "scarce.so")})
+""", LD_PRELOAD=str(tmp_path / "scarce.so"))
     assert ended.stdout == "too late\n0\n" and ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_handlers_of_signals_run_while_an_eager_call_waits():
     ended = job("""
-seen = []
-signal.signal(signal.SIGUSR1, lambda *_: seen.append(time.time()))
-if hvd.rank() == 0: threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
-else: time.sleep(1)
-hvd.allreduce(1.0)
-if hvd.rank() == 0: print(len(seen), time.time() - seen[0] > 0.4)
+signal.signal(signal.SIGUSR1, lambda *_: mark())
+if hvd.rank() == 0: when_waiting(signal.SIGUSR1)
+else: await_mark()  # which no rank would end if handlers did not run before the call returns
+print(hvd.allreduce(1.0).numpy(), flush=True)
 """)
-    assert ended.stdout == "1 True\n" and ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout == "1.0\n1.0\n" and ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_ctrl_c_interrupts_an_eager_call():
     ended = job("""
-def interrupt():
-    time.sleep(0.5)
-    stamps.append(time.time())
-    os.kill(os.getpid(), signal.SIGINT)
-stamps = []
 if hvd.rank() == 0:
-    threading.Thread(target=interrupt).start()
+    when_waiting(signal.SIGINT)
     try: hvd.allreduce(tf.ones([3]), name="loss")
     except KeyboardInterrupt: print(time.time() - stamps[0] < 0.25, flush=True)
+    mark()
     hvd.allreduce(tf.ones([3]), name="done")
 else:
-    time.sleep(1.5)
+    await_mark()
     hvd.allreduce(tf.ones([3]), name="loss")
     hvd.allreduce(tf.ones([3]), name="done")
 """)
