@@ -38,7 +38,7 @@ std::vector<fs::path> readmes() {
     const std::string name = entry->path().filename().string();
     if (entry->is_directory() && (name.starts_with(".") || (entry.depth() == 0 && name.starts_with("build"))))
       entry.disable_recursion_pending();
-    if (name == "README.md") found.push_back(entry->path());
+    if (name == "README.md" || (entry.depth() == 0 && name.ends_with(".md"))) found.push_back(entry->path());
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -139,7 +139,7 @@ std::string row(std::initializer_list<std::string_view> cells) {
   return line + "\n";
 }
 
-// Returns the expected index of algorithms in ring/README.md.
+// Returns the expected index of algorithms in ring/algorithms/README.md.
 std::string algorithms_index() {
   const auto order = [](bool wide, bool narrow) { return !wide ? "no" : narrow ? "yes" : "yes, except in 16 bits"; };
   std::string index = row({"name", "what it does", "messages", "depth", "bytes sent by the busiest rank", "rank order",
@@ -159,8 +159,8 @@ TEST(Readme, TheSettingsAreTheOnesOfTheTable) {
 }
 
 TEST(Readme, TheAlgorithmsAreTheOnesOfTheTable) {
-  EXPECT_EQ(marked(kRoot / "ring" / "README.md", "algorithms"), algorithms_index())
-      << "Between <!-- algorithms --> and <!-- end of algorithms --> of ring/README.md belongs:\n"
+  EXPECT_EQ(marked(kRoot / "ring" / "algorithms" / "README.md", "algorithms"), algorithms_index())
+      << "Between <!-- algorithms --> and <!-- end of algorithms --> of ring/algorithms/README.md belongs:\n"
       << algorithms_index();
 }
 
