@@ -110,7 +110,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void end_if_overdue(const NamedOperation& operation) ANELLO_REQUIRES(mutex_);
   void flush(Lock& lock) ANELLO_REQUIRES(mutex_);
   void free_name(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
-  // In a child that fork() made, threads that do not exist there may have the lock.
+  // In a child that fork() made, the lock may be held by threads that do not exist there.
   bool in_child() const { return GroupAccess::queue(data_).in_child(); }
   int own_rank() const { return members_[std::size_t(self_.rank)]; }  // in the world
   void offer() ANELLO_REQUIRES(mutex_);
@@ -123,24 +123,25 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
   Mutex mutex_;
-  std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors lie in host memory
+  std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors are in host memory
   group::Baton baton_ ANELLO_GUARDED_BY(mutex_);
   link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
   MessageLinks links_;
   Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
   std::map<std::string, Handle, std::less<>> undecided_ ANELLO_GUARDED_BY(mutex_);  // by key
-  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // of a rank that has joined; not all are done
+  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // of a rank that has joined; those that are not done
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
-  // Decisions that were received here; all ranks receive the same ones in the same order.
+  // Decisions received here; all ranks receive the same ones in the same order.
   std::uint64_t decided_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // of operations that are done
-  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton
-  bool started_ ANELLO_GUARDED_BY(mutex_) = false;                          // operations of data_ that were not offered
+  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
+  bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started and not offered
   bool closing_ ANELLO_GUARDED_BY(mutex_) = false;
   std::optional<std::chrono::steady_clock::time_point> stuck_since_ ANELLO_GUARDED_BY(mutex_);
 };
 
-// By any thread, in each public function. Callbacks are called without the lock, because they may submit operations.
+// Held by each public function, on any thread. Callbacks are called without the lock, because they may submit
+// operations.
 class ANELLO_ATTRIBUTE(scoped_lockable) Scheduler::Access : public Lock {
  public:
   explicit Access(Scheduler& scheduler) ANELLO_ACQUIRE(scheduler.mutex_)

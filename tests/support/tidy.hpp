@@ -3,6 +3,8 @@
 // trees.
 #pragma once
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,13 +15,15 @@ struct File {
   std::vector<std::string> lines;
 };
 using Complaints = std::vector<std::string>;
+using Uses = std::map<std::string, std::set<std::string>>;  // by room, the rooms that it uses
 
 // Every text file (by its name) of the project below `root`: the rooms, .ci, and the files at the top. Sorted by path.
 std::vector<File> read_tree(const std::filesystem::path& root);
 
-Complaints foreign_names(const std::vector<File>& tree);      // Asio and CUDA outside their rooms
-Complaints wrong_direction(const std::vector<File>& tree);    // includes of other rooms than a room uses
-Complaints wrong_picture(const std::vector<File>& tree);      // of the rooms in ring/README.md
+Complaints foreign_names(const std::vector<File>& tree);    // Asio and CUDA outside their rooms
+Complaints wrong_direction(const std::vector<File>& tree);  // includes of other rooms than a room uses
+Complaints wrong_picture(const std::vector<File>& tree);    // of the rooms in ring/README.md, and circles of rooms
+Complaints rooms_in_circles(Uses uses);
 Complaints loose_sources(const std::vector<File>& tree);      // at the top of ring/
 Complaints wrong_namespaces(const std::vector<File>& tree);   // headers of a room outside the room's namespace
 Complaints environment_reads(const std::vector<File>& tree);  // other than that of ring/base/config.cpp

@@ -120,7 +120,7 @@ def read(text: str) -> Header:
     text = _DIRECTIVE.sub("", text)
     for body, name in _ENUM.findall(text):
         reader.enum(body, name)
-    # In the order of the text: a struct may have members of an earlier one, or callbacks.
+    # In the order of the text, because a struct may have members of an earlier struct, or callbacks.
     types: List[Tuple[int, Callable[..., None], Tuple[Any, ...]]] = []
     types += [(m.start(), reader.struct, m.groups()) for m in _STRUCT.finditer(text)]
     types += [(m.start(), reader.callback, m.groups()) for m in _CALLBACK.finditer(text)]
@@ -136,7 +136,7 @@ def default(header: Header, struct: str) -> ctypes.Structure:
     """A struct as its ..._INIT macro makes it."""
     made = header.structs[struct]()
     for field, text in zip(made._fields_, header.defaults[struct]):
-        if text != "NULL":  # which it is already
+        if text != "NULL":  # members are NULL already
             setattr(made, field[0], _value(header, text, field[1]))
     return made
 

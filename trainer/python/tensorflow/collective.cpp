@@ -64,7 +64,7 @@ void finish_here(std::unique_ptr<Call> call) {
     status = anello_named_wait(operation, kPatienceMs);
   }
   if (is_interrupted) return end(std::move(call), interruption());
-  // It may have ended after the wait, or with this very status.
+  // The operation may have ended after the wait, or with this very status.
   if (status == ANELLO_TIMED_OUT) status = anello_named_wait(operation, 0);
   finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
 }

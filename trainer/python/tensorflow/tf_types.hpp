@@ -80,7 +80,7 @@ constexpr int kInt32 = 3, kInt64 = 9;
 
 // The names of the types that Anello has, as the definition of an op wants them: {float, double}.
 std::string names_of_types();
-// Throws Failure if Anello has no such type.
+// Returns Anello's type. Throws Failure if there is none.
 anello_dtype dtype_of(int type);
 
 struct DeleteTensor {

@@ -54,7 +54,7 @@ class _Exit(SystemExit):
 
 
 def _exit(status: Any = None) -> NoReturn:
-    # A thread's sys.exit() ends the thread, silently only if it raises SystemExit itself.
+    # In a thread, sys.exit() ends only the thread, and silently only if it raises SystemExit itself.
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 

@@ -60,7 +60,7 @@ ops, _functions = _load()
 # Those that an operation takes.
 types = frozenset(map(tf.as_dtype, itertools.takewhile(bool, map(_functions.anello_tensorflow_type, itertools.count()))))
 take_failure = _functions.anello_tensorflow_take_failure
-# Calls of PyDLL keep the global lock, and raise what the function has set.
+# Calls of PyDLL keep the global lock, and raise the exception that the called function has set.
 _with_lock = ctypes.PyDLL(str(_FILE))
 raise_interruption = _with_lock.anello_tensorflow_raise_interruption
 forget_failure = _with_lock.anello_tensorflow_forget_failure

@@ -49,7 +49,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
         raise ValueError("this optimizer is a DistributedOptimizer already")
     kind = type(optimizer)
     made: Any = object.__new__(type(kind.__name__, (Distributed, kind), {"__module__": __name__}))
-    # A learning-rate schedule may have put a step() of its own into the optimizer.
+    # Without `step`: a learning-rate schedule may have put its own step() into the optimizer.
     made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
     made._distribute(optimizer, named, Reduction(engine_op(chosen), gradient_predivide_factor, compression,
                                                  process_set, error_feedback),

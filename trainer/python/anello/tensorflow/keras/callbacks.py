@@ -51,7 +51,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def _all_are_built(self) -> bool:
         built = array.array("q", [int(self.model.built)])
-        # Named for a rank that has forgotten the callback: the report of what the others wait for shows it.
+        # The name is for a rank that has forgotten the callback: the report of the waiting ranks shows it.
         global_process_set.agenda.allreduce(
             [built], op="min", name="hvd.callbacks.BroadcastGlobalVariablesCallback", waits=True).wait()
         return bool(built[0])

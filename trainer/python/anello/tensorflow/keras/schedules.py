@@ -97,7 +97,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def _part(self, epoch: float) -> float:
-        """The last batch of an epoch has the rate that belongs to the end of the epoch."""
+        """Counts so that the last batch of an epoch has the rate of the end of the epoch."""
         assert self.steps_per_epoch is not None and self.end_epoch is not None
         done = (epoch + 1 / self.steps_per_epoch) / self.end_epoch
         return (1 + done * (basics.size() - 1)) / basics.size()
