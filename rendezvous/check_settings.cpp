@@ -1,6 +1,6 @@
 #include "rendezvous/check_settings.hpp"
 
-#include "rendezvous/home_secret.hpp"
+#include "rendezvous/join/home_secret.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/handshake.hpp"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "rendezvous/key_value_space.hpp"
+#include "rendezvous/join/key_value_space.hpp"
 
 namespace anello::rendezvous {
 

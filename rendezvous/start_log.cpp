@@ -5,7 +5,7 @@
 #include <anello/version.hpp>
 #include <map>
 
-#include "rendezvous/describe.hpp"
+#include "rendezvous/protocol/describe.hpp"
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"

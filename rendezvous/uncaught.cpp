@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "rendezvous/describe.hpp"
+#include "rendezvous/protocol/describe.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/memory_reserve.hpp"
 #include "ring/base/mutex.hpp"

@@ -12,7 +12,7 @@ LARGER = {
     "anello::group::OperationQueue": 67,
     "anello::group::OperationRunner": 78,
     "anello::launch::Supervisor": 74,
-    "anello::net::ControlPlane": 85,
+    "anello::control::ControlPlane": 85,
     "anello::rendezvous::Roster": 68,
     "anello::run::Execution": 70,
 }

@@ -90,29 +90,41 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
       {"ring/plan/b.cpp", {"#include \"ring/base/text.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
       {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},
-      {"ring/world/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
+      {"ring/world/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client/client.hpp\""}},
       {"ring/agenda/h.cpp", {"#include \"ring/group/g.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"trainer/cuda/b.cpp", {"#include \"gpu/device.hpp\"", "#include \"trainer/f.hpp\""}},
       {"trainer/f.cpp",
        {"#include <anello/gpu.hpp>", "#include \"trainer/g.hpp\"", "#include \"ring/base/text.hpp\"",
         "#include \"gpu/device.hpp\"", "#include \"trainer/cuda/b.hpp\""}},
+      {"rendezvous/server/i.cpp",
+       {"#include \"rendezvous/protocol/protocol.hpp\"", "#include \"rendezvous/client/client.hpp\""}},
+      {"rendezvous/launch/output/j.cpp", {"#include \"rendezvous/launch/cli/options.hpp\""}},
       {"tests/g.cpp", {"#include \"bench/b.hpp\""}}};
-  EXPECT_THAT(wrong_direction(tree),
-              ElementsAre("ring/base/a.cpp:2: base may not include ring/include/anello/world.hpp",
-                          "ring/base/a.cpp:3: base may not include ring/plan/p.hpp",
-                          "ring/plan/b.cpp:2: plan may not include ring/run/r.hpp",
-                          "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
-                          "ring/net/d.cpp:2: net may not include ring/world/world.hpp",
-                          "ring/world/e.cpp:2: world may not include rendezvous/client.hpp",
-                          "ring/agenda/h.cpp:2: agenda may not include ring/run/r.hpp",
-                          "trainer/f.cpp:3: trainer may not include ring/base/text.hpp",
-                          "trainer/f.cpp:4: trainer may not include gpu/device.hpp",
-                          "trainer/f.cpp:5: trainer may not include trainer/cuda/b.hpp"));
+  EXPECT_THAT(
+      wrong_direction(tree),
+      ElementsAre("ring/base/a.cpp:2: base may not include ring/include/anello/world.hpp",
+                  "ring/base/a.cpp:3: base may not include ring/plan/p.hpp",
+                  "ring/plan/b.cpp:2: plan may not include ring/run/r.hpp",
+                  "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
+                  "ring/net/d.cpp:2: net may not include ring/world/world.hpp",
+                  "ring/world/e.cpp:2: world may not include rendezvous/client/client.hpp",
+                  "ring/agenda/h.cpp:2: agenda may not include ring/run/r.hpp",
+                  "trainer/f.cpp:3: trainer may not include ring/base/text.hpp",
+                  "trainer/f.cpp:4: trainer may not include gpu/device.hpp",
+                  "trainer/f.cpp:5: trainer may not include trainer/cuda/b.hpp",
+                  "rendezvous/server/i.cpp:2: rendezvous/server may not include rendezvous/client/client.hpp",
+                  "rendezvous/launch/output/j.cpp:1: launch/output may not include rendezvous/launch/cli/options.hpp"));
 }
 
 TEST(TidyRules, APictureThatIsNotTrue) {
-  const std::vector<File> tree = {{"ring/README.md", {"run: link, plan"}}, {"ring/run/a.cpp", {}}, {"gpu/b.cpp", {}}};
-  EXPECT_THAT(wrong_picture(tree), ElementsAre("ring/README.md: lacks the line 'run: link, plan, trace'"));
+  const std::vector<File> tree = {{"ring/README.md", {"run: link, plan"}},
+                                  {"ring/run/a.cpp", {}},
+                                  {"rendezvous/README.md", {"launch/job: net"}},
+                                  {"rendezvous/launch/output/c.cpp", {}},
+                                  {"gpu/b.cpp", {}}};
+  EXPECT_THAT(wrong_picture(tree),
+              ElementsAre("ring/README.md: lacks the line 'run: link, plan, trace'",
+                          "rendezvous/README.md: lacks the line 'launch/output: launch/base, launch/job'"));
 }
 
 TEST(TidyRules, SourcesAtTheTopOfTheRing) {

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "rendezvous/init_through.hpp"
-#include "rendezvous/interruption.hpp"
+#include "rendezvous/protocol/interruption.hpp"
 #include "ring/group/group_impl.hpp"
 
 using anello::Error;

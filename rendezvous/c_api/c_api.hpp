@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "rendezvous/describe.hpp"
+#include "rendezvous/protocol/describe.hpp"
 #include "ring/base/text.hpp"
 
 struct anello_group {

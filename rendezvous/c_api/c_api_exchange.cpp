@@ -3,7 +3,7 @@
 
 #include "rendezvous/c_api/c_api.hpp"
 #include "rendezvous/init_through.hpp"
-#include "rendezvous/interruption.hpp"
+#include "rendezvous/protocol/interruption.hpp"
 #include "ring/base/mutex.hpp"
 
 using namespace anello::c_api;

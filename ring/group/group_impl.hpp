@@ -21,7 +21,7 @@ namespace group {
 struct Carriers {
   std::shared_ptr<const link::GroupInfo> info;
   std::shared_ptr<net::DataLinks> links;  // null in a world of one, as is `control`
-  net::ControlPlane* control = nullptr;
+  control::ControlPlane* control = nullptr;
   std::shared_ptr<ProgressThread> progress_thread;
   link::WaitPolicy wait_policy;
   std::shared_ptr<trace::FlightRecorder> recorder;
@@ -37,8 +37,8 @@ class Group::Impl {
   // calls leave() for each group before it ends.
   struct GroupContext {
     trace::FlightRecorders* recorders = nullptr;
-    net::ControlPlane* control = nullptr;    // null in a world of one
-    net::LinkRouter* link_router = nullptr;  // null in a world of one
+    control::ControlPlane* control = nullptr;  // null in a world of one
+    net::LinkRouter* link_router = nullptr;    // null in a world of one
     // Returns a group of these world ranks, made by group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, std::vector<int> ranks)> make_group;
     // Returns the group that carries what world rank `from` sends to world rank `to` in group `within`.

@@ -13,7 +13,7 @@ thread_local bool in_callback = false;
 
 }  // namespace
 
-OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links)
+OperationQueue::OperationQueue(const GroupConfig& config, control::ControlPlane* control, net::DataLinks* links)
     : world_rank_(config.group->members[std::size_t(config.rank)]),
       control_(control),
       group_(config.group),

@@ -41,7 +41,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
     trace::Timeline* timeline = nullptr;  // outlives this
   };
   // `control` and `links` are null in a world of one.
-  OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links);
+  OperationQueue(const GroupConfig& config, control::ControlPlane* control, net::DataLinks* links);
   ~OperationQueue() override { close(); }
 
   // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got, and
@@ -134,7 +134,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   ProcessMark process_;
   int world_rank_;
-  net::ControlPlane* control_;
+  control::ControlPlane* control_;
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
 

@@ -51,7 +51,7 @@ double late_factor(const Operation& operation) {
 }  // namespace
 
 OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder,
-                                 net::ControlPlane* control, net::DataLinks* links, trace::Timeline* timeline,
+                                 control::ControlPlane* control, net::DataLinks* links, trace::Timeline* timeline,
                                  const OperationLimits& limits, bool compares)
     : rank_(rank),
       size_(int(group.members.size())),

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <vector>
 
+#include "ring/control/control_plane.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/direct_collective.hpp"
 #include "ring/group/pending_operation.hpp"
 #include "ring/link/waiter.hpp"
-#include "ring/net/control_plane.hpp"
 #include "ring/net/data_links.hpp"
 #include "ring/run/driver.hpp"
 #include "ring/run/message_execution.hpp"
@@ -31,8 +31,9 @@ class OperationRunner {
   // `rank`: this process's rank in the group. Errors name world ranks. `control` and `links` are null in a world of
   // one. `compares`: check that results which must be equal on all ranks are equal. Everything passed must outlive
   // this.
-  OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder, net::ControlPlane* control,
-                  net::DataLinks* links, trace::Timeline* timeline, const OperationLimits& limits, bool compares);
+  OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder,
+                  control::ControlPlane* control, net::DataLinks* links, trace::Timeline* timeline,
+                  const OperationLimits& limits, bool compares);
 
   // `pending` must outlive the operation.
   void start(const PendingOperation& pending);
@@ -122,7 +123,7 @@ class OperationRunner {
   int rank_, size_;  // in the group
   const link::GroupInfo& group_;
   trace::FlightRecorder& recorder_;
-  net::ControlPlane* control_;
+  control::ControlPlane* control_;
   net::DataLinks* links_;
   trace::Timeline* timeline_;
   OperationLimits limits_;

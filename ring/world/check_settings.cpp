@@ -7,7 +7,7 @@
 #include "ring/base/text.hpp"
 #include "ring/group/planner.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/on_signal.hpp"
+#include "ring/services/on_signal.hpp"
 #include "ring/shm/byte_pipe.hpp"
 #include "ring/world/peer_info.hpp"
 
@@ -54,7 +54,7 @@ void check_settings(const Settings& settings, int rank, const Refuse& refuse) {
     if (!settings.metrics.empty()) net::parse_host_port("ANELLO_METRICS", settings.metrics);
   });
   attempt(refuse, [&] {
-    if (settings.flight_signal != "none") net::signal_number(settings.flight_signal);
+    if (settings.flight_signal != "none") services::signal_number(settings.flight_signal);
   });
   attempt(refuse, [&] {
     if (rank == 0) read_table(settings.table);

@@ -11,8 +11,8 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wall_clock.hpp"
-#include "ring/net/http_page.hpp"
-#include "ring/net/on_signal.hpp"
+#include "ring/services/http_page.hpp"
+#include "ring/services/on_signal.hpp"
 #include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
 #include "ring/world/flight_files.hpp"
@@ -99,15 +99,15 @@ void Diagnosis::write_flight_file(std::string_view why) const {
 Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {
   Services services;
   if (!settings_.metrics.empty()) try {
-      services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
-                                                        identity_.local_rank, [this] { return metrics(); });
+      services.metrics = std::make_unique<services::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                             identity_.local_rank, [this] { return metrics(); });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::network) throw;
       log(Severity::warning, error.message() + "; this rank goes on without that page");
     }
   if (settings_.flight_signal != "none")
-    services.on_signal = std::make_unique<net::OnSignal>(background.context(), settings_.flight_signal,
-                                                         [this] { write_flight_file("a signal"); });
+    services.on_signal = std::make_unique<services::OnSignal>(background.context(), settings_.flight_signal,
+                                                              [this] { write_flight_file("a signal"); });
   return services;
 }
 

@@ -12,10 +12,10 @@
 #include "ring/trace/flight_recorders.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello::net {
+namespace anello::services {
 class Metrics;
 class OnSignal;
-}  // namespace anello::net
+}  // namespace anello::services
 
 namespace anello::world {
 
@@ -27,8 +27,8 @@ class Diagnosis {
     Services(Services&&) noexcept;
     Services& operator=(Services&&) noexcept;
     ~Services();
-    std::unique_ptr<net::Metrics> metrics;
-    std::unique_ptr<net::OnSignal> on_signal;
+    std::unique_ptr<services::Metrics> metrics;
+    std::unique_ptr<services::OnSignal> on_signal;
   };
 
   Diagnosis(const Identity& identity, const Settings& settings) : identity_(identity), settings_(settings) {}

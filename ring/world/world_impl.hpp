@@ -93,7 +93,7 @@ class World::Impl {
   std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing; also the next three
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
-  std::optional<net::ControlPlane> control_;
+  std::optional<control::ControlPlane> control_;
   std::optional<net::LinkRouter> link_router_;
 
   std::shared_ptr<group::ProgressThread> progress_thread_;

@@ -2,7 +2,7 @@
 // not stop them.
 #include <gmock/gmock.h>
 
-#include "rendezvous/job_ports.hpp"
+#include "rendezvous/join/job_ports.hpp"
 #include "ring/base/text.hpp"
 #include "tests/cluster/hosts.hpp"
 

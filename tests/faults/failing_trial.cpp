@@ -4,7 +4,7 @@
 #include <deque>
 #include <sstream>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/process.hpp"
 

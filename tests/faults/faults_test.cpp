@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
 #include "tests/faults/proxy_delay.hpp"

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "ring/failure/control_graph.hpp"
 #include "tests/support/process.hpp"

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/pmi_message.hpp"
-#include "rendezvous/protocol.hpp"
+#include "rendezvous/join/pmi_message.hpp"
+#include "rendezvous/protocol/protocol.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/failure/control_message.hpp"

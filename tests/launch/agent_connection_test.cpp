@@ -1,5 +1,5 @@
 // An agent among hostile connections, which fill the launcher's queue so that some of the agent's connections fail.
-#include "rendezvous/launch/agent_listener.hpp"
+#include "rendezvous/launch/agents/agent_listener.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <asio/use_awaitable.hpp>
 #include <future>
 
-#include "rendezvous/launch/agent_connection.hpp"
+#include "rendezvous/launch/agents/agent_connection.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/handshake.hpp"
 #include "tests/support/process.hpp"

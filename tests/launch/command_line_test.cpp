@@ -1,8 +1,8 @@
-#include "rendezvous/launch/command_line.hpp"
+#include "rendezvous/launch/cli/command_line.hpp"
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/launch/options.hpp"
+#include "rendezvous/launch/cli/options.hpp"
 
 namespace anello::launch {
 namespace {

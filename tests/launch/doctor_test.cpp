@@ -4,10 +4,10 @@
 #include <set>
 #include <sstream>
 
-#include "rendezvous/launch/findings.hpp"
-#include "rendezvous/launch/host_comparison.hpp"
-#include "rendezvous/launch/link_measurement.hpp"
-#include "rendezvous/launch/tournament.hpp"
+#include "rendezvous/launch/doctor/findings.hpp"
+#include "rendezvous/launch/doctor/host_comparison.hpp"
+#include "rendezvous/launch/doctor/link_measurement.hpp"
+#include "rendezvous/launch/doctor/tournament.hpp"
 #include "tests/launch/launched.hpp"
 
 namespace anello::launch {

@@ -1,5 +1,5 @@
 // `anello flight`: finds the ranks that did not come in the files of all ranks.
-#include "rendezvous/launch/flight.hpp"
+#include "rendezvous/launch/flight/flight.hpp"
 
 #include <gmock/gmock.h>
 

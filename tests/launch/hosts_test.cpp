@@ -1,5 +1,5 @@
 // Lists of hosts, allocations of schedulers, and the distribution of ranks over hosts.
-#include "rendezvous/launch/hosts.hpp"
+#include "rendezvous/launch/job/hosts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <functional>
 #include <map>
 
-#include "rendezvous/launch/allocation.hpp"
-#include "rendezvous/launch/layout.hpp"
+#include "rendezvous/launch/job/allocation.hpp"
+#include "rendezvous/launch/job/layout.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {

@@ -1,4 +1,4 @@
-#include "rendezvous/launch/last_lines.hpp"
+#include "rendezvous/launch/output/last_lines.hpp"
 
 #include <gmock/gmock.h>
 

@@ -5,9 +5,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "rendezvous/launch/agent_task.hpp"
-#include "rendezvous/launch/descriptor.hpp"
-#include "rendezvous/launch/heartbeat.hpp"
+#include "rendezvous/launch/agents/agent_task.hpp"
+#include "rendezvous/launch/agents/heartbeat.hpp"
+#include "rendezvous/launch/base/descriptor.hpp"
 #include "tests/launch/agents.hpp"
 
 namespace anello::launch {

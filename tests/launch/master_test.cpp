@@ -1,5 +1,5 @@
 // MASTER_ADDR and MASTER_PORT of ranks; -x of the user has precedence. On several hosts: tests/cluster/master_test.cpp.
-#include "rendezvous/launch/master.hpp"
+#include "rendezvous/launch/job/master.hpp"
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "rendezvous/host.hpp"
+#include "rendezvous/protocol/host.hpp"
 #include "tests/launch/agents.hpp"
 #include "tests/support/free_ports.hpp"
 

@@ -1,4 +1,4 @@
-#include "rendezvous/launch/mixer.hpp"
+#include "rendezvous/launch/output/mixer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Words of a command line in quotes, as in a shell.
-#include "rendezvous/launch/shell_words.hpp"
+#include "rendezvous/launch/base/shell_words.hpp"
 
 #include <anello/error.hpp>
 

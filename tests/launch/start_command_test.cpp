@@ -1,5 +1,5 @@
 // The commands that start agents on other hosts.
-#include "rendezvous/launch/start_command.hpp"
+#include "rendezvous/launch/job/start_command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The messages about programs that cannot be started, and about hosts on which none can.
-#include "rendezvous/launch/start_problem.hpp"
+#include "rendezvous/launch/processes/start_problem.hpp"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-#include "rendezvous/launch/supervise.hpp"
+#include "rendezvous/launch/processes/supervise.hpp"
 
-#include "rendezvous/launch/memory_events.hpp"
+#include "rendezvous/launch/processes/memory_events.hpp"
 #include "tests/launch/supervised.hpp"
 
 namespace anello::launch {

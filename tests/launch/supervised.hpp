@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "rendezvous/launch/supervise.hpp"
+#include "rendezvous/launch/processes/supervise.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {

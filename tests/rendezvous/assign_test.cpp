@@ -1,4 +1,4 @@
-#include "rendezvous/assign.hpp"
+#include "rendezvous/server/assign.hpp"
 
 #include <gmock/gmock.h>
 

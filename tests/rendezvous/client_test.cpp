@@ -1,5 +1,5 @@
 // The client with servers and hosts that are slow, silent or interrupted; and the launcher's notice to silent ranks.
-#include "rendezvous/client.hpp"
+#include "rendezvous/client/client.hpp"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 #include <set>
 #include <thread>
 
-#include "rendezvous/abort_notice.hpp"
-#include "rendezvous/server.hpp"
-#include "rendezvous/server_search.hpp"
+#include "rendezvous/client/server_search.hpp"
+#include "rendezvous/server/abort_notice.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/message_channel.hpp"

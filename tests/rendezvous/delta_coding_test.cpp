@@ -1,4 +1,4 @@
-#include "rendezvous/delta_coding.hpp"
+#include "rendezvous/protocol/delta_coding.hpp"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/scratch.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "rendezvous/munge.hpp"
+#include "rendezvous/join/munge.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::rendezvous {

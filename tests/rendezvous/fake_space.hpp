@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string>
 
-#include "rendezvous/key_value_space.hpp"
+#include "rendezvous/join/key_value_space.hpp"
 
 namespace anello::rendezvous {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <thread>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/rendezvous/joining.hpp"
 #include "tests/support/free_ports.hpp"

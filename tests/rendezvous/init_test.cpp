@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "rendezvous/start_log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"

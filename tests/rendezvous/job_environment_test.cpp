@@ -1,5 +1,5 @@
 // The placements for given environments, most of which were captured from real launchers (environments/*.env).
-#include "rendezvous/job_environment.hpp"
+#include "rendezvous/join/job_environment.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,8 +7,8 @@
 #include <fstream>
 #include <map>
 
-#include "rendezvous/join_plan.hpp"
-#include "rendezvous/slurm_step.hpp"
+#include "rendezvous/join/join_plan.hpp"
+#include "rendezvous/join/slurm_step.hpp"
 
 namespace anello::rendezvous {
 namespace {

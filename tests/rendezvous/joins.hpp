@@ -1,6 +1,6 @@
 // Makes joiners for the tests of the pure parts.
 #pragma once
-#include "rendezvous/protocol.hpp"
+#include "rendezvous/protocol/protocol.hpp"
 
 namespace anello::rendezvous {
 

@@ -12,8 +12,8 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/pmi.hpp"
-#include "rendezvous/pmix.hpp"
+#include "rendezvous/join/pmi.hpp"
+#include "rendezvous/join/pmix.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::rendezvous {

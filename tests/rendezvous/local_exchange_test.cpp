@@ -1,5 +1,5 @@
 // Another user is a thread with another effective user id, which only root can make.
-#include "rendezvous/local_exchange.hpp"
+#include "rendezvous/join/local_exchange.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@
 #include <future>
 #include <thread>
 
-#include "rendezvous/interruption.hpp"
-#include "rendezvous/job_ports.hpp"
+#include "rendezvous/join/job_ports.hpp"
+#include "rendezvous/protocol/interruption.hpp"
 #include "ring/base/text.hpp"
 #include "ring/shm/fd_message.hpp"
 #include "tests/support/process.hpp"

@@ -8,7 +8,7 @@
 #include <deque>
 #include <future>
 
-#include "rendezvous/credential_exchange.hpp"
+#include "rendezvous/join/credential_exchange.hpp"
 #include "tests/rendezvous/meetings.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/scratch.hpp"

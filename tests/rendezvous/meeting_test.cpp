@@ -1,10 +1,10 @@
 // Ranks that meet without a server of their own: through a process manager, on one host, or at a master.
-#include "rendezvous/meeting.hpp"
+#include "rendezvous/join/meeting.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "rendezvous/job_ports.hpp"
+#include "rendezvous/join/job_ports.hpp"
 #include "ring/net/addresses.hpp"
 #include "tests/rendezvous/meetings.hpp"
 #include "tests/support/process.hpp"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/client.hpp"
-#include "rendezvous/job_ports.hpp"
-#include "rendezvous/meeting.hpp"
+#include "rendezvous/client/client.hpp"
+#include "rendezvous/join/job_ports.hpp"
+#include "rendezvous/join/meeting.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "tests/rendezvous/fake_munge.hpp"

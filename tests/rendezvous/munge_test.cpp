@@ -1,4 +1,4 @@
-#include "rendezvous/munge.hpp"
+#include "rendezvous/join/munge.hpp"
 
 #include <gmock/gmock.h>
 

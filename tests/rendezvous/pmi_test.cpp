@@ -6,7 +6,7 @@
 #include <deque>
 #include <thread>
 
-#include "rendezvous/pmi_client.hpp"
+#include "rendezvous/join/pmi_client.hpp"
 #include "ring/base/text.hpp"
 #include "tests/rendezvous/fake_pmi.hpp"
 #include "tests/support/process.hpp"

@@ -1,4 +1,4 @@
-#include "rendezvous/protocol.hpp"
+#include "rendezvous/protocol/protocol.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,8 @@
 // Ranks that join when a start has failed or is complete.
 #include <gmock/gmock.h>
 
-#include "rendezvous/describe.hpp"
-#include "rendezvous/roster.hpp"
+#include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/server/roster.hpp"
 #include "tests/rendezvous/rosters.hpp"
 
 namespace anello::rendezvous {

@@ -1,4 +1,4 @@
-#include "rendezvous/roster.hpp"
+#include "rendezvous/server/roster.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "rendezvous/describe.hpp"
+#include "rendezvous/protocol/describe.hpp"
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "tests/rendezvous/rosters.hpp"

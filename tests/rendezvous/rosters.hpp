@@ -2,7 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "rendezvous/roster.hpp"
+#include "rendezvous/server/roster.hpp"
 #include "tests/rendezvous/joins.hpp"
 
 namespace anello::rendezvous {

@@ -9,8 +9,8 @@
 #include <asio/write.hpp>
 #include <iostream>
 
-#include "rendezvous/protocol.hpp"
-#include "rendezvous/server.hpp"
+#include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/algorithms/fingerprint.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"

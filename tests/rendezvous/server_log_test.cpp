@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "rendezvous/client.hpp"
-#include "rendezvous/server.hpp"
+#include "rendezvous/client/client.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"

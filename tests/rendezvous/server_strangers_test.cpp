@@ -8,8 +8,8 @@
 #include <asio/write.hpp>
 #include <thread>
 
-#include "rendezvous/client.hpp"
-#include "rendezvous/server.hpp"
+#include "rendezvous/client/client.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/net/handshake.hpp"
 #include "tests/rendezvous/joining.hpp"
 #include "tests/support/resources.hpp"

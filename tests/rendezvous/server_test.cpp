@@ -1,5 +1,5 @@
 // Server and clients over loopback, each rank in a thread.
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "rendezvous/client.hpp"
+#include "rendezvous/client/client.hpp"
 #include "ring/base/text.hpp"
 #include "tests/rendezvous/joining.hpp"
 #include "tests/support/free_ports.hpp"

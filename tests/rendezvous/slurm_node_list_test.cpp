@@ -1,4 +1,4 @@
-#include "rendezvous/slurm_node_list.hpp"
+#include "rendezvous/join/slurm_node_list.hpp"
 
 #include <gmock/gmock.h>
 

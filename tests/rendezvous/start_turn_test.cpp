@@ -1,11 +1,11 @@
-#include "rendezvous/start_turn.hpp"
+#include "rendezvous/join/start_turn.hpp"
 
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
 #include <future>
 
-#include "rendezvous/interruption.hpp"
+#include "rendezvous/protocol/interruption.hpp"
 #include "tests/support/process.hpp"
 
 namespace anello::rendezvous {

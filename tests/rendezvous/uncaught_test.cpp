@@ -3,7 +3,7 @@
 
 #include <anello/anello.hpp>
 
-#include "rendezvous/server.hpp"
+#include "rendezvous/server/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/process.hpp"
 

@@ -63,12 +63,12 @@ takes(8 1 launch_test.Timeout)
 takes(8 5 arguments_test.DirectCollective group_test.Ranks/ReproducibleIn.tcp Python.packages
   scheduler_test.Scheduler.shm scheduler_test.Scheduler.tcp scheduler_test.SchedulerCallbacks.shm
   scheduler_test.SchedulerCallbacks.tcp simulation_test.All/EveryAlgorithm trainer_world_test.Training)
-takes(7 1 gpu_test.Staged net_test.ControlPlane)
+takes(7 1 gpu_test.Staged control_test.ControlPlane)
 takes(7 5 conformance_test.Cases group_test.Ranks/AsyncInWorldsOf.shm group_test.Ranks/AsyncInWorldsOf.tcp
   large_test.Large.shm Python.benchmark Python.gpus_of_2_ranks simulation_test.All/ScalingBy)
 takes(6 1 gpu_test.NamedCallsEnd launch_test.LostHost launch_test.Output)
 takes(6 5 failure_unit_test.FailureAgreement Python.store)
-takes(5 1 launch_test.StoppedAgent net_test.ControlPlaneLeaving rendezvous_test.Rendezvous)
+takes(5 1 launch_test.StoppedAgent control_test.ControlPlaneLeaving rendezvous_test.Rendezvous)
 takes(5 2 rendezvous_test.HandStart)
 takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryTwoArgumentsMeet Consumer.fetched Consumer.installed
   group_test.Allreduce.shm instructions_test.Instructions scarcity_test.Scarcity.shm scarcity_test.Scarcity.tcp)

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ring/base/text.hpp"
-#include "ring/net/control_plane.hpp"
+#include "ring/control/control_plane.hpp"
 #include "ring/net/event_loop.hpp"
 
 namespace anello {
@@ -74,7 +74,7 @@ class Plane {
   net::EventLoop background;
   trace::RejectedConnections rejected_connections;
   net::PeerConnections peer_connections;
-  std::optional<net::ControlPlane> control;
+  std::optional<control::ControlPlane> control;
 
  private:
   asio::awaitable<void> dial(int peer, std::optional<net::PeerConnections::Socket>& socket) {
@@ -109,7 +109,7 @@ class ControlPlanes {
 
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
-  net::ControlPlane& operator[](int rank) { return *plane(rank).control; }
+  control::ControlPlane& operator[](int rank) { return *plane(rank).control; }
   // Does the same as OperationRunner.
   void begin(int rank, const Signature& signature) {
     if (!plane(rank).recorder->begin(signature, "", 0)) plane(rank).control->needs(signature);

@@ -14,27 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxLines = 400;
 
-bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> suffixes) {
-  return std::any_of(suffixes.begin(), suffixes.end(), [&](auto suffix) { return path.ends_with(suffix); });
-}
-bool is_header(const File& file) {
-  return ends_with_any(file.path, {".hpp", ".h", ".def"});
-}
-bool is_cpp(const File& file) {
-  return is_header(file) || ends_with_any(file.path, {".cpp", ".c", ".cu", ".in"});
-}
-// Tests, and benchmarks of one room, may use the internals of the code that they examine.
-bool is_product(const File& file) {
-  return is_cpp(file) && !file.path.starts_with("tests/") && !file.path.starts_with("bench/micro/");
-}
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-std::string name_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool is_text(const fs::path& path) {
   static const std::set<std::string> extensions = {".cpp", ".hpp", ".h",     ".c",  ".cu", ".cuh", ".def",
                                                    ".in",  ".txt", ".cmake", ".sh", ".py", ".md",  ".json"};
@@ -61,62 +40,6 @@ Complaints matches(const std::vector<File>& tree, const std::string& pattern, co
   return out;
 }
 
-// Returns the path in a quoted or angled include of this project; empty for any other line.
-std::string included(const std::string& line) {
-  static const std::regex regex(
-      R"(^\s*#\s*include\s*[<"]((ring|gpu|rendezvous|trainer|bench|tests|anello)/[^>"]+)[>"])");
-  std::smatch found;
-  if (!std::regex_search(line, found, regex)) return {};
-  std::string path = found[1].str();
-  return path.starts_with("anello/") ? "ring/include/" + path : path;
-}
-
-// Returns the folder inside ring, and elsewhere the top folder, except for trainer/cuda. A public header belongs to the
-// room that implements it.
-std::string room_of(const std::string& path) {
-  static const std::map<std::string, std::string> public_headers = {
-      {"anello.h", "world"},        {"anello.hpp", "include"}, {"diagnosis.hpp", "world"},
-      {"init.hpp", "world"},        {"world.hpp", "world"},    {"group.hpp", "group"},
-      {"checkpoint.hpp", "group"},  {"work.hpp", "group"},     {"gradients.hpp", "gradients"},
-      {"testing.hpp", "testing"},   {"memory.hpp", "shm"},     {"gpu.hpp", "gpu"},
-      {"gpu_gradients.hpp", "gpu"}, {"gpu.h", "gpu"}};
-  if (path.starts_with("trainer/cuda/")) return "trainer/cuda";
-  const std::string top = path.substr(0, path.find('/'));
-  if (top != "ring") return top;
-  if (path.starts_with("ring/include/")) {
-    const auto found = public_headers.find(name_of(path));
-    return found == public_headers.end() ? "base" : found->second;
-  }
-  const std::string rest = path.substr(5);
-  const std::size_t slash = rest.find('/');
-  return slash == std::string::npos ? "ring" : rest.substr(0, slash);
-}
-
-// The rooms that each room includes, besides base.
-const Uses kUses = {
-    {"base", {}},
-    {"plan", {}},
-    {"algorithms", {"plan"}},
-    {"link", {}},
-    {"trace", {}},
-    {"run", {"link", "plan", "trace"}},
-    {"shm", {"link"}},
-    {"failure", {}},
-    {"net", {"failure", "link", "shm", "trace"}},
-    {"group", {"algorithms", "link", "net", "plan", "run", "shm", "trace"}},
-    {"agenda", {"group", "link", "net", "shm"}},
-    {"gradients", {"group", "run"}},
-    {"world", {"algorithms", "failure", "group", "net", "shm", "trace"}},
-    {"testing", {"world"}},
-    {"include", {"gradients", "group", "shm", "world"}},
-    {"gpu", {"agenda", "gradients", "group", "link", "plan", "trace", "world"}},
-    {"rendezvous",
-     {"agenda", "algorithms", "failure", "gpu", "gradients", "group", "include", "net", "shm", "trace", "world"}},
-    {"trainer", {}},  // and public headers: users copy it out of the tree
-    {"trainer/cuda", {"gpu", "trainer", "world"}},
-    {"bench", {"agenda", "algorithms", "gpu", "include", "plan", "run", "shm", "testing", "world"}},
-};
-
 }  // namespace
 
 std::vector<File> read_tree(const fs::path& root) {
@@ -142,87 +65,12 @@ Complaints foreign_names(const std::vector<File>& tree) {
       return std::none_of(rooms.begin(), rooms.end(), [&](auto room) { return file.path.starts_with(room); });
     };
   };
-  Complaints out = matches(tree, R"(#\s*include\s*<asio[./]|\basio::)", "Asio belongs in ring/net and rendezvous",
-                           code_outside({"ring/net/", "rendezvous/"}));
+  Complaints out =
+      matches(tree, R"(#\s*include\s*<asio[./]|\basio::)", "Asio belongs in ring/net, control, services and rendezvous",
+              code_outside({"ring/net/", "ring/control/", "ring/services/", "rendezvous/"}));
   const Complaints cuda = matches(tree, R"(#\s*include\s*<(cuda|nccl|cublas)|\b(cuda|nccl|cublas)[A-Z]\w*\s*\()",
                                   "CUDA belongs in gpu", code_outside({"gpu/"}));
   out.insert(out.end(), cuda.begin(), cuda.end());
-  return out;
-}
-
-Complaints wrong_direction(const std::vector<File>& tree) {
-  Complaints out;
-  for (const File& file : tree) {
-    const std::string room = room_of(file.path);
-    if (!kUses.contains(room) || !is_product(file)) continue;
-    std::set<std::string> allowed = {room};
-    if (room != "trainer") allowed.insert("base");
-    allowed.insert(kUses.at(room).begin(), kUses.at(room).end());
-    for (std::size_t i = 0; i < file.lines.size(); ++i) {
-      const std::string path = included(file.lines[i]);
-      if (path.ends_with(".def")) continue;  // a table holds data; any room may read it
-      if (room == "trainer" && path.starts_with("ring/include/")) continue;
-      if (!path.empty() && !allowed.contains(room_of(path)))
-        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + room + " may not include " + path);
-    }
-  }
-  return out;
-}
-
-Complaints rooms_in_circles(Uses uses) {
-  const auto listed = [&](const auto& room) {  // after all rooms that it uses
-    return std::none_of(room.second.begin(), room.second.end(), [&](const auto& used) { return uses.contains(used); });
-  };
-  while (std::erase_if(uses, listed) > 0) continue;
-  Complaints out;
-  for (const auto& room : uses) out.push_back(room.first + " uses itself through other rooms");
-  return out;
-}
-
-// Each room that includes others than base stands in ring/README.md as "run: link, plan, trace".
-Complaints wrong_picture(const std::vector<File>& tree) {
-  const auto page =
-      std::find_if(tree.begin(), tree.end(), [](const File& file) { return file.path == "ring/README.md"; });
-  if (page == tree.end()) return {"ring/README.md: is not there"};
-  Complaints out = rooms_in_circles(kUses);
-  for (const auto& [room, used] : kUses) {
-    std::string line;
-    for (const std::string& each : used) line += (line.empty() ? room + ": " : ", ") + each;
-    const bool of_the_ring = std::any_of(tree.begin(), tree.end(), [prefix = "ring/" + room + "/"](const File& file) {
-      return file.path.starts_with(prefix);
-    });
-    if (of_the_ring && !used.empty() && std::find(page->lines.begin(), page->lines.end(), line) == page->lines.end())
-      out.push_back("ring/README.md: lacks the line '" + line + "'");
-  }
-  return out;
-}
-
-Complaints loose_sources(const std::vector<File>& tree) {
-  Complaints out;
-  for (const File& file : tree)
-    if (is_cpp(file) && folder_of(file.path) == "ring") out.push_back(file.path + ": belongs in a room of ring/");
-  return out;
-}
-
-// Every room uses base, and the members of public classes (..._impl.hpp) are in the namespace of their class. A class
-// of another room may be declared in a header.
-Complaints wrong_namespaces(const std::vector<File>& tree) {
-  static const std::regex opening(R"(^namespace (anello[\w:]*) \{)"), forward(R"(^(class|struct) \w+;)");
-  Complaints out;
-  for (const File& file : tree) {
-    const std::string room = room_of(file.path);
-    const bool of_a_room = file.path.starts_with("ring/") && file.path.ends_with(".hpp") && kUses.contains(room);
-    if (!of_a_room || file.path.starts_with("ring/include/") || file.path.ends_with("_impl.hpp")) continue;
-    if (room == "base" || room == "testing") continue;
-    std::smatch found;
-    for (std::size_t i = 0; i < file.lines.size(); ++i) {
-      if (!std::regex_search(file.lines[i], found, opening)) continue;
-      const bool own = (found[1].str() + "::").starts_with("anello::" + room + "::");
-      const bool declares = i + 1 < file.lines.size() && std::regex_search(file.lines[i + 1], forward);
-      if (!own && !declares)
-        out.push_back(file.path + ":" + std::to_string(i + 1) + ": belongs in namespace anello::" + room);
-    }
-  }
   return out;
 }
 

@@ -1,0 +1,82 @@
+// A rank's connection with the rendezvous server: finds the server among several addresses, proves the secret, sends
+// requests and receives the answers. RendezvousClient, which owns it, decides on the contents. One thread; all
+// functions block.
+#pragma once
+#include <anello/settings.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/protocol.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/context.hpp"
+#include "ring/net/handshake.hpp"
+
+namespace anello::rendezvous {
+
+// Describes a server that another rank runs.
+struct KnownServer {
+  std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
+  bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
+  bool listens = false;      // it listens already: if connections are refused, its process has ended
+  int rank = -1;             // the rank that runs it; -1: unknown
+};
+
+// The server has reported a failure instead of an answer: the start-up has failed, and all ranks have received why.
+struct StartFailed : Error {
+  using Error::Error;
+};
+// The rank must look for its server again: this one is busy with another start, or has ended.
+struct MeetAgain : Error {
+  using Error::Error;
+};
+
+class ServerConnection {
+ public:
+  // Throws Error{configuration} if settings.rendezvous is not a list of addresses, and what net::require_usable()
+  // throws.
+  ServerConnection(const Settings& settings, net::Credentials credentials, KnownServer server);
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+
+  // Connects and proves the secret at the first address where this job's server answers, and tries again until then. A
+  // server that refuses this rank is an error at once if there is one address; if there are several, the next is tried.
+  // At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized, protocol}, and if the
+  // process of the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this rank was never
+  // connected with it.
+  void connect(std::chrono::steady_clock::time_point deadline);
+
+  std::string local_address() const;  // throws Error{network} if the connection has ended
+
+  // Sends the request and returns the answer. Throws Error{timed_out} some seconds after `patience`, Error{network,
+  // protocol}, and the failure that the server reports in place of an answer.
+  Reply ask(const Request& request, std::chrono::milliseconds patience);
+  // Sends no request: throws if the server has reported a failure or does so within `patience`, or if the connection
+  // has ended.
+  void check(std::chrono::milliseconds patience);
+  // True if the server has not ended the connection, so that a failure was in this process.
+  bool is_intact();
+  // Sends a request without waiting for an answer. Does not throw if the connection has ended.
+  void send(const Request& request);
+  // Sends the last request, which has no answer. Does not throw if the connection has ended.
+  void send_and_close(const Request& request);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  asio::awaitable<void> receive(std::chrono::milliseconds limit, Reply& reply);
+  asio::awaitable<void> send_and_receive(const Request& request, std::chrono::milliseconds limit, Reply& reply);
+  void run(asio::awaitable<void> work);
+
+  const Settings settings_;
+  const net::Credentials credentials_;
+  const KnownServer server_;
+  const std::vector<net::HostPort> addresses_;
+  net::Context context_;
+  asio::ip::tcp::socket socket_{context_};
+  bool was_connected_ = false;
+};
+
+}  // namespace anello::rendezvous

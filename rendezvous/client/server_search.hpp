@@ -1,0 +1,88 @@
+// Looks for a job's server at several addresses at once, so that an address that does not answer does not delay the
+// others: each has its own limit and pauses. One thread, which find() blocks.
+#pragma once
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/resolve.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::rendezvous {
+
+struct SearchOptions {
+  std::vector<net::HostPort> addresses;
+  // Completes on a connected socket if this is the job's server; otherwise throws Error. With one address, an error
+  // other than Error{network} ends the search.
+  std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
+  std::string name;              // of the searched server, for a warning after 5 s
+  bool ends_if_refused = false;  // the server has listened: if all addresses refuse connections, it has ended
+  std::vector<asio::ip::tcp::endpoint> (*look_up)(const std::string&, std::uint16_t, asio::error_code&) = resolve;
+};
+
+class ServerSearch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Outcome { found, ended, not_found };
+
+  // `context` is run by find() only.
+  ServerSearch(asio::io_context& context, SearchOptions options);
+  ServerSearch(const ServerSearch&) = delete;
+  ServerSearch& operator=(const ServerSearch&) = delete;
+
+  // Blocks until the server is found, or until the deadline. An address that refuses connections is tried again after
+  // half a second at most, any other after two. Throws the error of `prove` if that ends the search, and what
+  // Interruption::check() throws.
+  Outcome find(Clock::time_point deadline);
+
+  asio::ip::tcp::socket take() { return std::move(found_->socket); }  // after Outcome::found, once
+  std::string tried() const;                                          // every address with its last error
+
+ private:
+  struct Place {
+    Place(asio::io_context& context, const std::string& its_host, const asio::ip::tcp::endpoint& at)
+        : host(its_host), where(at), socket(context), rest(context) {}
+    const std::string host;  // as it was given
+    const asio::ip::tcp::endpoint where;
+    asio::ip::tcp::socket socket;
+    asio::steady_timer rest;
+    std::chrono::milliseconds patience{500};
+    std::string failure;  // of the last attempt; empty: none has ended
+    bool refused = false;
+  };
+  struct Name {  // of a host
+    Clock::time_point looked_up{};
+    std::string failure;
+  };
+
+  asio::awaitable<void> look_around();
+  asio::awaitable<void> add_places();
+  asio::awaitable<void> add_place(std::string host, asio::ip::tcp::endpoint where);
+  asio::awaitable<void> keep_trying(Place& place);
+  asio::awaitable<void> attempt(Place& place, std::chrono::milliseconds limit);
+  asio::awaitable<void> connect(Place& place);
+  void failed(Place& place, const std::string& why, bool late, bool cut_short);
+  bool has_ended();
+  void stop();
+  std::function<void(std::exception_ptr)> keep_error();
+
+  asio::io_context& context_;
+  const SearchOptions options_;
+  asio::steady_timer turn_;
+  Clock::time_point deadline_;
+  std::map<std::string, Name> names_;
+  std::deque<Place> places_;
+  Place* found_ = nullptr;
+  bool all_added_ = false, over_ = false, ended_ = false;
+  std::exception_ptr thrown_;
+};
+
+}  // namespace anello::rendezvous

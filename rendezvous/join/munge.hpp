@@ -1,0 +1,39 @@
+// Munge is the service by which Slurm's hosts trust each other's user ids: one host encodes a text into a credential,
+// another one decodes it and gets the id of the user who encoded it. The library (libmunge.so.2) is loaded when it is
+// needed, so programs do not depend on it. Calls block until the local munged answers; the library gives up after about
+// 10 s. Each object is used by one thread.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "rendezvous/join/job_environment.hpp"
+
+namespace anello::rendezvous {
+
+class Munge {
+ public:
+  Munge() = default;
+  virtual ~Munge() = default;
+  Munge(const Munge&) = delete;
+  Munge& operator=(const Munge&) = delete;
+
+  static constexpr std::size_t kMaxCredentialBytes = 4096;
+
+  // A credential that only processes of this user can decode. munged decodes each of them once on each host, so each
+  // receiver needs its own. Throws Error{unauthorized} with munge's reason.
+  virtual std::string encode(const std::string& secret_text) = 0;
+  // Throws Error{unauthorized} if the credential is not valid, or if another user encoded it.
+  virtual std::string decode(const std::string& credential) = 0;
+};
+
+// `socket` is munged's; empty: the library's default. Throws Error{unsupported} if there is no library or if munged
+// does not answer.
+std::shared_ptr<Munge> open_munge(const std::string& socket);
+std::shared_ptr<Munge> open_slurms_munge();  // with munge_socket() of this process's environment
+
+// The socket of the munged that Slurm uses: MUNGE_SOCKET, else AuthInfo in Slurm's configuration, else empty.
+std::string munge_socket(const Variables& variables);
+// Returns the socket that AuthInfo names in the text of a slurm.conf.
+std::string socket_of_auth_info(const std::string& slurm_conf);
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,22 @@
+// The key-value space of PMIx, which Open MPI's mpirun and `srun --mpi=pmix` offer to the processes that they start. It
+// is used through its own library, libpmix.so.2, which is loaded when it is needed; a build without PMIx's headers has
+// no such feature.
+//
+// The library counts how often a process initialises it, so that MPI in the same process can use it too, before or
+// after. It is finalized at exit(): the manager takes an earlier end of the connection for a failure.
+#pragma once
+#include <chrono>
+#include <memory>
+
+#include "rendezvous/join/key_value_space.hpp"
+
+namespace anello::rendezvous {
+
+// Null if the environment offers no PMIx. `limit` is for each fence. May be called again, as open_pmi() may. Blocks.
+// Any thread.
+//
+// Throws Error{unsupported} that names the remedy if this build or this machine has no PMIx, Error{configuration} if
+// another space is open in this process, and Error{network} if the manager does not accept this process.
+std::unique_ptr<KeyValueSpace> open_pmix(std::chrono::milliseconds limit);
+
+}  // namespace anello::rendezvous

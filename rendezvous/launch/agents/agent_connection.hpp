@@ -1,0 +1,18 @@
+// How an agent reaches its launcher: it tries the launcher's addresses until one answers and proves that it has the
+// job's secret. One thread; blocks.
+#pragma once
+#include "rendezvous/launch/agents/agent_task.hpp"
+#include "rendezvous/launch/base/descriptor.hpp"
+
+namespace anello::launch {
+
+struct AgentConnection {
+  Descriptor messages, lifeline;
+  std::string address;  // of this host, numeric, as the launcher's host sees it
+};
+
+// `number` is the agent's host in the layout. For each of the two connections it tries all addresses at least once, and
+// starts no further round after 4 s. Throws Error{network} that lists what was tried.
+AgentConnection connect_to_launcher(const AgentTask& task, int number);
+
+}  // namespace anello::launch

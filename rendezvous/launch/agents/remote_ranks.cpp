@@ -1,0 +1,339 @@
+#include "rendezvous/launch/agents/remote_ranks.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "rendezvous/launch/job/master.hpp"
+#include "rendezvous/launch/job/remote_environment.hpp"
+#include "rendezvous/launch/job/step_environment.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::launch {
+namespace {
+
+using Kind = AgentMessage::Kind;
+
+constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000};
+constexpr int kShellNotFound = 127, kSshFailed = 255;  // exit statuses of a shell, and of ssh itself
+
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+std::string were_lost(std::size_t hosts) {
+  return hosts == 1 ? "was lost: " : "were lost: ";
+}
+
+}  // namespace
+
+RemoteRanks::RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events)
+    : job_(job), events_(std::move(events)) {
+  std::size_t next = 0;
+  for (const HostRanks& ranks : job_.layout) {
+    hosts_.push_back({.ranks = ranks});
+    for (int local = 0; local < ranks.count; local++) take_ends(hosts_.size() - 1, local, std::move(ends[next++]));
+  }
+  for (StartCommand& command : start_commands(job_, own_program(), is_this_host)) {
+    for (const int host : command.hosts) hosts_[std::size_t(host)].here = command.here;
+    starters_.push_back(std::make_unique<StarterProcess>(std::move(command), inherited));
+  }
+}
+
+// A starter ends when its agents have ended; the starter of a lost host may never end.
+RemoteRanks::~RemoteRanks() {
+  if (!started_) cancel();
+  for (Host& host : hosts_) end(host);
+  const auto deadline = Clock::now() + kStartersEnd;
+  const auto all_ended = [&] { return std::ranges::all_of(starters_, [](auto& one) { return one->ended(); }); };
+  while (!all_ended() && Clock::now() < deadline) std::this_thread::sleep_for(kLook);
+}
+
+void RemoteRanks::take_ends(std::size_t host, int local_rank, RankEnds ends) {
+  separate_errors_ = bool(ends.err);
+  hosts_[host].outputs.push_back(make_sink(host, output_stream(local_rank), std::move(ends.out)));
+  hosts_[host].outputs.push_back(make_sink(host, error_stream(local_rank), std::move(ends.err)));
+  if (!ends.in) return;
+  input_ = std::make_unique<RelaySource>(std::move(ends.in), [this, host](std::string_view bytes) {
+    send(hosts_[host], {.kind = Kind::input, .bytes = std::string(bytes)});
+  });
+}
+
+std::unique_ptr<RelaySink> RemoteRanks::make_sink(std::size_t host, int stream, Descriptor to) {
+  return std::make_unique<RelaySink>(std::move(to), [this, host, stream](std::size_t bytes) {
+    send(hosts_[host], {.kind = Kind::output_taken, .number = stream, .value = int(bytes)});
+  });
+}
+
+void RemoteRanks::start(std::uint16_t port) {
+  const Settings settings = Settings::from_environment();
+  const bool loopback = all_on_this_host(job_);
+  port_ = port;
+  deadline_ = Clock::now() + settings.start_timeout;
+  silence_limit_ = settings.silence_limit;
+  listener_.emplace(net::Credentials{job_.name, job_.secret}, int(hosts_.size()), loopback, settings.port_range);
+  give_tasks();
+}
+
+void RemoteRanks::give_tasks() {
+  AgentTask task = make_task(job_, folder_, listener_->port());
+  task.separate_errors = separate_errors_;
+  for (const auto& starter : starters_) {
+    const StartCommand& command = starter->command();
+    task.by_ssh = job_.remote->starter == Starter::ssh && !command.here;
+    task.environment = command.here ? std::vector<std::string>() : remote_environment(job_.exported);
+    if (command.step) std::ranges::copy(variables_that_shape_steps(), std::back_inserter(task.environment));
+    starter->give(encode(task));
+  }
+}
+
+void RemoteRanks::watch(PollSet& polls) {
+  if (listener_) polls.add(listener_->fd(), POLLIN, [](short) {});
+  if (!started_) polls.until(deadline_);
+  polls.add(starter_ended_.fd(), POLLIN, [](short) {});
+  for (const auto& starter : starters_) starter->watch(polls);
+  for (Host& host : hosts_) {
+    for (const auto& sink : host.outputs) sink->watch(polls);
+    if (host.over || !host.connected()) continue;
+    host.messages->watch(polls, [this, &host](std::string_view bytes) { receive(host, bytes); });
+    host.lifeline->watch(polls);
+    if (host.gone) polls.until(*host.gone + kStarterSays);
+    if (host.none_left && !ended_) polls.until(*host.none_left + kStarterSays);
+    if (started_ && !ended_) polls.until(host.heartbeat->next());
+  }
+  if (started_ && input_ && !hosts_.front().over) input_->watch(polls);
+}
+
+void RemoteRanks::tick() {
+  if (ended_ && std::ranges::all_of(hosts_, &Host::over)) return;
+  if (listener_) take_arrivals();
+  if (master_ && !started_) start_ranks();
+  for (Host& host : hosts_) look_after(host);
+  look_at_starters();
+  lose_gone_hosts();
+  lose_silent_hosts();
+  if (!started_ && !ended_ && Clock::now() >= deadline_) lose_mute_hosts();
+  if (ended_ || !std::ranges::all_of(hosts_, [this](const Host& host) { return no_rank_left(host); })) return;
+  ended_ = true;
+  last_bytes_ = Clock::now();
+  events_.ended({});
+}
+
+void RemoteRanks::take_arrivals() {
+  while (auto arrival = listener_->next()) {
+    Host& host = hosts_[std::size_t(arrival->host)];
+    if (host.over) continue;
+    host.address = arrival->address;
+    if (arrival->lane == kMessageLane) host.messages = std::make_unique<MessageStream>(std::move(arrival->socket));
+    if (arrival->lane == kLifelineLane)
+      host.lifeline = std::make_unique<Lifeline>(std::move(arrival->socket), silence_limit_);
+    if (host.connected()) host.heartbeat.emplace(silence_limit_);
+  }
+  if (asked_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
+  asked_ = true;
+  listener_.reset();  // its port may be one of few
+  Host& first = hosts_.front();
+  send(first, {.kind = Kind::find_master, .bytes = is_here(first) ? rendezvous_host(first) : ""});
+}
+
+void RemoteRanks::start_ranks() {
+  started_ = true;
+  for (Host& host : hosts_) {
+    send(host, {.kind = Kind::master, .bytes = encode(*master_)});
+    send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
+  }
+}
+
+// Also true for a host whose name was not recognised as this host's.
+bool RemoteRanks::is_here(const Host& host) const {
+  return host.here || net::is_loopback(host.address);
+}
+
+// If other ranks are on other hosts, ranks on this host must not use loopback: each rank is reached at the address from
+// which it has connected to the rendezvous.
+std::string RemoteRanks::rendezvous_host(const Host& host) const {
+  const auto elsewhere = std::ranges::find_if_not(hosts_, [this](const Host& one) { return is_here(one); });
+  return is_here(host) && elsewhere != hosts_.end() ? elsewhere->address : host.address;
+}
+
+void RemoteRanks::receive(Host& host, std::string_view bytes) try {
+  const AgentMessage message = decode_message(bytes);
+  answered(host);
+  if (message.kind == Kind::answer) return;
+  last_bytes_ = Clock::now();
+  if (message.kind == Kind::cores) events_.cores_known(host.ranks, message.value / 1000.0);
+  if (message.kind == Kind::master && &host == &hosts_.front()) master_ = decode_master(message.bytes);
+  if (message.kind == Kind::report && host.ranks.has(message.rank))
+    events_.reported({Report::Kind(message.number), message.rank, pid_t(message.pid), message.value});
+  if (message.kind == Kind::last_word)
+    if (const auto word = world::decode_last_word(message.bytes)) events_.last_word(*word);
+  if (message.kind == Kind::output && std::size_t(message.number) < host.outputs.size())
+    host.outputs[std::size_t(message.number)]->arrived(message.bytes);
+  if (message.kind == Kind::input_taken && input_) input_->taken(std::size_t(message.value));
+  if (message.kind == Kind::none_left) host.none_left = Clock::now();
+  if (message.kind == Kind::done) host.done = true;
+  if (message.kind == Kind::failed) host.failure = printable(message.bytes);
+} catch (const Error& error) {
+  host.failure = error.what();
+}
+
+void RemoteRanks::look_after(Host& host) {
+  if (host.over || !host.connected()) return;
+  if (!host.failure.empty()) return lose({&host}, "cannot run its ranks: " + host.failure);
+  if (host.messages->closed() && host.done) return end(host);
+  const bool cut = host.lifeline->broken() && !host.none_left;  // then its last messages may be on their way
+  if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
+}
+
+// A starter may be seen to end before the last messages of its agents have arrived.
+bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
+  return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
+}
+
+// A scheduler that ends an agent may have ended its ranks just before, so waits a moment for the agent's end.
+bool RemoteRanks::no_rank_left(const Host& host) const {
+  return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
+}
+
+void RemoteRanks::look_at_starters() {
+  while (starter_ended_.next()) continue;
+  for (const auto& starter : starters_) {
+    if (!starter->ended()) continue;
+    std::vector<Host*> lost;
+    for (const int number : starter->command().hosts) {
+      Host& host = hosts_[std::size_t(number)];
+      if (!host.over && !has_ended_well(host, *starter)) lost.push_back(&host);
+    }
+    if (lost.empty()) continue;
+    const bool connected = lost.front()->connected();
+    lose(lost, text(connected ? were_lost(lost.size()) : "cannot be used: ", starter->how_it_ended(),
+                    connected ? "" : remedy(*starter)));
+  }
+}
+
+// Waits a moment before it reports a lost agent: the starter's output or exit, which may come a little later, often
+// contains the reason.
+void RemoteRanks::lose_gone_hosts() {
+  for (const auto& starter : starters_) {
+    std::vector<Host*> gone;
+    bool due = false;
+    for (const int number : starter->command().hosts) {
+      Host& host = hosts_[std::size_t(number)];
+      if (host.over || !host.gone) continue;
+      gone.push_back(&host);
+      due = due || Clock::now() >= *host.gone + kStarterSays;
+    }
+    if (!due) continue;
+    const std::string said = starter->said();
+    const Host& host = *gone.front();
+    const std::string& error = host.messages->closed() ? host.messages->error() : host.lifeline->error();
+    lose(gone, text(were_lost(gone.size()),
+                    error.empty() ? "its agent was ended" : error + "; it is down, or the network is cut",
+                    said.empty() ? "" : text("; `", starter->command().shown, "` says: ", said)));
+  }
+}
+
+void RemoteRanks::end(Host& host) {
+  host.over = true;
+  host.messages.reset();
+  host.lifeline.reset();
+  for (const auto& sink : host.outputs)
+    if (sink->open()) sink->arrived({});
+}
+
+void RemoteRanks::lose(const std::vector<Host*>& hosts, const std::string& why) {
+  std::vector<std::string> names;
+  for (Host* host : hosts) {
+    names.push_back(host->ranks.host);
+    end(*host);
+    for (const auto& starter : starters_)
+      if (starter->command().hosts == std::vector<int>{int(host - hosts_.data())}) starter->kill();
+  }
+  for (Host* host : hosts)
+    if (!ended_) events_.host_lost({host->ranks, host == hosts.front() ? text(list_hosts(names), " ", why) : ""});
+}
+
+void RemoteRanks::lose_mute_hosts() {
+  std::vector<Host*> mute;
+  for (Host& host : hosts_)
+    if (!host.over && (!host.connected() || (asked_ && &host == &hosts_.front()))) mute.push_back(&host);
+  if (!mute.empty())
+    lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
+}
+
+// All agents are silent, as if a scheduler had suspended the whole job: waits until they answer again.
+void RemoteRanks::wait_for_all_agents() {
+  for (Host& host : hosts_) host.heartbeat.emplace(silence_limit_);
+  if (!std::exchange(suspended_, true))
+    log(Severity::warning,
+        text("no agent of the job answers, as if all are stopped or the job is suspended; it goes on ",
+             "when they do"));
+}
+
+// After a suspension of the job, hosts continue at different times. So the first answer restarts the time of all hosts.
+void RemoteRanks::answered(Host& host) {
+  const bool was_late = host.heartbeat->late();
+  host.heartbeat->answered();
+  if (!was_late) return;
+  for (Host& other : hosts_)
+    if (!other.over) other.heartbeat.emplace(silence_limit_);
+}
+
+void RemoteRanks::lose_silent_hosts() {
+  if (!started_ || ended_) return;
+  const auto now = Clock::now();
+  std::vector<Host*> silent;
+  for (Host& host : hosts_) {
+    if (host.over) continue;
+    if (host.heartbeat->asks(now)) send(host, {.kind = Kind::question});
+    if (host.heartbeat->silent()) silent.push_back(&host);
+  }
+  if (silent.empty()) return;
+  if (silent.size() == hosts_.size()) return wait_for_all_agents();
+  const double limit_s = double(lifeline_limit(silence_limit_).count()) / 1000;
+  lose(silent, text(were_lost(silent.size()), silent.size() == 1 ? "its agent has" : "their agents have",
+                    " not answered for ", limit_s, " s (ANELLO_SILENCE_LIMIT), as if stopped (SIGSTOP)"));
+}
+
+// Returns the remedy if a starter has ended before its agent connected.
+std::string RemoteRanks::remedy(const StarterProcess& starter) const {
+  const int code = WIFEXITED(starter.status()) ? WEXITSTATUS(starter.status()) : 0;
+  if (code == kShellNotFound) return text("; Anello must be there as ", own_program(), " or in PATH");
+  if (code != kSshFailed || job_.remote->starter != Starter::ssh) return {};
+  return text("; `", starter.command().shown, " true` must work without a password or a question");
+}
+
+// Ends a job of which nothing has been started yet.
+void RemoteRanks::cancel() {
+  started_ = true;
+  listener_.reset();
+  for (Host& host : hosts_) end(host);
+  for (const auto& starter : starters_) starter->kill();
+}
+
+void RemoteRanks::order(const Order& order) {
+  const bool ends =
+      order.kind == Order::Kind::kill || (order.kind == Order::Kind::signal && order.value != SIGSTOP &&
+                                          order.value != SIGCONT && order.value != SIGUSR1 && order.value != SIGUSR2);
+  if (!started_ && ends) return cancel();
+  if (!started_) return;
+  for (Host& host : hosts_) send(host, {.kind = Kind::order, .number = int(order.kind), .value = order.value});
+}
+
+void RemoteRanks::send(Host& host, const AgentMessage& message) {
+  if (host.messages) host.messages->send(encode(message));
+}
+
+bool RemoteRanks::output_may_come() const {
+  return std::ranges::any_of(hosts_, [](const Host& host) { return !host.over; }) &&
+         Clock::now() < last_bytes_ + kAgentsLastBytes;
+}
+
+}  // namespace anello::launch

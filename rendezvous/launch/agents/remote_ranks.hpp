@@ -1,0 +1,96 @@
+// Ranks on several hosts, each host's below an agent (agent.hpp) that ssh or a scheduler has started there. Ranks start
+// when all agents have connected. A host whose agent does not connect, fails or is cut off is reported as lost. Owned
+// by the launcher's loop.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/agents/agent_listener.hpp"
+#include "rendezvous/launch/agents/agent_messages.hpp"
+#include "rendezvous/launch/agents/agent_task.hpp"
+#include "rendezvous/launch/agents/heartbeat.hpp"
+#include "rendezvous/launch/agents/lifeline.hpp"
+#include "rendezvous/launch/agents/message_stream.hpp"
+#include "rendezvous/launch/agents/relay.hpp"
+#include "rendezvous/launch/agents/starter_process.hpp"
+#include "rendezvous/launch/base/signals.hpp"
+#include "rendezvous/launch/processes/local_ranks.hpp"
+
+namespace anello::launch {
+
+class RemoteRanks : public RankProcesses {
+ public:
+  // Starts the starters. Call it while the process has one thread. `ends` are in the order of the ranks.
+  RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events);
+  // Blocks until the starters have ended, for at most 5 s: a starter ends when its agents have ended all ranks. The
+  // starter of a lost host may never end. Kills the starters that are left.
+  ~RemoteRanks() override;
+  RemoteRanks(const RemoteRanks&) = delete;
+  RemoteRanks& operator=(const RemoteRanks&) = delete;
+
+  void start(std::uint16_t port) override;
+  void order(const Order& order) override;
+  void watch(PollSet& polls) override;
+  void tick() override;
+  bool output_may_come() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Host {
+    HostRanks ranks;
+    std::string address = {};  // of this host, as the agent reached it
+    std::unique_ptr<MessageStream> messages = {};
+    std::unique_ptr<Lifeline> lifeline = {};
+    std::optional<Heartbeat> heartbeat = {};
+    std::vector<std::unique_ptr<RelaySink>> outputs = {};  // by stream
+    std::string failure = {};                              // the error that the agent reported
+    std::optional<Clock::time_point> gone = {};            // when its connection was seen to end too early
+    std::optional<Clock::time_point> none_left = {};       // when the agent reported that no process of a rank is left
+    bool done = false;                                     // the agent has sent everything
+    bool over = false;                                     // its connection has ended
+    bool here = false;                                     // this host
+    bool connected() const { return messages && lifeline; }
+  };
+
+  void take_ends(std::size_t host, int local_rank, RankEnds ends);
+  std::unique_ptr<RelaySink> make_sink(std::size_t host, int stream, Descriptor to);
+  void give_tasks();
+  void take_arrivals();
+  void start_ranks();
+  bool is_here(const Host& host) const;
+  std::string rendezvous_host(const Host& host) const;
+  void receive(Host& host, std::string_view bytes);
+  void look_after(Host& host);
+  bool has_ended_well(const Host& host, const StarterProcess& starter) const;
+  bool no_rank_left(const Host& host) const;
+  void look_at_starters();
+  void lose_gone_hosts();
+  void lose_mute_hosts();
+  void lose_silent_hosts();
+  void wait_for_all_agents();
+  void answered(Host& host);
+  std::string remedy(const StarterProcess& starter) const;
+  void end(Host& host);
+  void lose(const std::vector<Host*>& hosts, const std::string& why);
+  void cancel();
+  void send(Host& host, const AgentMessage& message);
+
+  const Job& job_;
+  const std::string folder_ = folder_of_ranks();  // before any starter runs: it would outlive an error by a moment
+  RankEvents events_;
+  Signals starter_ended_{{SIGCHLD}};
+  std::vector<Host> hosts_;
+  std::vector<std::unique_ptr<StarterProcess>> starters_;
+  std::optional<AgentListener> listener_;
+  std::unique_ptr<RelaySource> input_;  // of rank 0
+  bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
+  std::uint16_t port_ = 0;        // of the rendezvous
+  std::optional<Master> master_;  // when rank 0's agent has found it
+  Clock::time_point deadline_{}, last_bytes_{};
+  std::chrono::milliseconds silence_limit_{};
+};
+
+}  // namespace anello::launch

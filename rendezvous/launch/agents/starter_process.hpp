@@ -1,0 +1,44 @@
+// A process that starts agents: ssh, srun, ... It reads the task from standard input; its output is kept for messages.
+// Owned by the launcher's loop.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "rendezvous/launch/base/poll_set.hpp"
+#include "rendezvous/launch/job/start_command.hpp"
+#include "rendezvous/launch/processes/local_ranks.hpp"
+
+namespace anello::launch {
+
+class StarterProcess {
+ public:
+  // Throws Error{configuration} if the command cannot be executed. Call it while this process has one thread.
+  StarterProcess(StartCommand command, const Inherited& inherited);
+  ~StarterProcess();  // kills it if it still runs, and blocks until the kernel has ended it, for at most 1 s
+  StarterProcess(const StarterProcess&) = delete;
+  StarterProcess& operator=(const StarterProcess&) = delete;
+
+  const StartCommand& command() const { return command_; }
+  void give(std::string task) { input_ = std::move(task); }
+  void watch(PollSet& polls);
+  bool ended();                // checks whether it has
+  std::string said();          // its output on one line, without a sentence that it prints for every job
+  std::string how_it_ended();  // "`ssh h1` exited with status 255: no such host"
+  int status() const { return status_; }
+  void kill();
+
+ private:
+  void write_some();
+  void read_some();
+
+  StartCommand command_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  int status_ = 0;  // of waitpid()
+  Descriptor to_, from_;
+  std::string input_, said_;
+};
+
+}  // namespace anello::launch

@@ -1,0 +1,39 @@
+// Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
+// threads and processes started later inherit that. So a broken pipe, or reading a terminal from the background, gives
+// an error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
+// program started (by nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect
+// them from the terminal's keys: these two are ignored if the terminal sends them, but not if a process does.
+#pragma once
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/base/descriptor.hpp"
+
+namespace anello::launch {
+
+class Signals {
+ public:
+  explicit Signals(const std::vector<int>& wanted);
+
+  int fd() const { return queue_.get(); }  // readable when next() returns a signal
+  std::optional<int> next();               // the next queued signal, if any; does not block
+  const sigset_t& mask_before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+  Descriptor queue_;
+  sigset_t ignored_from_terminal_{};
+};
+
+// True for the signals by which a person, a scheduler, a watchdog or a limit of time ends programs.
+bool ends_programs(int signal);
+std::vector<int> ending_signals_and(std::vector<int> others);
+
+// Does what Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
+void stop_until_continued();
+
+std::string signal_text(int signal);  // "signal 9 (Killed)"
+
+}  // namespace anello::launch

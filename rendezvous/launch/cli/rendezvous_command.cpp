@@ -1,0 +1,83 @@
+#include "rendezvous/launch/cli/rendezvous_command.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "rendezvous/check_settings.hpp"
+#include "rendezvous/join/home_secret.hpp"
+#include "rendezvous/launch/base/descriptor.hpp"
+#include "rendezvous/launch/base/signals.hpp"
+#include "rendezvous/server/server.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/standard_descriptors.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::launch {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{50};   // between checks whether one world has formed (--once)
+constexpr std::chrono::milliseconds kLastMessages{500};  // for ranks to read why their start has failed
+
+// True if one world has formed. Throws the reason if its start has failed.
+bool formed_one(const ServerStats& stats) {
+  if (stats.worlds_formed > 0) return true;
+  if (stats.last_failure.empty()) return false;
+  std::this_thread::sleep_for(kLastMessages);
+  throw Error(ErrorCode::rendezvous, stats.last_failure);
+}
+
+// Prints "ANELLO_RENDEZVOUS=address:port" and serves until a signal ends it; with `once`, until one world has
+// formed.
+void serve(const ServerOptions& options, bool once) {
+  open_missing_standard_descriptors();
+  set_open_files_limit(open_files_limit().max);  // one for each rank
+  Signals signals(ending_signals_and({}));       // before the server's thread, which inherits the blocked signals
+  const RendezvousServer server(options);
+  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",
+            "standard output");
+  while (!signals.next() && !(once && formed_one(server.stats()))) {
+    pollfd entry{signals.fd(), POLLIN, 0};
+    poll(&entry, 1, once ? int(kBetweenLooks.count()) : -1);
+  }
+}
+
+}  // namespace
+
+int rendezvous_command(const Words& words, char**) {
+  CLI::App app("Runs the rendezvous server, which brings the ranks of a job together, until it is interrupted.",
+               "anello rendezvous");
+  Settings settings = Settings::from_environment();
+  ServerOptions options;
+  std::string port = "0", size = "0";
+  app.add_option("--port", port, "port to listen on; 0: any free port")->type_name("PORT")->capture_default_str();
+  app.add_option("--listen", options.listen_address, "address or name of this host to listen on")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  app.add_option("--size", size, "number of ranks; 0: the first rank to join decides")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--job", settings.job, "name of the job (ANELLO_JOB)")->type_name("NAME")->capture_default_str();
+  app.add_option("--secret-file", settings.secret_file, "file with the job's secret (ANELLO_SECRET_FILE)")
+      ->type_name("FILE");
+  app.add_option("--metrics", options.metrics, "address at which counters are served to Prometheus")
+      ->type_name("HOST:PORT");
+  bool once = false;
+  app.add_flag("--once", once, "end when one world has formed; if its start fails, with exit code 1");
+  if (const auto exit_code = parse(app, words)) return *exit_code;
+  set_log(rendezvous::log_severity(settings), "rendezvous");
+  options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
+  options.size = int(parse_number("--size", size, 0, 1048576));
+  options.job = settings.job;
+  options.secret = rendezvous::read_server_secret(settings, options.listen_address);
+  options.start_timeout = settings.start_timeout;
+  serve(options, once);
+  return 0;
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,36 @@
+#include "rendezvous/launch/job/binding.hpp"
+
+#include <cstddef>
+
+namespace anello::launch {
+namespace {
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}
+
+}  // namespace
+
+int allowed_core_count() {
+  const cpu_set_t all = allowed();
+  return CPU_COUNT(&all);
+}
+
+cpu_set_t cores_of(int rank, int ranks) {
+  const cpu_set_t all = allowed();
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  const long count = CPU_COUNT(&all), first = count * rank / ranks, end = count * (rank + 1) / ranks;
+  long at = 0;
+  for (std::size_t core = 0; core < CPU_SETSIZE; core++) {
+    if (!CPU_ISSET(core, &all)) continue;
+    if (at >= first && at < end) CPU_SET(core, &mine);
+    at++;
+  }
+  return mine;
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,36 @@
+// The environment of a rank: the launcher's, without the variables that an outer launcher set for its ranks, and with
+// the variables for this rank.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/launch/job/job.hpp"
+
+namespace anello::launch {
+
+inline constexpr int kSecretDescriptor = 3;     // the descriptor from which a rank reads the job's secret
+inline constexpr int kLastWordsDescriptor = 4;  // the socket to which a rank writes its LastWord
+
+// Where a rank meets the others.
+struct MeetingPlaces {
+  std::string rendezvous;  // the server's "host:port"
+  Master master;
+};
+
+// Both return "NAME=value" entries. `here` is the rank's host; for rank_environment() also this process's host.
+// `threads`: how many threads a rank on it may keep busy.
+std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
+std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
+                                           const std::string& threads);
+
+// The share of this host's cores that each of its ranks has.
+std::string threads_of_rank(const HostRanks& here);
+
+// True if this process has the variable, perhaps with an empty value.
+bool is_set(std::string_view name);
+
+// Throws Error{configuration} if -x names a variable to which `anello run` gives another value.
+void check_exported(const Job& job);
+
+}  // namespace anello::launch

@@ -1,0 +1,68 @@
+// The job that `anello run` runs. The command line sets it; the other parts of the launcher only read it.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/job/hosts.hpp"
+
+namespace anello::launch {
+
+// The ranks of one host: `count` consecutive ranks from `first` on.
+struct HostRanks {
+  std::string host;
+  int first = 0, count = 0;
+
+  bool has(int rank) const { return rank >= first && rank < first + count; }
+};
+using Layout = std::vector<HostRanks>;  // in the order of the ranks
+
+// How a process is started on other hosts.
+enum class Starter { ssh, srun, qrsh, blaunch };
+struct RemoteStart {
+  Starter starter = Starter::ssh;
+  std::vector<std::string> command;  // the first words of a start command: {"ssh", "-F", "config"}
+};
+
+// The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: found when the job starts.
+struct Master {
+  std::string address, port;
+};
+
+struct Job {
+  std::vector<std::string> command;
+  int size = 1;                 // ranks in the world
+  Layout layout;                // of the ranks that this launcher starts
+  Hosts hosts;                  // all that may be used, also those that get no rank
+  std::optional<int> per_host;  // -N
+  std::string name;             // different for each run, except if several launchers start one world
+  std::string secret;           // empty if this build cannot authenticate
+  std::string output_folder;
+  std::chrono::milliseconds grace{10000};
+  std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none
+  std::optional<std::chrono::milliseconds> timeout;  // of the job with all its restarts
+  int max_restarts = 0;
+  int restart = 0;                              // how often this job has been started again
+  bool rank_labels = true, timestamps = false;  // before each line of output
+  bool verbose = false, dry_run = false;
+  bool bind = false;                  // each rank runs on its own cores
+  int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
+  std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
+  std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
+  std::vector<std::string> exported;  // the variables that -x names
+  Master master;                      // the parts that -x gives; complete if several launchers start one world
+
+  int started_ranks() const {
+    int count = 0;
+    for (const HostRanks& here : layout) count += here.count;
+    return count;
+  }
+  const std::string& host_of(int rank) const {
+    for (const HostRanks& here : layout)
+      if (here.has(rank)) return here.host;
+    return layout.front().host;
+  }
+};
+
+}  // namespace anello::launch

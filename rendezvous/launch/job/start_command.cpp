@@ -1,0 +1,82 @@
+#include "rendezvous/launch/job/start_command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "rendezvous/launch/base/shell_words.hpp"
+#include "rendezvous/protocol/host.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::launch {
+namespace {
+
+// Written so that every shell which a user may have on the other host understands it.
+constexpr const char* kScript = R"(if [ -x "$0" ]; then exec "$0" agent "$@"; fi; exec anello agent "$@")";
+
+// For starters that give one line to a shell on the other host.
+std::string remote_line(const std::string& program, int number) {
+  return text("exec /bin/sh -c ", quoted(kScript), " ", quoted(program), " ", number);
+}
+
+// Appends ssh's options, if the command is ssh itself.
+void add_ssh_options(std::vector<std::string>& words) {
+  if (std::filesystem::path(words.front()).filename() != "ssh") return;
+  words.insert(words.end(), {"-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
+}
+
+// Starts one agent on each host, which may use everything that the allocation has there, beside other steps.
+StartCommand srun(const Job& job, const std::string& program) {
+  StartCommand out{job.remote->command, {}, "srun", false, true};
+  const std::string count = std::to_string(job.layout.size());
+  const std::string step_name = std::filesystem::path(job.command.front()).filename().string();
+  std::string names;
+  for (std::size_t i = 0; i < job.layout.size(); i++) {
+    names += (i ? "," : "") + job.layout[i].host;
+    out.hosts.push_back(int(i));
+  }
+  out.words.insert(out.words.end(),
+                   {"--nodes=" + count, "--ntasks=" + count, "--ntasks-per-node=1", "--nodelist=" + names,
+                    "--distribution=block", "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--input=all",
+                    "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--quiet", "--job-name=" + step_name});
+  out.words.insert(out.words.end(), {"/bin/sh", "-c", kScript, program});
+  return out;
+}
+
+StartCommand on_host(const Job& job, const std::string& program, int number) {
+  const std::string& host = job.layout[std::size_t(number)].host;
+  StartCommand out{job.remote->command, {number}, {}, false};
+  for (const std::string& word : job.remote->command) out.shown += quoted(word) + " ";
+  out.shown += host;
+  if (job.remote->starter == Starter::ssh) add_ssh_options(out.words);
+  out.words.push_back(host);
+  out.words.push_back(remote_line(program, number));
+  return out;
+}
+
+}  // namespace
+
+std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
+                                         const std::function<bool(const std::string&)>& is_here) {
+  if (job.remote->starter == Starter::srun) return {srun(job, program)};
+  std::vector<StartCommand> out;
+  for (int i = 0; i < int(job.layout.size()); i++) {
+    if (is_here(job.layout[std::size_t(i)].host))
+      out.push_back({{program, "agent", std::to_string(i)}, {i}, "the agent on this host", true});
+    else
+      out.push_back(on_host(job, program, i));
+  }
+  return out;
+}
+
+bool is_this_host(const std::string& name) {
+  const std::string own = rendezvous::host_name();
+  return name == "localhost" || name == own || name == own.substr(0, own.find('.')) || net::is_local(name);
+}
+
+bool all_on_this_host(const Job& job) {
+  return job.remote->starter != Starter::srun &&
+         std::ranges::all_of(job.layout, [](const HostRanks& here) { return is_this_host(here.host); });
+}
+
+}  // namespace anello::launch

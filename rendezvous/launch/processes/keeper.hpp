@@ -1,0 +1,44 @@
+// The keeper is a process between the launcher and the ranks. It starts the ranks, passes signals on to them, and
+// reports which ranks have ended. When the launcher dies, for any reason, the keeper kills all processes below it. It
+// has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
+// children of a rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher
+// adopts and kills the processes that they leave.
+//
+// The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks. A
+// stopped agent cannot do that, so the keeper watches the lifeline too, and then continues the agent.
+#pragma once
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/base/descriptor.hpp"
+#include "rendezvous/launch/job/job.hpp"
+
+namespace anello::launch {
+
+// The keeper's ends of the pipes between a rank and the launcher. Without `in` the rank reads /dev/null; without `err`
+// it has one pipe for both outputs.
+struct RankEnds {
+  Descriptor in, out, err;  // without `in`: /dev/null; without `err`: the same pipe as `out`
+};
+
+struct KeeperConfig {
+  const Job& job;
+  const HostRanks& here;        // the ranks to start
+  std::string rendezvous_host;  // where the ranks find the rendezvous
+  Master master;
+  Descriptor channel;
+  Descriptor last_words;           // all ranks write to it
+  std::vector<RankEnds> ranks;     // in the order of the ranks
+  sigset_t signal_mask;            // for the ranks
+  unsigned long open_files_limit;  // for the ranks
+  char** argv;                     // of main()
+  Descriptor lifeline;             // of the agent that started the keeper, to its launcher; or none
+};
+
+// Runs the keeper until it ends, and exits. Call it in a new process with one thread. It closes all descriptors except
+// those of `config` and the standard ones. It keeps the standard ones open until no rank is left, so that a reader sees
+// the end of this program's output only then.
+[[noreturn]] void run_keeper(KeeperConfig config);
+
+}  // namespace anello::launch

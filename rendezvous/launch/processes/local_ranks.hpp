@@ -1,0 +1,57 @@
+// Ranks on this host, below a keeper process (keeper.hpp). Used by the launcher, and by the agent on another host.
+#pragma once
+#include <vector>
+
+#include "rendezvous/launch/processes/keeper.hpp"
+#include "rendezvous/launch/processes/rank_processes.hpp"
+
+namespace anello::launch {
+
+// State that this process has changed for itself; ranks get it back as the user had it.
+struct Inherited {
+  sigset_t signal_mask;
+  unsigned long open_files_limit;
+  char** argv;  // of main()
+};
+
+inline constexpr const char* kNoLoopback =
+    "there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up";
+
+class LocalRanks : public RankProcesses {
+ public:
+  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks. `lifeline`: an
+  // agent's; its keeper watches it too (keeper.hpp).
+  LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
+             std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
+  // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper's work is done, that takes
+  // no time; otherwise the keeper kills the ranks, for at most 10 s. After that a process that the kernel cannot end is
+  // left behind.
+  ~LocalRanks() override;
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+  void start(std::uint16_t port) override;
+  void order(const Order& order) override { send_message(channel_, order); }
+  void watch(PollSet& polls) override;
+
+  void give_up() override { gave_up_ = true; }
+
+ private:
+  void receive();
+  std::string how_the_keeper_ended();
+
+  RankEvents events_;
+  Descriptor channel_, last_words_;
+  pid_t keeper_ = -1;
+  bool gave_up_ = false, ended_ = false;
+};
+
+// Raises this process's limit of open files as far as is allowed, so that connections of other programs leave enough
+// descriptors. Throws Error{configuration} if the limit is too low for the pipes and connections of `ranks` ranks.
+void raise_open_files_limit(int ranks);
+
+// Throws Error{configuration} if the limit of a file's size is too low even for the job's secret, or if the loopback
+// interface is down.
+void check_this_host();
+
+}  // namespace anello::launch

@@ -1,0 +1,65 @@
+// The messages between the launcher and its keeper, over a socket that keeps message boundaries. Both are the same
+// program on the same host, so plain structs suffice.
+#pragma once
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "rendezvous/launch/base/descriptor.hpp"
+#include "ring/world/last_word.hpp"
+
+namespace anello::launch {
+
+// A message to the keeper. The end of the stream means that the launcher has died.
+struct Order {
+  enum class Kind { start, signal, kill } kind;
+  int value = 0;  // start: the rendezvous's port; signal: its number
+};
+
+// A message from the keeper. The end of the stream means that no process is left.
+struct Report {
+  enum class Kind {
+    started,
+    not_started,
+    exited,
+    stopped,       // by a signal such as SIGSTOP
+    continued,     // after that
+    signal_taken,  // rank 0 has received a signal that ends programs, or has not done so in time
+  } kind;
+  int rank;
+  pid_t pid = -1;
+  int status = 0;  // not_started: why (start_problem.hpp); exited, stopped: the status of waitpid
+};
+
+// A message is lost without an error if the other end is closed.
+template <class Message>
+void send_message(const Descriptor& channel, const Message& message) {
+  send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);
+}
+
+// Returns the next message, or nothing if none has arrived. Sets `closed` if the other end is closed. Does not block.
+template <class Message>
+std::optional<Message> receive_message(const Descriptor& channel, bool& closed) {
+  Message message;
+  ssize_t got;
+  // ECONNRESET: the other end closed with unread messages. What it had sent can still be read.
+  do got = recv(channel.get(), &message, sizeof message, MSG_DONTWAIT);
+  while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (got == ssize_t(sizeof message)) return message;
+  closed = got >= 0 || errno != EAGAIN;
+  return std::nullopt;
+}
+
+// Returns the next last word of a rank, or nothing. Skips messages that are not last words. Does not block.
+inline std::optional<world::LastWord> receive_last_word(const Descriptor& last_words) {
+  char bytes[world::LastWord::kMaxMessageBytes + 64];
+  for (;;) {
+    const ssize_t got = recv(last_words.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got <= 0) return std::nullopt;
+    if (auto word = world::decode_last_word({bytes, std::size_t(got)})) return word;
+  }
+}
+
+}  // namespace anello::launch

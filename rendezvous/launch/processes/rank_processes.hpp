@@ -1,0 +1,43 @@
+// The processes of the job's ranks, as the launcher sees them: below a keeper on this host (LocalRanks), or below
+// agents on several hosts (RemoteRanks). Both report the same events. Owned by the launcher's loop.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "rendezvous/launch/base/poll_set.hpp"
+#include "rendezvous/launch/job/job.hpp"
+#include "rendezvous/launch/processes/messages.hpp"
+
+namespace anello::launch {
+
+// A host that cannot be reached, or cannot be reached any more.
+struct HostLoss {
+  HostRanks ranks;
+  std::string why;  // a sentence that names the host; empty: the sentence of another host names this one too
+};
+
+struct RankEvents {
+  std::function<void(const Report&)> reported;
+  std::function<void(const world::LastWord&)> last_word;  // comes before the exit of the rank that sent it
+  std::function<void(const HostLoss&)> host_lost;
+  std::function<void(const HostRanks&, double cores)> cores_known;  // of another host, before its ranks start
+  // No process is left, and no more reports come. The text says how the keeper ended, if it was ended by something
+  // else.
+  std::function<void(const std::string&)> ended;
+};
+
+class RankProcesses {
+ public:
+  virtual ~RankProcesses() = default;
+
+  // Starts all ranks. The rendezvous listens at `port`.
+  virtual void start(std::uint16_t port) = 0;
+  virtual void order(const Order& order) = 0;  // before start() too: then nothing is started
+  virtual void watch(PollSet& polls) = 0;
+  virtual void tick() {}                                  // after each wait of the loop
+  virtual bool output_may_come() const { return false; }  // also after `ended`
+  virtual void give_up() {}  // processes survive SIGKILL: the destructor does not wait for them
+};
+
+}  // namespace anello::launch

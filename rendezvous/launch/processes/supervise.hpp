@@ -1,0 +1,131 @@
+// Decides what happens to the job after each event: which ranks are ended, when, and with which signal; what is
+// printed; and the exit code. A pure state machine: events and the time in, orders and sentences out. Owned by the
+// launcher's loop.
+//
+//   running --first failure--> searching, named (0.2 s) --> reporting (0.8 s: errors of other ranks) --> ending
+//      \----signal, closed pipe, last rank ended---------------------------------------------------------->/
+//   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
+// Named: if the failure breaks connections, the ranks agree on its cause themselves, and have more information than the
+// launcher. If it does not (a rank that has left the world exits with an error), the launcher aborts the world after
+// that time.
+// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of the exits that
+// come while the launcher searches.
+// Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
+// which gives the program a last chance to end by itself.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/job/job.hpp"
+#include "rendezvous/launch/processes/rank_processes.hpp"
+
+namespace anello::launch {
+
+using Clock = std::chrono::steady_clock;
+
+// Returns how likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the
+// same time. Higher is likelier.
+int likely_cause(int status);
+inline constexpr int kSurelyCause = 2;
+
+class Supervisor {
+ public:
+  struct Actions {
+    std::function<void(const Order&)> order;
+    // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
+    std::function<bool(int culprit, const std::string& reason)> abort;
+    std::function<void(const std::string&)> print;
+    // The generation of the newest world that all its ranks have joined; 0: none.
+    std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
+    // Returns how often the kernel has killed a process here for lack of memory; nothing if the kernel does not show
+    // that.
+    std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
+  };
+  Supervisor(const Job& job, Actions actions);
+
+  void reported(const Report& report, Clock::time_point now);
+  void received(const world::LastWord& word);  // call it before the exits that are reported later
+  void host_lost(const HostLoss& loss, Clock::time_point now);
+  void signalled(int signal, Clock::time_point now);  // a signal to end the job
+  void reader_gone(Clock::time_point now);            // the reader of the output has gone
+  void output_failed(const std::string& why, Clock::time_point now);
+  void keeper_gone(const std::string& how);  // empty: it ended by itself, after all processes
+
+  void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
+  void tick(Clock::time_point now);
+  std::optional<Clock::time_point> next_tick() const;
+
+  bool over() const { return phase_ == Phase::over; }
+  bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
+  bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
+  bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
+  int exit_code() const { return exit_code_; }
+  // True if the job may succeed when it is started again: a rank has failed, but not with a status that means wrong
+  // usage, or a host was lost; and the user has not ended the job. If a host could not be used even at the first start,
+  // that is a mistake of the user.
+  bool may_pass() const;
+  int culprit() const { return culprit_; }           // the rank that failed first, or -1
+  bool failed() const { return !failure_.empty(); }  // false if the user ended the job
+  // The text to append to "the job failed": the reason, or only the rank that failed first; which ranks failed because
+  // of it, and which ranks the launcher ended.
+  std::string summary(bool with_reason) const;
+
+ private:
+  struct Stop {
+    Clock::time_point since;
+    int signal;
+  };
+  enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
+  void enter(Phase phase, Clock::time_point deadline);
+  void end(int signal, const std::string& why, Clock::time_point now);
+  bool abort(int culprit, const std::string& why);
+  void kill(Clock::time_point now);
+  void timed_out(Clock::time_point now);
+  void started(const Report& report);
+  void not_started(int rank, int problem, Clock::time_point now);
+  void exited(const Report& report, Clock::time_point now);
+  int likelihood(const Report& end) const;
+  bool may_be_a_lost_host(const Report& end) const;
+  const world::LastWord* blame() const;
+  bool is_culprit(int rank) const { return blame() && blame()->culprit == rank; }
+  void name_cause();
+  void end_if_all_ended(Clock::time_point now);
+  std::optional<Clock::time_point> leftovers_due() const;
+  bool all_are_stopped(const std::vector<int>& ranks) const;
+  std::string stop_signals(const std::vector<int>& ranks) const;
+  void name_leftovers(Clock::time_point now);
+  std::string describe_end(const Report& end) const;
+  std::string lack_of_memory() const;
+  std::vector<int> ranks_alive() const;
+  std::string ranks_left() const;
+
+  const Job& job_;
+  Actions actions_;
+  const std::optional<std::uint64_t> kills_before_;  // for lack of memory
+  std::vector<bool> alive_;
+  std::vector<pid_t> pids_;
+  std::vector<std::optional<Stop>> stopped_;
+  int alive_count_ = 0, ended_count_ = 0;
+  Clock::time_point last_end_{};    // of a rank
+  Clock::duration silence_told_{};  // after last_end_; until then no message about ranks that still run
+  Phase phase_ = Phase::running;
+  std::optional<Clock::time_point> deadline_, job_limit_;
+  std::optional<Report> cause_;          // the failure that ends the job; may be corrected during the search
+  int culprit_ = -1;                     // the rank of that failure, or the one that made it fail
+  std::optional<world::LastWord> word_;  // the first word of the newest world that names a culprit
+  std::string why_;                      // why the job ends; the ranks receive it
+  std::string failure_;                  // for the summary; empty: none
+  std::vector<bool> succeeded_;          // ended with status 0
+  std::vector<int> failed_;              // in the order of their exits
+  std::vector<int> ended_;               // by the launcher, ascending
+  Clock::time_point failed_at_{}, signalled_at_{};
+  int exit_code_ = 0;
+  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;
+  bool any_started_ = false, lost_host_ = false, left_stopped_ = false;
+};
+
+}  // namespace anello::launch

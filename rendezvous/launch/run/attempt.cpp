@@ -1,0 +1,213 @@
+#include "rendezvous/launch/run/attempt.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/launch/agents/remote_ranks.hpp"
+#include "rendezvous/launch/job/layout.hpp"
+#include "rendezvous/launch/job/master.hpp"
+#include "rendezvous/launch/processes/local_ranks.hpp"
+#include "rendezvous/launch/processes/memory_events.hpp"
+#include "rendezvous/protocol/describe.hpp"
+#include "ring/base/cores.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
+constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};  // before a restart
+
+milliseconds pause_before(int restart) {
+  constexpr int kMaxDoublings = 10;
+  return std::min(kFirstPause * (1 << std::min(restart - 1, kMaxDoublings)), kMaxPause);
+}
+
+std::optional<std::uint64_t> no_kills_known() {  // on other hosts
+  return std::nullopt;
+}
+
+}  // namespace
+
+Attempt::Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher)
+    : job_(job),
+      launcher_(launcher),
+      rank_exited_(hooks.exited),
+      output_(job),
+      supervisor_(job, {.order = [this](const Order& order) { ranks_->order(order); },
+                        .abort = hooks.abort,
+                        .print =
+                            [this](const std::string& sentence) {
+                              if (!failed_at_) failed_at_ = output_.lines();
+                              output_.print(sentence);
+                            },
+                        .newest_world = hooks.newest_world,
+                        .out_of_memory_kills = job.remote ? no_kills_known : out_of_memory_kills}) {
+  if (launcher.limit) supervisor_.end_at(*launcher.limit);
+  ranks_ = make_ranks();
+  if (!job.remote) learn_cores(job.layout.front(), available_cores().count());
+}
+
+std::unique_ptr<RankProcesses> Attempt::make_ranks() {
+  raise_open_files_limit(job_.started_ranks());
+  if (!job_.remote) check_this_host();
+  const Inherited inherited{launcher_.signals.mask_before(), launcher_.files.now, launcher_.argv};
+  std::vector<RankEnds> ends;
+  for (const HostRanks& here : job_.layout)
+    for (int rank = here.first; rank < here.first + here.count; rank++) {
+      Output::Ends out = output_.add_rank(rank);
+      ends.push_back({rank == 0 ? input_.rank_end() : Descriptor(), std::move(out.out), std::move(out.err)});
+    }
+  RankEvents events;
+  events.reported = [this](const Report& report) {
+    if (report.kind == Report::Kind::exited) rank_exited_(report.rank);
+    if (report.kind == Report::Kind::signal_taken) input_.end();
+    supervisor_.reported(report, Clock::now());
+  };
+  events.last_word = [this](const world::LastWord& word) { supervisor_.received(word); };
+  events.host_lost = [this](const HostLoss& loss) { lose(loss); };
+  events.cores_known = [this](const HostRanks& here, double cores) { learn_cores(here, cores); };
+  events.ended = [this](const std::string& how) {
+    if (!supervisor_.over()) supervisor_.keeper_gone(how);
+  };
+  if (job_.remote) return std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
+  return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
+                                      inherited, std::move(events));
+}
+
+std::string Attempt::rendezvous_host() const {
+  return job_.rendezvous.empty() ? "127.0.0.1" : net::parse_host_port("--rendezvous", job_.rendezvous).host;
+}
+
+Master Attempt::master() const {
+  return job_.rendezvous.empty() ? find_master(job_, "127.0.0.1") : job_.master;
+}
+
+int Attempt::run(std::uint16_t port) {
+  ranks_->start(port);
+  while (!finished()) {
+    PollSet polls;
+    watch(polls);
+    polls.wait();
+    act();
+  }
+  return supervisor_.exit_code();
+}
+
+void Attempt::watch(PollSet& polls) {
+  output_.watch(polls);
+  if (!supervisor_.over()) input_.watch(polls, [this] { output_.line_typed(); });
+  ranks_->watch(polls);
+  polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
+  polls.until(supervisor_.next_tick());
+  if (supervisor_.over() && !output_.streams_closed()) polls.until(last_bytes_until_);
+  polls.until(output_limit());
+}
+
+void Attempt::act() {
+  const auto now = Clock::now();
+  ranks_->tick();
+  output_.tick();
+  supervisor_.tick(now);
+  if (output_.reader_gone()) supervisor_.reader_gone(now);
+  if (const std::string why = output_.failure(); !why.empty()) supervisor_.output_failed(why, now);
+  if (!supervisor_.over()) return;
+  if (supervisor_.gave_up()) ranks_->give_up();
+  if (!ended_ && supervisor_.keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
+  // No process writes to the pipes any more. Reads the bytes that they still hold, until nothing has come for
+  // kLastBytes.
+  if (!ended_ || !output_.written() || ranks_->output_may_come()) last_bytes_until_ = now + kLastBytes;
+  if (!std::exchange(ended_, true)) over_since_ = now;
+  if (const auto limit = output_limit(); limit && now >= *limit) hurry();
+  if (now >= last_bytes_until_ || discard_output_) output_.close_streams();
+  if (output_.streams_closed() && !std::exchange(concluded_, true)) conclude();
+}
+
+void Attempt::take_signals() {
+  while (const auto signal = launcher_.signals.next()) {
+    if (*signal == SIGUSR1 || *signal == SIGUSR2)
+      ranks_->order({Order::Kind::signal, *signal});
+    else if (*signal == SIGTSTP)
+      pause_all();
+    else if (supervisor_.over())
+      hurry();
+    else
+      supervisor_.signalled(*signal, Clock::now());
+  }
+}
+
+// Limits how long a job that must end waits for a reader of its ranks' output.
+std::optional<Clock::time_point> Attempt::output_limit() const {
+  return ended_ && supervisor_.asked_to_end() && !discard_output_
+             ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
+             : std::nullopt;
+}
+
+// Called for a signal while no rank is left, only output: drops the output.
+void Attempt::hurry() {
+  discard_output_ = true;
+  restart_.reset();
+}
+
+// Stops the ranks and then the launcher, as Ctrl-Z does with a foreground process group. Returns when the shell
+// continues the launcher.
+void Attempt::pause_all() {
+  ranks_->order({Order::Kind::signal, SIGSTOP});
+  stop_until_continued();
+  ranks_->order({Order::Kind::signal, SIGCONT});
+}
+
+// Warns about too few cores once all hosts have reported theirs.
+void Attempt::learn_cores(const HostRanks& here, double cores) {
+  if (here.count > cores) {
+    crowded_.push_back(here.host);
+    if (crowded_.size() == 1)
+      crowding_ = text(here.count, " ranks share ", cores, cores == 1 ? " core" : " cores",
+                       job_.remote ? " on " + here.host : "");
+  }
+  if (++hosts_known_ < job_.layout.size() || crowded_.empty() || job_.restart > 0 || !log_enabled(Severity::warning))
+    return;
+  const std::size_t others = crowded_.size() - 1;
+  output_.print(text(crowding_,
+                     others > 0 ? text(" (and too few on ", others, others == 1 ? " other)" : " others)") : "",
+                     ", which makes them slow"));
+}
+
+void Attempt::lose(const HostLoss& loss) {
+  lost_.push_back(loss.ranks.host);
+  for (int i = 0; i < loss.ranks.count; i++) rank_exited_(loss.ranks.first + i);
+  supervisor_.host_lost(loss, Clock::now());
+}
+
+// Prints the last messages. The reason is repeated only if so much output has followed it that it is out of sight.
+void Attempt::conclude() {
+  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
+  if (supervisor_.culprit() >= 0) output_.print_last_lines(supervisor_.culprit());
+  if (supervisor_.failed())
+    output_.print(text("the job failed after ", rendezvous::seconds(took),
+                       supervisor_.summary(failed_at_ && output_.out_of_sight(*failed_at_))));
+  if (job_.verbose && supervisor_.exit_code() == 0)
+    output_.print(text("the job took ", rendezvous::seconds(took), "; no rank failed"));
+  if (job_.restart < job_.max_restarts && supervisor_.may_pass() && !discard_output_) plan_restart();
+}
+
+void Attempt::plan_restart() try {
+  Restart next{pause_before(job_.restart + 1), job_.hosts, job_.layout};
+  if (launcher_.limit && Clock::now() + next.pause >= *launcher_.limit)
+    return output_.print("it is not started again, because the time of --timeout is almost over");
+  if (!lost_.empty()) {
+    std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
+    next.layout = lay_out(next.hosts, {job_.size, job_.per_host});
+  }
+  output_.print(text("restart ", job_.restart + 1, " of ", job_.max_restarts, " in ", rendezvous::seconds(next.pause),
+                     lost_.empty() ? "" : " without " + list_hosts(lost_)));
+  restart_ = std::move(next);
+} catch (const Error& error) {
+  output_.print(text("it is not started again without ", list_hosts(lost_), ": ", error.message()));
+}
+
+}  // namespace anello::launch

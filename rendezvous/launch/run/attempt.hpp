@@ -1,0 +1,82 @@
+// One attempt to run a job: the processes of the ranks, their output and input, signals, and how it ended. Blocks the
+// launcher's thread.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rendezvous/launch/base/poll_set.hpp"
+#include "rendezvous/launch/base/signals.hpp"
+#include "rendezvous/launch/output/output.hpp"
+#include "rendezvous/launch/processes/descendants.hpp"
+#include "rendezvous/launch/processes/rank_processes.hpp"
+#include "rendezvous/launch/processes/supervise.hpp"
+#include "rendezvous/launch/run/input.hpp"
+#include "rendezvous/launch/run/run.hpp"
+
+namespace anello::launch {
+
+// All attempts of a job share this.
+struct LauncherProcess {
+  char** const argv;
+  const std::vector<pid_t> inherited_children = children();  // its children before it executed `anello`
+  const OpenFilesLimit files = open_files_limit();
+  Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
+  const std::optional<Clock::time_point> limit;  // --timeout
+};
+
+// How a job is to be started again.
+struct Restart {
+  std::chrono::milliseconds pause;  // before it
+  Hosts hosts;                      // the hosts that are left
+  Layout layout;
+};
+
+class Attempt {
+ public:
+  // Starts the keeper, or the commands that start agents. Call it while the process has one thread.
+  Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher);
+  // Blocks as the ranks' destructor does (local_ranks.hpp, remote_ranks.hpp).
+  ~Attempt() = default;
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Runs the job to its end, and returns its exit code. The rendezvous listens at `port`.
+  int run(std::uint16_t port);
+  const std::optional<Restart>& restart() const { return restart_; }  // nothing: it is not started again
+
+ private:
+  std::unique_ptr<RankProcesses> make_ranks();
+  std::string rendezvous_host() const;
+  Master master() const;
+  void watch(PollSet& polls);
+  void act();
+  void take_signals();
+  void pause_all();
+  void hurry();
+  std::optional<Clock::time_point> output_limit() const;
+  void learn_cores(const HostRanks& here, double cores);
+  void lose(const HostLoss& loss);
+  void conclude();
+  void plan_restart();
+  bool finished() const { return concluded_ && (output_.written() || discard_output_); }
+
+  const Job& job_;
+  LauncherProcess& launcher_;
+  const std::function<void(int)> rank_exited_;
+  Output output_;
+  Input input_;
+  Supervisor supervisor_;
+  std::unique_ptr<RankProcesses> ranks_;
+  const Clock::time_point began_ = Clock::now();
+  bool ended_ = false, concluded_ = false, discard_output_ = false;
+  std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
+  std::vector<std::string> crowded_, lost_;  // names of hosts
+  std::string crowding_;                     // of the first crowded one
+  std::optional<std::uint64_t> failed_at_;   // the line count of the output before the supervisor's first message
+  std::optional<Restart> restart_;
+  Clock::time_point last_bytes_until_{}, over_since_{};
+};
+
+}  // namespace anello::launch

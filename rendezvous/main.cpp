@@ -1,5 +1,0 @@
-#include "rendezvous/launch/commands.hpp"
-
-int main(int argc, char** argv) {
-  return anello::launch::run_program(argc, argv);
-}

@@ -1,0 +1,71 @@
+// The messages between ranks and the rendezvous server after the handshake, as data and as bytes. Pure: no I/O.
+// On the wire a message is framed (ring/net/message_channel.hpp); these functions make and read its body. All input is
+// bounded here, and names are made safe to print. The handshake carries the protocol's version.
+#pragma once
+#include <anello/error.hpp>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace anello::rendezvous {
+
+inline constexpr int kMaxRanks = 1 << 20;
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
+inline constexpr std::size_t kMaxReasonBytes = 4096;
+// Limits of a whole body: to the server, and from it. kMaxReplyBytes also limits the sum of all blobs of an exchange.
+inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
+inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
+
+// Messages from a rank. A rank, size or local rank of -1 is not given: the server decides.
+struct Join {
+  std::string host;     // the name of the host, for messages
+  std::string machine;  // equal for ranks that share loopback (rendezvous/protocol/host.hpp)
+  std::string address;  // numeric; where the rank will listen
+  std::uint32_t pid = 0, parent = 0;
+  std::int32_t rank = -1, size = -1, local_rank = -1;
+  std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
+  std::chrono::milliseconds age{0};           // of its process
+};
+struct Contribution {  // to an exchange, which is complete when every rank has sent one
+  std::string blob;
+  std::chrono::milliseconds patience{60000};
+};
+struct Leave {             // the rank has started and needs the server no longer
+  std::uint16_t port = 0;  // where the rank listens; 0: nowhere
+};
+struct Fail {  // the rank could not start
+  std::string reason;
+  std::int32_t rank = -1;  // the rank that failed; -1: the sender
+};
+struct Arrive {};  // the rank has chosen this connection, and is about to join
+using Request = std::variant<Join, Contribution, Leave, Fail, Arrive>;
+
+// Messages from the server.
+struct Assigned {
+  std::uint32_t generation = 1;
+  std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
+  std::string host;               // the rank's host; differs from other hosts of the same name
+  std::uint64_t incarnation = 0;  // of the server; random
+};
+struct Gathered {
+  std::vector<std::string> blobs;  // by rank; equal parts travel once (rendezvous/protocol/delta_coding.hpp)
+};
+struct Failed {  // the start-up has failed
+  ErrorCode code = ErrorCode::rendezvous;
+  std::int32_t rank = -1;  // the culprit; -1: unknown
+  std::string message;
+};
+struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current one is over
+using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain>;
+
+std::string encode(const Request& request);
+std::string encode(const Reply& reply);
+// Both throw Error{protocol} that names the invalid field.
+Request decode_request(std::string_view body);
+Reply decode_reply(std::string_view body);
+
+}  // namespace anello::rendezvous

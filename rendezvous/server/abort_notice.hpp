@@ -1,0 +1,16 @@
+// How the launcher ends a world that runs without the server: it connects to one rank, which proposes the verdict to
+// the others. A coroutine of the server's event loop.
+#pragma once
+#include <asio/awaitable.hpp>
+
+#include "rendezvous/server/roster.hpp"
+#include "ring/failure/control_message.hpp"
+#include "ring/net/handshake.hpp"
+
+namespace anello::rendezvous {
+
+// Sends the verdict to one rank of `world`: tries a rank every 10 ms, each for at most 300 ms, until one has received
+// it. So a rank whose process is stopped delays it little. Does not throw.
+asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
+
+}  // namespace anello::rendezvous

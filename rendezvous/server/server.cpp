@@ -1,0 +1,302 @@
+#include "rendezvous/server/server.hpp"
+
+#include <asio/post.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <cstring>
+
+#include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/server/abort_notice.hpp"
+#include "rendezvous/server/listening_address.hpp"
+#include "rendezvous/server/receive_join.hpp"
+#include "rendezvous/server/roster.hpp"
+#include "rendezvous/server/server_metrics.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/mutex.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/accept.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/event_loop.hpp"
+#include "ring/net/half_open.hpp"
+#include "ring/net/handshake.hpp"
+#include "ring/net/message_channel.hpp"
+#include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
+#include "ring/services/http_page.hpp"
+
+namespace anello {
+
+using asio::ip::tcp;
+using rendezvous::Roster;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  std::memcpy(&number, net::random_bytes(sizeof number).data(), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+class RendezvousServer::Impl {
+ public:
+  explicit Impl(const ServerOptions& options);
+  ~Impl();
+  std::uint16_t port() const { return listening_.port(); }
+  std::string address() const { return rendezvous::usable_address(listening_.address()); }
+  ServerStats stats() const {
+    const MutexLock lock(stats_mutex_);
+    return stats_;
+  }
+  bool wait_until_over(std::uint32_t generation, milliseconds limit) const {
+    MutexLock lock(stats_mutex_);
+    return changed_.wait_for(lock, limit,
+                             [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.generation > generation; });
+  }
+  void conclude(const Error& why, int by) {
+    asio::post(event_loop_.context(), [this, by, why = rendezvous::Failed{why.code(), why.rank(), why.message()}] {
+      concluding_ = true;
+      deliver(roster_.conclude(why, by));
+    });
+  }
+  void wait_until_concluded(milliseconds limit) const {
+    MutexLock lock(stats_mutex_);
+    changed_.wait_for(lock, limit, [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.concluded; });
+  }
+  void exited(int rank) {
+    asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
+  }
+  void abort(int culprit, const std::string& reason);
+
+ private:
+  using Connection = std::shared_ptr<net::MessageChannel>;
+
+  asio::awaitable<void> serve(Connection connection);
+  asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
+  void deliver(const Roster::Sends& sends);
+  void start_abort_notice();
+  void announce(std::size_t ranks);
+  void set_alarm();
+  void remind();
+  void publish_stats();
+  // True if all ranks have been informed, and their connections have ended too, so that they have read the reason.
+  bool has_concluded() const {
+    return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
+  }
+
+  const net::Credentials credentials_;
+  const milliseconds join_limit_;
+  net::HalfOpen half_open_;
+  // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
+  net::EventLoop event_loop_;
+  tcp::acceptor acceptor_{event_loop_.context()};
+  asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
+  asio::steady_timer reminder_{event_loop_.context()};
+  bool reminding_ = false, concluding_ = false;
+  const bool may_be_mixed_;
+  const milliseconds remind_after_;
+  Roster roster_;
+  std::map<Roster::MemberId, Connection> connections_;
+  Roster::MemberId next_id_ = 0;
+  std::optional<failure::Verdict> abort_verdict_;  // of the newest world that was aborted
+  std::uint32_t aborted_generation_ = 0;
+  trace::RejectedConnections rejected_;
+  tcp::endpoint listening_;
+  mutable Mutex stats_mutex_;
+  mutable std::condition_variable changed_;
+  std::optional<services::Metrics> metrics_;
+  ServerStats stats_ ANELLO_GUARDED_BY(stats_mutex_);
+};
+
+RendezvousServer::Impl::Impl(const ServerOptions& options)
+    : credentials_{options.job, options.secret},
+      join_limit_(options.start_timeout),
+      half_open_(options.max_half_open),
+      may_be_mixed_(options.may_be_mixed),
+      remind_after_(options.remind_after),
+      roster_(options.size, options.start_timeout, random_number()) {
+  require_usable(credentials_);
+  net::listen(acceptor_, rendezvous::endpoint_to_listen_on(options));
+  listening_ = acceptor_.local_endpoint();
+  if (!options.metrics.empty())
+    metrics_.emplace(event_loop_.context(), "--metrics", options.metrics, 0,
+                     [this] { return rendezvous::server_metrics(credentials_.job, stats()); });
+  const auto take = [this](tcp::socket socket) {
+    asio::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    net::spawn(event_loop_.context(), serve(std::make_shared<net::MessageChannel>(std::move(socket))));
+  };
+  const auto make_room = [this] { half_open_.close_oldest(net::kTimeEnough); };
+  net::spawn(event_loop_.context(),
+             net::accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}));
+}
+
+RendezvousServer::Impl::~Impl() {
+  event_loop_.stop();
+}
+
+// Serves one connection from its handshake to its end.
+asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
+  const Roster::MemberId id = next_id_++;
+  connections_.emplace(id, connection);
+  std::optional<rendezvous::Join> join;
+  int arrived = -1;
+  try {
+    const net::HalfOpen::Place place(half_open_, connection->socket());
+    publish_stats();
+    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_, arrived);
+  } catch (const net::HandshakeError& error) {
+    rejected_.count(error.reason());
+    const bool of_another_job = error.reason() == trace::RejectReason::job;
+    roster_.refused(text(error.what(), of_another_job ? text("; this is job '", credentials_.job, "'") : ""));
+    log(Severity::info, text("rejected a connection: ", error.what()));
+    if (arrived >= 0 && error.reason() == trace::RejectReason::gone)
+      deliver(roster_.ended_early(arrived, steady_clock::now()));
+  } catch (const std::exception& error) {
+    log(Severity::info, text("lost a connection: ", error.what()));
+  }
+  if (join) {
+    log(Severity::info, text(rendezvous::describe(*join), " has joined from ", join->address));
+    remind();
+    deliver(roster_.joined(id, *join, steady_clock::now()));
+    co_await receive_requests(connection->socket(), id);
+  }
+  connection->close();
+  connections_.erase(id);
+  publish_stats();
+}
+
+// Serves a member's requests until it leaves or its connection ends.
+asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& socket, Roster::MemberId id) {
+  std::string broken;
+  try {
+    for (bool present = true; present;) {
+      const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
+      rendezvous::Request request = rendezvous::decode_request(body);
+      if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
+        deliver(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
+      } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
+        deliver(roster_.failed(id, fail->reason, steady_clock::now(), fail->rank));
+      } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
+        deliver(roster_.left(id, steady_clock::now(), leave->port));
+        if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
+        present = false;
+      } else {
+        throw Error(ErrorCode::protocol, "it joined twice");
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::protocol) broken = error.what();
+  }
+  const auto now = steady_clock::now();
+  deliver(broken.empty() ? roster_.disconnected(id, now) : roster_.failed(id, broken, now));
+}
+
+void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
+  for (const Roster::Send& send : sends) {
+    const auto message = std::make_shared<const std::string>(net::framed(rendezvous::encode(send.reply)));
+    const auto* failed = std::get_if<rendezvous::Failed>(&send.reply);
+    if (failed) log(Severity::info, text("start-up failed: ", failed->message));
+    if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front()) announce(sends.size());
+    for (const Roster::MemberId id : send.to) {
+      const auto at = connections_.find(id);
+      if (at == connections_.end()) continue;
+      at->second->send(message);
+      const bool is_last = failed || std::holds_alternative<rendezvous::ComeAgain>(send.reply);
+      if (is_last) at->second->finish(kLastMessageLimit);
+    }
+  }
+  set_alarm();
+  publish_stats();
+}
+
+void RendezvousServer::Impl::announce(std::size_t ranks) {
+  log(Severity::info, text("all ", ranks, " ranks are here, generation ", roster_.generation()));
+  const std::string doubt = may_be_mixed_ ? roster_.doubt() : "";
+  if (!doubt.empty()) log(Severity::warning, doubt);
+}
+
+void RendezvousServer::Impl::set_alarm() {
+  alarm_.cancel();
+  if (!roster_.deadline()) return;
+  alarm_.expires_at(*roster_.deadline());
+  alarm_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || !roster_.deadline() || *roster_.deadline() > steady_clock::now()) return;
+    deliver(roster_.expired());
+  });
+}
+
+// Logs a line from time to time while ranks wait for others.
+void RendezvousServer::Impl::remind() {
+  if (std::exchange(reminding_, true)) return;
+  reminder_.expires_after(remind_after_);
+  reminder_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled) return;
+    reminding_ = false;
+    const std::string waiting = roster_.waiting();
+    if (waiting.empty()) return;
+    log(Severity::warning, waiting);
+    remind();
+  });
+}
+
+void RendezvousServer::Impl::publish_stats() {
+  const MutexLock lock(stats_mutex_);
+  stats_ = {roster_.generation(),          roster_.members(),           roster_.phase() == Roster::Phase::starting,
+            roster_.worlds_formed(),       rejected_.counts(),          half_open_.size(),
+            roster_.formed().ranks.size(), roster_.formed().generation, has_concluded(),
+            roster_.last_failure()};
+  changed_.notify_all();
+}
+
+void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
+  const std::string cut = reason.substr(0, failure::ControlMessage::kMaxMessageBytes / 2);
+  asio::post(event_loop_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
+    deliver(roster_.aborted(culprit, why));
+    abort_verdict_ = failure::Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    aborted_generation_ = roster_.formed().generation;
+    start_abort_notice();
+  });
+}
+
+void RendezvousServer::Impl::start_abort_notice() {
+  net::spawn(event_loop_.context(), rendezvous::send_abort_notice(roster_.formed(), credentials_, *abort_verdict_));
+}
+
+RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+RendezvousServer::~RendezvousServer() = default;
+std::uint16_t RendezvousServer::port() const {
+  return impl_->port();
+}
+std::string RendezvousServer::address() const {
+  return impl_->address();
+}
+ServerStats RendezvousServer::stats() const {
+  return impl_->stats();
+}
+bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds limit) const {
+  return impl_->wait_until_over(generation, limit);
+}
+void RendezvousServer::exited(int rank) {
+  impl_->exited(rank);
+}
+void RendezvousServer::conclude(const Error& why, int by) {
+  impl_->conclude(why, by);
+}
+void RendezvousServer::wait_until_concluded(std::chrono::milliseconds limit) const {
+  impl_->wait_until_concluded(limit);
+}
+bool RendezvousServer::abort(int culprit, const std::string& reason) {
+  const ServerStats before = stats();
+  impl_->abort(culprit, reason);
+  return before.members + before.reachable > 0;
+}
+
+}  // namespace anello

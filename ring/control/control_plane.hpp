@@ -1,0 +1,160 @@
+// The control plane of a world: connections to the ranks at distances 2^i, separate from the data. When ranks have
+// left, it makes the connections that the remaining ranks need, in the background. It floods the FailureDetector's
+// messages, sends and expects heartbeats, and publishes the verdict to the threads that move data. It lives on the
+// background thread; functions that other threads may call are marked.
+#pragma once
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "ring/base/mutex.hpp"
+#include "ring/failure/failure_detector.hpp"
+#include "ring/failure/heartbeat.hpp"
+#include "ring/failure/stragglers.hpp"
+#include "ring/link/group_info.hpp"
+#include "ring/net/connections.hpp"
+#include "ring/net/message_channel.hpp"
+#include "ring/net/reserved_post.hpp"
+#include "ring/trace/flight_recorders.hpp"
+
+namespace anello::control {
+
+class ControlPlane {
+ public:
+  // Called once with the verdict's message, on the background thread.
+  using WhenFailed = std::function<void(const failure::Verdict& why)>;
+
+  // If nothing is received from a neighbour for `silence_limit`, the world ends; 0: never.
+  ControlPlane(asio::io_context& context, net::PeerConnections& peer_connections, const Identity& identity,
+               std::vector<std::string> hosts, trace::FlightRecorders& recorders,
+               std::chrono::milliseconds silence_limit, WhenFailed when_failed);
+
+  // Connects to the neighbours of lower rank and waits for those of higher rank. Any thread except the background one.
+  // Throws Error{network, unauthorized, rendezvous}, which names the missing ranks at `deadline`, and the errors of
+  // `check`. Calls `check` every 50 ms with 0; after a connection was lost, with the time for which `check` may wait.
+  void connect(
+      std::chrono::steady_clock::time_point deadline,
+      const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
+  // The next two functions run on the background thread.
+  void accepted(int peer, net::PeerConnections::Socket socket);
+  void receive_abort(net::PeerConnections::Socket launcher);  // reads a proposal, and makes it this rank's own
+
+  // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
+  // never changes.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }  // if true, error() waits only briefly
+  // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
+  Error error() const;
+  void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`
+  // `completed`: operations. This and leaves_by_exception() allocate no memory.
+  void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
+  void leaves_by_exception() noexcept;     // sets the reason for leaving groups and the world
+  void needs(const Signature& signature);  // the operation began: has a member left the group before it?
+  // Call when an operation needs messages of all members: has a member left the group after at most `completed`
+  // operations? UINT64_MAX: at any time. `conflict`: describes this rank's call.
+  void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
+  void waiting(const Signature& signature);  // the operation makes no progress: do other ranks wait in a different one?
+  void moving(const Signature& signature);   // this operation makes progress again
+  // A peer sent a different operation, as `verdict` says; all ranks are asked for their calls.
+  void differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict);
+  // These peers sent other counts than this rank expects; `verdict` describes one of them.
+  void contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict);
+  // A call of this rank's program was refused: the ranks that wait for the operation are sent the reason.
+  void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
+  // The operation made no progress for this time. stalled(): the lowest rank that has not left reports it. overdue():
+  // the world ends.
+  void stalled(const Signature& signature, std::chrono::milliseconds period);
+  void overdue(const Signature& signature, std::chrono::milliseconds limit);
+  // Call when an operation has waited long for the peer: checks whether the network between the two still works. A peer
+  // that does not answer within the silence limit counts as silent.
+  void ping(int peer);
+  void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with the peer ended
+  void propose(failure::Verdict verdict);
+  void abort(failure::Verdict verdict);  // proposes `verdict`; failed() is true on this rank from now on
+  // Does the same as abort() for a thread that is out of memory: the background thread makes the verdict.
+  void abort_without_memory() noexcept;
+
+  // Sends the goodbye to the world, and closes every connection when the neighbours have read it. Blocks for at most
+  // the silence limit (10 s if there is none); in a world that has failed, for at most 500 ms after it has sent the
+  // reason. Allocates no memory. Any thread except the background one; must be the last call.
+  void leave(std::uint64_t completed);
+
+ private:
+  using Shared = std::shared_ptr<net::MessageChannel>;
+  static constexpr std::chrono::milliseconds kMaxIfFailed{500};
+  static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
+
+  asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
+  asio::awaitable<void> mend(int peer);
+  asio::awaitable<void> ping_all();
+  asio::awaitable<void> ping_one(int peer);
+  asio::awaitable<void> ping_way(int peer, std::size_t way);
+  asio::awaitable<void> receive_messages(int peer, Shared neighbour);
+  asio::awaitable<void> read_abort(net::PeerConnections::Socket launcher);
+  void handle(int peer, std::string_view message);
+  void receive_frame(int peer, std::string_view body);
+  void send_heartbeats();
+  net::MessageChannel::Message heartbeat() const;
+  void check_standstill();
+  failure::StragglerDetector::Groups waits_by_group() const;
+  void tick();
+  void disconnected(int peer, const std::string& how);
+  template <class Change>
+  void post(Change change);
+  template <class Change>
+  void post(net::ReservedPost& place, Change change) noexcept;
+  bool sent() const {
+    const MutexLock lock(mutex_);
+    return sent_;
+  }
+  void flush();  // after every event: send messages, log reports, publish the verdict, set the timer
+  void publish();
+  void fail();
+  void check_departures();
+  std::vector<std::shared_ptr<const link::GroupInfo>> groups() const;
+  std::optional<Call> recall(std::uint64_t group, std::uint64_t sequence) const;
+  failure::FailureDetector::Time now() const;
+  bool all_read_goodbye() const;
+
+  asio::io_context& context_;
+  net::PeerConnections& peer_connections_;
+  int rank_;
+  std::vector<std::string> hosts_;
+  trace::FlightRecorders& recorders_;
+  WhenFailed when_failed_;
+  failure::FailureDetector detector_;
+  failure::HeartbeatMonitor heartbeats_;
+  failure::StragglerDetector stragglers_;
+  trace::TickClock clock_;
+  std::vector<int> expected_;  // the neighbours' ranks at the start
+  std::map<int, Shared> neighbours_;
+  std::set<int> to_ping_;
+  bool pinging_ = false;
+  std::chrono::steady_clock::time_point resumed_{};  // when this process last continued after a standstill
+  std::set<int> unproven_;         // neighbours added after the start, from which nothing has been received yet
+  std::set<int> to_ping_if_lost_;  // of unproven_: to ping if the connection ends, which does not prove a death
+  asio::steady_timer timer_;
+  bool leaving_ = false;
+  std::set<int> read_goodbye_;  // neighbours that have read this rank's goodbye
+  std::atomic<bool> failed_{false};
+  net::ReservedPost abort_, exception_, goodbye_, end_;
+
+  mutable Mutex mutex_;  // of members that other threads read
+  mutable std::condition_variable changed_;
+  std::optional<failure::Verdict> verdict_ ANELLO_GUARDED_BY(mutex_);
+  std::optional<Error> start_error_ ANELLO_GUARDED_BY(mutex_);
+  std::vector<int> connected_ ANELLO_GUARDED_BY(mutex_);
+  struct Enrolled {
+    std::shared_ptr<const link::GroupInfo> info;
+    net::ReservedPost goodbye;
+  };
+  std::map<std::uint64_t, Enrolled> groups_ ANELLO_GUARDED_BY(mutex_);  // of this rank, by id
+  bool read_ ANELLO_GUARDED_BY(mutex_) = false, sent_ ANELLO_GUARDED_BY(mutex_) = false;
+  bool closed_ ANELLO_GUARDED_BY(mutex_) = false, handled_ ANELLO_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace anello::control
