@@ -48,6 +48,7 @@ std::string line_of(const Cell& cell, const Cell::Row& row) {
                                   std::pair(percent(result.nic_share), 6)),
                           "  ", how(cell, row.prediction));
   if (chosen) line += text("; taken: ", cell.choice.reason);
+  if (chosen && !cell.choice.measured.empty()) line += text(" (", cell.choice.measured, ")");
   return line + "\n";
 }
 

@@ -2,144 +2,19 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
-#include <array>
-#include <bit>
-#include <limits>
-#include <optional>
 
+#include "ring/algorithms/selection_table.hpp"
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::algorithms {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
-constexpr int kAnyWorld = std::numeric_limits<int>::max();
 // The smallest chunk of one rank in a slab that is worth a message. It also bounds the number of steps of a plan.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
 // In two levels a slab has at least this size for each host, because the number of messages between hosts grows with
 // the number of hosts; but this minimum is at most the maximum below.
 constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
-
-enum class Cores { any, shared, own };
-enum class Medium { any, tcp, memory };
-enum class Worlds { any, power_of_two };
-
-struct Row {
-  Medium medium;
-  Cores cores;
-  int min_world, max_world;
-  Worlds worlds;
-  std::uint64_t max_bytes;        // or
-  std::uint64_t max_chunk_bytes;  // for each rank
-  Algorithm algorithm;
-  std::string_view reason;
-};
-
-// The first matching row is taken; in rank order, the first matching row whose algorithm keeps that order, which makes
-// the rows below `ring` reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over
-// loopback with 2 to 16 ranks and 1 KiB to 16 MiB; through memory with 2, 3, 4 and 8 ranks and 4 B to 64 MiB. The
-// bounds for own cores come from `anello-bench simulate`; measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB:
-// tree takes 1.50 times the payload's time, halving 1.10, two_shot 1.07).
-constexpr std::array kRows = {
-    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
-    Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Medium::memory, Cores::shared, 4, 4, Worlds::any, 2 * kKiB, 0, Algorithm::one_shot,
-        "few ranks, one message deep"},
-    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, 64 * kKiB, 0, Algorithm::star,
-        "shared cores, fewest messages"},
-    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, kAnyBytes, 0, Algorithm::ring,
-        "shared cores, least copying"},
-    Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
-    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 512 * kKiB, 0, Algorithm::tree,
-        "shared cores, fewest messages, load spread"},
-    Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, 0, Algorithm::halving,
-        "few messages, least traffic"},
-    Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, 0, Algorithm::tree,
-        "many ranks share cores, messages cost most"},
-    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 4 * kKiB, 0, Algorithm::one_shot, "few ranks, one message deep"},
-    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 256 * kKiB, 0, Algorithm::two_shot,
-        "few ranks, two messages deep, least traffic"},
-    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 4 * kKiB, 0, Algorithm::recursive_doubling,
-        "small, half as deep as the tree"},
-    Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, 64 * kKiB, Algorithm::halving,
-        "log2(world) deep, least traffic"},
-    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
-    Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::ring, "large, least traffic"},
-    Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
-        "rank order, two ranks, least traffic"},
-    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::star,
-        "rank order, fewest messages"},
-    Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, 0, Algorithm::two_shot, "rank order, two messages deep"},
-    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::chain, "rank order, large"},
-    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
-        "rank order, large, rounded alike"},
-};
-
-// For hosts with several ranks, if rank order need not be kept. From `anello-bench simulate` with 8 ranks on each of 2,
-// 8, 16 and 128 hosts, and 4 ranks on each of 3 and 4 hosts. From 64 KiB on, a host sends 2(hosts-1)/hosts of the
-// bytes, which is the minimum. Rings are slower from 3 hosts on: 4 MiB on 4 hosts takes 1.23 times the network's time,
-// and two_shot 1.06.
-struct HostsRow {
-  int max_hosts;
-  std::uint64_t max_bytes;
-  Algorithm algorithm;
-  std::string_view reason;
-};
-constexpr std::array kHostsRows = {
-    HostsRow{16, 4 * kKiB, in_levels(Levels::leaders, Algorithm::one_shot),
-             "hosts with several ranks, one of them exchanges small buffers"},
-    HostsRow{kAnyWorld, 4 * kKiB, in_levels(Levels::leaders, Algorithm::recursive_doubling),
-             "hosts with several ranks, log2(hosts) messages deep between one of each"},
-    HostsRow{2, kAnyBytes, in_levels(Levels::shares, Algorithm::one_shot),
-             "two hosts with several ranks, each share exchanged once"},
-    HostsRow{4, 16 * kKiB, in_levels(Levels::shares, Algorithm::one_shot),
-             "few hosts with several ranks, each share exchanged once"},
-    HostsRow{16, kAnyBytes, in_levels(Levels::shares, Algorithm::two_shot),
-             "hosts with several ranks, least traffic between them, two messages deep"},
-    HostsRow{kAnyWorld, kAnyBytes, in_levels(Levels::shares, Algorithm::grid),
-             "many hosts with several ranks, least traffic between them"},
-};
-
-// For 3 to 16 hosts, such as containers, on one machine with fewer cores than ranks; each host has one or several
-// ranks. A message comes only after another host has had a core, and in a ring a rank waits for one neighbour at a
-// time. Measured between namespaces with links of 1 Gbit/s on 2 cores, in us: first the choice for other hosts, then
-// this one.
-//   3 hosts of 2 ranks:  4 KiB  71, 71    64 KiB  790, 738    1 MiB 12240, 11828
-//   4 hosts of 2 ranks:  4 KiB 108, 71    64 KiB 1017, 830    1 MiB 13870, 13388
-//   8 hosts of 1 rank:   4 KiB 402, 109   64 KiB 1348, 1010   1 MiB 19796, 16092
-//   8 hosts of 2 ranks:  4 KiB 469, 164   64 KiB 1959, 1072   1 MiB 25434, 17861
-struct SharedHostsRow {
-  std::uint64_t max_bytes_of_host;  // buffer size divided by the number of hosts
-  Algorithm algorithm;
-  std::string_view reason;
-};
-constexpr std::array kSharedHostsRows = {
-    SharedHostsRow{2 * kKiB, in_levels(Levels::leaders, Algorithm::tree), "hosts that share cores, fewest messages"},
-    SharedHostsRow{256 * kKiB, in_levels(Levels::leaders, Algorithm::ring),
-                   "hosts that share cores, one neighbour waited for, few messages"},
-    SharedHostsRow{kAnyBytes, in_levels(Levels::shares, Algorithm::ring),
-                   "hosts that share cores, one neighbour waited for"},
-};
-
-bool keeps_order(Algorithm algorithm, const Facts& facts) {
-  return !facts.rank_order || reproducible(algorithm, facts.narrow);
-}
-
-bool fits(const Row& row, const Facts& facts) {
-  const bool medium = row.medium == Medium::any || (row.medium == Medium::memory) == facts.memory;
-  const bool cores = row.cores == Cores::any || (row.cores == Cores::shared) == facts.oversubscribed;
-  const bool world = facts.world >= row.min_world && facts.world <= row.max_world;
-  const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
-  const bool bytes = facts.bytes <= row.max_bytes || facts.bytes / std::uint64_t(facts.world) <= row.max_chunk_bytes;
-  return medium && cores && world && shape && bytes && keeps_order(row.algorithm, facts);
-}
-
-bool fits(const HostsRow& row, const Facts& facts) {
-  return facts.hosts <= row.max_hosts && facts.bytes <= row.max_bytes && keeps_order(row.algorithm, facts);
-}
 
 bool fits(const TableRow& row, const Facts& facts) {
   return row.world == facts.world && row.hosts == facts.hosts && row.memory == facts.memory &&
@@ -147,23 +22,13 @@ bool fits(const TableRow& row, const Facts& facts) {
          keeps_order(row.algorithm, facts);
 }
 
-bool fits(const SharedHostsRow& row, const Facts& facts) {
-  return passes_round_hosts(facts) && facts.bytes / std::uint64_t(facts.hosts) <= row.max_bytes_of_host &&
-         keeps_order(row.algorithm, facts);
-}
-
-Choice with_slab(const Facts& facts, Algorithm algorithm, std::string_view reason) {
-  return {algorithm, slab_elems(facts, algorithm), reason};
-}
-
-// Returns the first matching row. If each host has one rank, a two-level algorithm is replaced by its algorithm between
+// Takes the first rule that fits. If each host has one rank, a two-level algorithm is replaced by its algorithm between
 // hosts.
-template <class Rows>
-std::optional<Choice> choose_from(const Rows& rows, const Facts& facts) {
-  const auto row = std::ranges::find_if(rows, [&](const auto& each) { return fits(each, facts); });
-  if (row == rows.end()) return std::nullopt;
-  return with_slab(facts, hosts_have_several_ranks(facts) ? row->algorithm : between_hosts(row->algorithm),
-                   row->reason);
+Choice choose_by_rules(Kind kind, const Facts& facts) {
+  const auto rule = std::ranges::find_if(rules(), [&](const Rule& each) { return fits(each, kind, facts); });
+  ANELLO_CHECK(rule != rules().end());
+  const Algorithm algorithm = hosts_have_several_ranks(facts) ? rule->algorithm : between_hosts(rule->algorithm);
+  return {algorithm, slab_elems(kind, facts, algorithm), rule->reason, rule->measured};
 }
 
 // Returns the names for an error message, such as "'auto', one_shot or star".
@@ -225,7 +90,8 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // the range of the signature's field
 }
 
-// The smallest tensor for which the direct way pays. Measured on 2 cores, in place, in us: by the algorithm, direct.
+// The smallest tensor for which the direct way pays. In place, in us: by the algorithm, direct. Measured on 2 cores:
+// allreduce on an Intel Xeon (family 6, model 167), broadcast on an AMD EPYC.
 //   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
 //   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
 //   allreduce, 8 ranks:  4 KiB 12.1, 14.4    8 KiB 18.4, 14.8
@@ -238,6 +104,37 @@ std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
   if (!one_way) return facts.world <= kFew ? 2 * kKiB : 8 * kKiB;
   if (facts.world == 2) return 8 * kKiB;
   return facts.world <= kFew ? 64 * kKiB : 128 * kKiB;
+}
+
+// A barrier is an allreduce of one byte whose value does not matter, so the settings for allreduce do not apply.
+Facts of_barrier(Facts facts) {
+  facts.bytes = facts.elem_bytes = 1;
+  facts.slab_bytes = kSuitableSlab;
+  facts.rank_order = facts.narrow = false;
+  facts.forced = Algorithm::automatic;
+  return facts;
+}
+
+bool has_rules(Kind kind) {
+  return std::ranges::any_of(rules(), [&](const Rule& each) { return is_for(each, kind); });
+}
+
+std::uint64_t of_samples(std::uint64_t before) {
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::barrier})
+    for (const int hosts : {1, 2, 4, 16, 64, 256})
+      for (const int ranks : {1, 8})
+        for (std::uint64_t bytes = 1; bytes < 1ULL << 32; bytes *= 4)
+          for (const unsigned more : {0U, 1U, 2U, 3U}) {
+            const Facts facts{.world = hosts * ranks,
+                              .oversubscribed = more == 3,
+                              .hosts = hosts,
+                              .uneven = more == 1,
+                              .bytes = bytes,
+                              .rank_order = more == 2};
+            const Choice choice = choose(kind, facts);
+            before = fingerprint(fingerprint(before, std::uint64_t(choice.algorithm)), choice.slab_elems);
+          }
+  return before;
 }
 
 }  // namespace
@@ -290,19 +187,39 @@ bool may_be_direct(Kind kind, const Facts& facts) {
          facts.forced == Algorithm::automatic;
 }
 
+Choice choose(const Facts& facts, std::span<const TableRow> table) {
+  if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
+  if (facts.forced != Algorithm::automatic) {
+    refuse_if_unable(facts.forced, facts);
+    return {facts.forced, slab_elems(facts, facts.forced), "forced"};
+  }
+  const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
+  if (own == table.end() || own->algorithm == Algorithm::automatic) return choose_by_rules(Kind::allreduce, facts);
+  Facts with_slab = facts;
+  if (facts.slab_bytes == kSuitableSlab) with_slab.slab_bytes = own->slab_bytes;
+  return {own->algorithm, slab_elems(with_slab, own->algorithm), "the table's"};
+}
+
+Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
+  if (kind == Kind::allreduce) return choose(facts, table);
+  if (kind == Kind::barrier) return choose(of_barrier(facts), {});
+  if (!has_rules(kind)) return {Algorithm::automatic, 0, "the one algorithm it has"};
+  return choose_by_rules(kind, facts);
+}
+
+std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts) {
+  if (kind == Kind::allreduce) return algorithms_for(facts);
+  if (kind == Kind::barrier) return algorithms_for(of_barrier(facts));
+  if (!has_rules(kind)) return {Algorithm::automatic};
+  std::vector<Algorithm> all;
+  for (const Rule& rule : rules())
+    if (may_use(rule, kind, facts) && std::ranges::find(all, rule.algorithm) == all.end())
+      all.push_back(rule.algorithm);
+  return all;
+}
+
 std::uint64_t fingerprint_of_choices() {
-  std::uint64_t all = 0;
-  for (const Row& row : kRows)
-    for (const std::uint64_t value : {std::uint64_t(row.medium), std::uint64_t(row.cores), std::uint64_t(row.min_world),
-                                      std::uint64_t(row.max_world), std::uint64_t(row.worlds), row.max_bytes,
-                                      row.max_chunk_bytes, std::uint64_t(row.algorithm)})
-      all = fingerprint(all, value);
-  for (const HostsRow& row : kHostsRows)
-    for (const std::uint64_t value : {std::uint64_t(row.max_hosts), row.max_bytes, std::uint64_t(row.algorithm)})
-      all = fingerprint(all, value);
-  for (const SharedHostsRow& row : kSharedHostsRows)
-    for (const std::uint64_t value : {row.max_bytes_of_host, std::uint64_t(row.algorithm)})
-      all = fingerprint(all, value);
+  std::uint64_t all = fingerprint_of_rules();
   for (const bool shares_cores : {false, true})
     for (const std::uint64_t bytes : {256 * kKiB, 2 * kMiB, 1000 * kMiB}) {
       const Facts facts{.world = 6, .oversubscribed = shares_cores, .hosts = 2, .bytes = bytes};
@@ -316,27 +233,7 @@ std::uint64_t fingerprint_of_choices() {
     for (const std::uint64_t bytes : {2 * kKiB, 4 * kKiB, 8 * kKiB, 16 * kKiB, 64 * kKiB, 128 * kKiB, kMiB})
       for (const Kind kind : kAllKinds)
         all = fingerprint(all, std::uint64_t(may_be_direct(kind, {.world = world, .memory = true, .bytes = bytes})));
-  return fingerprint_of_collective_choices(all);
-}
-
-Choice choose(const Facts& facts, std::span<const TableRow> table) {
-  if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
-  if (facts.forced != Algorithm::automatic) {
-    refuse_if_unable(facts.forced, facts);
-    return with_slab(facts, facts.forced, "forced");
-  }
-  const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
-  if (own != table.end() && own->algorithm != Algorithm::automatic) {
-    Facts with_slab = facts;
-    if (facts.slab_bytes == kSuitableSlab) with_slab.slab_bytes = own->slab_bytes;
-    return {own->algorithm, slab_elems(with_slab, own->algorithm), "the table's"};
-  }
-  if (const auto choice = choose_from(kSharedHostsRows, facts)) return *choice;
-  if (hosts_have_several_ranks(facts))
-    if (const auto choice = choose_from(kHostsRows, facts)) return *choice;
-  const auto choice = choose_from(kRows, facts);
-  ANELLO_CHECK(choice);
-  return *choice;
+  return of_samples(all);
 }
 
 }  // namespace anello::algorithms

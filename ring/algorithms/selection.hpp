@@ -1,6 +1,6 @@
-// Chooses the algorithm and the slab size of a collective. For an allreduce: the first row that matches in the user's
-// table (tuning_table.hpp), if there is one, or else in the table shipped with the library. For the other collectives:
-// collective_selection.cpp. The choice depends only on facts that are equal on all ranks, so all choose the same. Pure.
+// Chooses the algorithm and the slab size of a collective: the first row that matches in the user's table
+// (tuning_table.hpp, for allreduce alone), if there is one, or else in the table shipped with the library
+// (selection_table.hpp). The choice depends only on facts that are equal on all ranks, so all choose the same. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +34,7 @@ struct Choice {
   Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has only one algorithm
   std::uint32_t slab_elems = 0;           // 0: one slab
   std::string_view reason;                // for messages; in memory that is never freed
+  std::string_view measured = {};         // for messages: where the bounds of the rule come from
 };
 
 // A row of the user's table: for worlds of this layout, and buffers of at most max_bytes.
@@ -69,9 +70,8 @@ Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);
 
-// Fingerprints of the shipped tables and of samples of choose(). Builds that choose differently have different
+// Fingerprint of the shipped table and of samples of choose(). Builds that choose differently have different
 // fingerprints, unless they differ only between the samples.
 std::uint64_t fingerprint_of_choices();
-std::uint64_t fingerprint_of_collective_choices(std::uint64_t before);
 
 }  // namespace anello::algorithms

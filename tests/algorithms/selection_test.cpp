@@ -4,14 +4,16 @@
 #include <gtest/gtest.h>
 #include <anello/error.hpp>
 
+#include <algorithm>
 #include <limits>
+#include <set>
 
+#include "ring/algorithms/selection_table.hpp"
 #include "tests/plan/cases.hpp"
 
 namespace anello::algorithms {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kSizes[] = {0,
                                     1,
                                     4,
@@ -212,6 +214,31 @@ TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {
             EXPECT_THAT(algorithms_for(kind, facts), testing::Contains(made.algorithm)) << name(kind);
             EXPECT_FALSE(made.reason.empty());
           }
+}
+
+// A rule that an earlier one hides would be a bound that nobody measures again.
+TEST(SelectionTable, HasNoRuleThatIsNeverTaken) {
+  std::set<const Rule*> taken;
+  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
+    for (const int hosts : {1, 2, 3, 8, 16, 64, 300})
+      for (const int ranks : {1, 2, 3, 4, 5, 8, 20, 40})
+        for (std::uint64_t bytes = 1; bytes < 1ULL << 36; bytes *= 2)
+          for (unsigned bits = 0; bits < 32; bits++) {
+            const Facts facts{.world = hosts * ranks,
+                              .oversubscribed = (bits & 1) != 0,
+                              .hosts_share_cores = (bits & 2) != 0,
+                              .memory = (bits & 4) != 0,
+                              .hosts = hosts,
+                              .bytes = bytes,
+                              .rank_order = (bits & 8) != 0,
+                              .narrow = (bits & 16) != 0};
+            if (facts.world == 1) continue;
+            taken.insert(&*std::ranges::find_if(rules(), [&](const Rule& each) { return fits(each, kind, facts); }));
+          }
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(taken.contains(&rule)) << "rule " << &rule - rules().data() << ": " << rule.reason;
+    EXPECT_FALSE(rule.reason.empty() || rule.measured.empty()) << "rule " << &rule - rules().data();
+  }
 }
 
 // Larger buffers have more and larger slabs; with few hosts from 64 KiB on.
