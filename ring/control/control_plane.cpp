@@ -17,7 +17,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kLate{300};
+constexpr std::chrono::milliseconds kLate{300};
+
 }  // namespace
 
 ControlPlane::ControlPlane(asio::io_context& context, net::PeerConnections& peer_connections, const Identity& identity,
@@ -29,10 +30,12 @@ ControlPlane::ControlPlane(asio::io_context& context, net::PeerConnections& peer
       hosts_(hosts),
       recorders_(recorders),
       when_failed_(std::move(when_failed)),
+      groups_(recorders),
       detector_(identity.rank, std::move(hosts),
-                [this](std::uint64_t group, std::uint64_t sequence) { return recall(group, sequence); }),
-      heartbeats_(silence_limit),
-      stragglers_(kStragglerPeriod),
+                [this](std::uint64_t group, std::uint64_t sequence) { return groups_.recall(group, sequence); }),
+      neighbours_(silence_limit),
+      pinger_({context, peer_connections, neighbours_, detector_, rank_, hosts_, [this] { flush(); },
+               [this] { check_standstill(); }}),
       expected_(failure::control_neighbours(identity.rank, identity.size)),
       timer_(context) {}
 
@@ -62,7 +65,7 @@ void ControlPlane::handle(int peer, std::string_view message) {
   if (kind == unsigned(net::MessageKind::frame)) {
     receive_frame(peer, message.substr(1));
   } else if (kind == unsigned(net::MessageKind::beat)) {
-    stragglers_.received(peer, std::chrono::milliseconds(reader.u64()));
+    neighbours_.stragglers().received(peer, std::chrono::milliseconds(reader.u64()));
     reader.finish();
   } else {
     throw Error(ErrorCode::protocol, text("control message: unknown kind ", kind));
@@ -71,9 +74,8 @@ void ControlPlane::handle(int peer, std::string_view message) {
 
 void ControlPlane::receive_frame(int peer, std::string_view body) {
   detector_.receive(body, now());
-  if (leaving_ && detector_.is_own_goodbye(body)) read_goodbye_.insert(peer);
-  if (!leaving_ && detector_.is_goodbye_of(peer, body))
-    neighbours_.at(peer)->send(std::make_shared<const std::string>(net::message(net::MessageKind::frame, body)));
+  if (leaving_ && detector_.is_own_goodbye(body)) neighbours_.read_goodbye(peer);
+  if (!leaving_ && detector_.is_goodbye_of(peer, body)) neighbours_.send(peer, body);
 }
 
 // Proposes the launcher's verdict as this rank's own, then closes the connection. The launcher tries the lower ranks
@@ -98,25 +100,16 @@ void ControlPlane::receive_abort(net::PeerConnections::Socket launcher) {
   net::spawn(context_, read_abort(std::move(launcher)));
 }
 
-bool ControlPlane::all_read_goodbye() const {
-  return std::all_of(neighbours_.begin(), neighbours_.end(), [this](const auto& each) {
-    return read_goodbye_.contains(each.first) || detector_.has_left(each.first);
-  });
-}
-
 void ControlPlane::flush() {
-  check_departures();
-  for (const std::string& body : detector_.take_outbox()) {
-    const auto bytes = std::make_shared<const std::string>(net::message(net::MessageKind::frame, body));
-    for (const auto& [peer, neighbour] : neighbours_) neighbour->send(bytes);
-  }
+  groups_.check_departures(detector_, now());
+  for (const std::string& body : detector_.take_outbox()) neighbours_.send_to_all(body);
   for (const int peer : detector_.take_calls(now()))
     if (!leaving_) net::spawn(context_, mend(peer));
   for (const std::string& report : detector_.take_reports())
     if (detector_.is_lowest()) log(Severity::warning, report);
   publish();
   constexpr auto kNever = failure::FailureDetector::Time::max();
-  const auto due = std::min(detector_.due().value_or(kNever), heartbeats_.due().value_or(kNever));
+  const auto due = std::min(detector_.due().value_or(kNever), neighbours_.heartbeats().due().value_or(kNever));
   if (due == kNever) return;
   timer_.expires_at(steady_clock::time_point(due));
   timer_.async_wait([this](const asio::error_code& error) {
@@ -128,115 +121,61 @@ void ControlPlane::flush() {
 // longer than that for the arbiter, so a stop that long is always noticed.
 void ControlPlane::check_standstill() {
   const failure::FailureDetector::Time time = now();
-  const auto due = heartbeats_.due();
+  const auto due = neighbours_.heartbeats().due();
   if (!due || time <= *due + kLate) return;
-  resumed_ = steady_clock::now();
+  pinger_.resumed(steady_clock::now());
   detector_.stood_still(time);
 }
 
 void ControlPlane::tick() {
   check_standstill();
   const failure::FailureDetector::Time time = now();
-  const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
+  failure::HeartbeatMonitor& heartbeats = neighbours_.heartbeats();
+  const failure::HeartbeatMonitor::Due due = heartbeats.tick(time);
   for (const int peer : due.silent) {
-    const auto neighbour = neighbours_.find(peer);  // absent if it was only pinged
-    if (!leaving_)
-      detector_.silent(peer, heartbeats_.limit(), time);
-    else if (neighbour != neighbours_.end())
-      neighbour->second->close();
+    if (leaving_)
+      neighbours_.close(peer);
+    else
+      detector_.silent(peer, heartbeats.limit(), time);
   }
-  if (due.heartbeat) send_heartbeats();
+  if (due.heartbeat) beat();
   detector_.tick(time);
   flush();
 }
 
-// Makes a heartbeat, which has the total time that this rank has slept in operations.
-net::MessageChannel::Message ControlPlane::heartbeat() const {
-  const auto slept = std::uint64_t(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
-  return std::make_shared<const std::string>(net::message(net::MessageKind::beat, Writer().u64(slept).bytes()));
+// Returns the total time that this rank has slept in operations.
+std::chrono::milliseconds ControlPlane::slept() const {
+  return std::chrono::milliseconds(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
 }
 
-// A neighbour that does not read its queued messages gets no more heartbeats.
-void ControlPlane::send_heartbeats() {
-  const net::MessageChannel::Message bytes = heartbeat();
-  for (const auto& [peer, neighbour] : neighbours_)
-    if (!neighbour->queued()) neighbour->send(bytes);
-  if (!stragglers_.is_due(now())) return;
-  for (const failure::Straggler& straggler : stragglers_.check(waits_by_group(), now()))
+void ControlPlane::beat() {
+  neighbours_.send_heartbeats(slept());
+  failure::StragglerDetector& stragglers = neighbours_.stragglers();
+  if (!stragglers.is_due(now())) return;
+  for (const failure::Straggler& straggler : stragglers.check(groups_.waits(clock_.scale()), now()))
     detector_.slow(straggler, now());
 }
 
-failure::StragglerDetector::Groups ControlPlane::waits_by_group() const {
-  failure::StragglerDetector::Groups groups;
-  for (auto& [id, members, totals] : recorders_.totals_by_group()) {
-    const auto slept = std::chrono::nanoseconds(clock_.scale().nanoseconds(totals.slept));
-    auto& group = groups[id];
-    group = {std::move(members), std::chrono::duration_cast<std::chrono::milliseconds>(slept)};
-    for (const auto& kind : totals.kinds) group.completed += kind.operations;
-  }
-  return groups;
-}
-
 void ControlPlane::publish() {
-  bool fresh = false;
-  {
-    const MutexLock lock(mutex_);
-    read_ = leaving_ && all_read_goodbye();
-    closed_ = leaving_ && neighbours_.empty();
-    fresh = detector_.verdict() && !verdict_;
-    if (fresh) verdict_ = detector_.verdict();
-  }
-  if (fresh) fail();
-  changed_.notify_all();
-}
-
-void ControlPlane::fail() {
-  failed_.store(true, std::memory_order_release);
-  for (const auto& group : groups()) group->bell->ring();
+  const auto has_left = [this](int peer) { return detector_.has_left(peer); };
+  const bool read = leaving_ && neighbours_.all_read_goodbye(has_left);
+  if (!published_.publish(detector_.verdict(), read, leaving_ && neighbours_.empty())) return;
+  groups_.ring_bells();
   when_failed_(*detector_.verdict());
-  const MutexLock lock(mutex_);
-  handled_ = true;
-}
-
-void ControlPlane::check_departures() {
-  for (const auto& group : groups())
-    if (const std::uint64_t end = detector_.ends_at(group->id); end != UINT64_MAX)
-      if (const auto recorder = recorders_.find(group->id))
-        if (const auto signature = recorder->ends_at(end)) detector_.needs(*signature, now());
-}
-
-Error ControlPlane::error() const {
-  MutexLock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(3), [this]() ANELLO_REQUIRES(mutex_) { return verdict_.has_value(); });
-  if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this]() ANELLO_REQUIRES(mutex_) { return handled_; });
-  if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
-  return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");
+  published_.handled();
 }
 
 void ControlPlane::enroll(std::shared_ptr<const link::GroupInfo> group) {
-  {
-    const MutexLock lock(mutex_);
-    groups_[group->id].info = group;
-  }
+  groups_.add(group);
   if (group->id != 0) post([this, group] { detector_.enroll(group->id, group->name, group->members, now()); });
 }
 
-std::vector<std::shared_ptr<const link::GroupInfo>> ControlPlane::groups() const {
-  const MutexLock lock(mutex_);
-  std::vector<std::shared_ptr<const link::GroupInfo>> all;
-  for (const auto& [id, group] : groups_) all.push_back(group.info);
-  return all;
-}
-
 void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) noexcept {
-  const MutexLock lock(mutex_);
-  const auto enrolled = groups_.find(group);
-  if (enrolled == groups_.end()) return;
-  post(enrolled->second.goodbye, [this, group, completed] {
-    detector_.leave(group, completed);
-    recorders_.remove(group);
-    const MutexLock lock_of_groups(mutex_);
-    groups_.erase(group);
+  groups_.say_goodbye(group, [&](net::ReservedPost& place) {
+    post(place, [this, group, completed] {
+      detector_.leave(group, completed);
+      groups_.remove(group);
+    });
   });
 }
 
@@ -252,11 +191,6 @@ void ControlPlane::needs_messages(std::uint64_t group, std::uint64_t completed, 
   post([this, group, completed, conflict = std::move(conflict)] {
     detector_.needs_messages(group, completed, conflict, now());
   });
-}
-
-std::optional<Call> ControlPlane::recall(std::uint64_t group, std::uint64_t sequence) const {
-  const auto recorder = recorders_.find(group);
-  return recorder ? recorder->begun(sequence) : std::nullopt;
 }
 
 void ControlPlane::waiting(const Signature& signature) {
@@ -283,10 +217,7 @@ void ControlPlane::overdue(const Signature& signature, std::chrono::milliseconds
   post([this, signature, limit] { detector_.overdue(signature, limit, now()); });
 }
 void ControlPlane::ping(int peer) {
-  post([this, peer] {
-    to_ping_.insert(peer);
-    if (!pinging_) net::spawn(context_, ping_all());
-  });
+  post([this, peer] { pinger_.ping(peer); });
 }
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { detector_.suspect(peer, group, how, now()); });
@@ -295,12 +226,12 @@ void ControlPlane::propose(failure::Verdict verdict) {
   post([this, verdict = std::move(verdict)] { detector_.propose(verdict, now()); });
 }
 void ControlPlane::abort(failure::Verdict verdict) {
-  failed_.store(true, std::memory_order_release);
+  published_.set_failed();
   propose(std::move(verdict));
 }
 
 void ControlPlane::abort_without_memory() noexcept {
-  failed_.store(true, std::memory_order_release);
+  published_.set_failed();
   release_memory_reserve();
   post(abort_, [this] {
     const std::string why = text("rank ", rank_, " on ", hosts_[std::size_t(rank_)], " cannot go on: out of memory");
@@ -320,25 +251,24 @@ void ControlPlane::abort_without_memory() noexcept {
 void ControlPlane::leave(std::uint64_t completed) {
   if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};
-  const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;
+  const auto silence = neighbours_.heartbeats().limit();
+  const auto limit = silence.count() > 0 ? silence : kMaxWithoutLimit;
   const auto began = steady_clock::now();
   post(goodbye_, [this, completed] {
     leaving_ = true;
+    pinger_.stop();
     peer_connections_.close();
     detector_.leave(0, completed);
   });
-  MutexLock lock(mutex_);
-  changed_.wait_until(lock, began + limit / 2, [this]() ANELLO_REQUIRES(mutex_) { return read_ || failed(); });
+  published_.wait_until_read(began + limit / 2);
   post(end_, [this, limit] {
     detector_.pass_on();
     flush();
-    for (const auto& [peer, neighbour] : neighbours_) neighbour->finish(limit);
-    const MutexLock lock_of_sent(mutex_);
-    sent_ = true;
+    neighbours_.finish_all(limit);
+    published_.set_sent();
   });
-  changed_.wait_until(lock, began + limit, [this]() ANELLO_REQUIRES(mutex_) { return closed_ || (sent_ && failed()); });
-  const auto end = failed() ? std::min(began + limit, steady_clock::now() + kMaxIfFailed) : began + limit;
-  changed_.wait_until(lock, end, [this]() ANELLO_REQUIRES(mutex_) { return closed_; });
+  published_.wait_until_sent(began + limit);
+  published_.wait_until_closed(failed() ? std::min(began + limit, steady_clock::now() + kMaxIfFailed) : began + limit);
 }
 
 }  // namespace anello::control

@@ -4,21 +4,20 @@
 // background thread; functions that other threads may call are marked.
 #pragma once
 #include <asio/steady_timer.hpp>
-#include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "ring/base/mutex.hpp"
+#include "ring/control/enrolled_groups.hpp"
+#include "ring/control/neighbours.hpp"
+#include "ring/control/pinger.hpp"
+#include "ring/control/published_state.hpp"
 #include "ring/failure/failure_detector.hpp"
-#include "ring/failure/heartbeat.hpp"
-#include "ring/failure/stragglers.hpp"
 #include "ring/link/group_info.hpp"
 #include "ring/net/connections.hpp"
-#include "ring/net/message_channel.hpp"
 #include "ring/net/reserved_post.hpp"
 #include "ring/trace/flight_recorders.hpp"
 
@@ -46,9 +45,9 @@ class ControlPlane {
 
   // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
   // never changes.
-  bool failed() const { return failed_.load(std::memory_order_acquire); }  // if true, error() waits only briefly
+  bool failed() const { return published_.failed(); }  // if true, error() waits only briefly
   // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
-  Error error() const;
+  Error error() const { return published_.error(); }
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`
   // `completed`: operations. This and leaves_by_exception() allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
@@ -84,77 +83,44 @@ class ControlPlane {
   void leave(std::uint64_t completed);
 
  private:
-  using Shared = std::shared_ptr<net::MessageChannel>;
   static constexpr std::chrono::milliseconds kMaxIfFailed{500};
   static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> mend(int peer);
-  asio::awaitable<void> ping_all();
-  asio::awaitable<void> ping_one(int peer);
-  asio::awaitable<void> ping_way(int peer, std::size_t way);
-  asio::awaitable<void> receive_messages(int peer, Shared neighbour);
+  asio::awaitable<void> receive_messages(int peer, Neighbours::Channel neighbour);
   asio::awaitable<void> read_abort(net::PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
   void receive_frame(int peer, std::string_view body);
-  void send_heartbeats();
-  net::MessageChannel::Message heartbeat() const;
   void check_standstill();
-  failure::StragglerDetector::Groups waits_by_group() const;
   void tick();
+  void beat();
   void disconnected(int peer, const std::string& how);
   template <class Change>
   void post(Change change);
   template <class Change>
   void post(net::ReservedPost& place, Change change) noexcept;
-  bool sent() const {
-    const MutexLock lock(mutex_);
-    return sent_;
-  }
   void flush();  // after every event: send messages, log reports, publish the verdict, set the timer
   void publish();
-  void fail();
-  void check_departures();
-  std::vector<std::shared_ptr<const link::GroupInfo>> groups() const;
-  std::optional<Call> recall(std::uint64_t group, std::uint64_t sequence) const;
+  std::chrono::milliseconds slept() const;
   failure::FailureDetector::Time now() const;
-  bool all_read_goodbye() const;
 
   asio::io_context& context_;
   net::PeerConnections& peer_connections_;
   int rank_;
   std::vector<std::string> hosts_;
   trace::FlightRecorders& recorders_;
-  WhenFailed when_failed_;
-  failure::FailureDetector detector_;
-  failure::HeartbeatMonitor heartbeats_;
-  failure::StragglerDetector stragglers_;
   trace::TickClock clock_;
+  WhenFailed when_failed_;
+  EnrolledGroups groups_;
+  failure::FailureDetector detector_;
+  Neighbours neighbours_;
+  Pinger pinger_;
   std::vector<int> expected_;  // the neighbours' ranks at the start
-  std::map<int, Shared> neighbours_;
-  std::set<int> to_ping_;
-  bool pinging_ = false;
-  std::chrono::steady_clock::time_point resumed_{};  // when this process last continued after a standstill
-  std::set<int> unproven_;         // neighbours added after the start, from which nothing has been received yet
-  std::set<int> to_ping_if_lost_;  // of unproven_: to ping if the connection ends, which does not prove a death
   asio::steady_timer timer_;
   bool leaving_ = false;
-  std::set<int> read_goodbye_;  // neighbours that have read this rank's goodbye
-  std::atomic<bool> failed_{false};
   net::ReservedPost abort_, exception_, goodbye_, end_;
-
-  mutable Mutex mutex_;  // of members that other threads read
-  mutable std::condition_variable changed_;
-  std::optional<failure::Verdict> verdict_ ANELLO_GUARDED_BY(mutex_);
-  std::optional<Error> start_error_ ANELLO_GUARDED_BY(mutex_);
-  std::vector<int> connected_ ANELLO_GUARDED_BY(mutex_);
-  struct Enrolled {
-    std::shared_ptr<const link::GroupInfo> info;
-    net::ReservedPost goodbye;
-  };
-  std::map<std::uint64_t, Enrolled> groups_ ANELLO_GUARDED_BY(mutex_);  // of this rank, by id
-  bool read_ ANELLO_GUARDED_BY(mutex_) = false, sent_ ANELLO_GUARDED_BY(mutex_) = false;
-  bool closed_ ANELLO_GUARDED_BY(mutex_) = false, handled_ ANELLO_GUARDED_BY(mutex_) = false;
+  PublishedState published_;
 };
 
 }  // namespace anello::control

@@ -1,0 +1,52 @@
+// Pings ranks for which an operation waits, over all interfaces that they use, to find out whether the network between
+// them and this rank still works. Lives on the background thread.
+#pragma once
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ring/control/neighbours.hpp"
+#include "ring/failure/failure_detector.hpp"
+#include "ring/net/connections.hpp"
+
+namespace anello::control {
+
+class Pinger {
+ public:
+  // Everything must outlive the pinger.
+  struct Surroundings {
+    asio::io_context& context;
+    net::PeerConnections& connections;
+    Neighbours& neighbours;
+    failure::FailureDetector& detector;
+    int rank;
+    const std::vector<std::string>& hosts;  // by rank
+    std::function<void()> flush;            // call after each event
+    std::function<void()> check_standstill;
+  };
+  explicit Pinger(Surroundings surroundings) : around_(std::move(surroundings)) {}
+
+  // A rank that does not answer within the silence limit counts as silent.
+  void ping(int peer);
+  // The connection of a neighbour ended: if it was to be pinged before it had sent anything, it is pinged now.
+  void lost_unproven(int peer);
+  void proven(int peer) { to_ping_if_lost_.erase(peer); }
+  void stop() { stopped_ = true; }                                           // this rank leaves
+  void resumed(std::chrono::steady_clock::time_point at) { resumed_ = at; }  // after this process stood still
+
+ private:
+  asio::awaitable<void> ping_all();
+  asio::awaitable<void> ping_one(int peer);
+  asio::awaitable<void> ping_way(int peer, std::size_t way);
+
+  Surroundings around_;
+  std::set<int> to_ping_, to_ping_if_lost_;
+  bool pinging_ = false, stopped_ = false;
+  std::chrono::steady_clock::time_point resumed_{};
+};
+
+}  // namespace anello::control
