@@ -1,30 +1,53 @@
-// The list of the worlds of this process that are alive.
+#include "ring/world/alive_worlds_impl.hpp"
+
 #include <atomic>
 #include <memory>
-
-#include "ring/world/world_impl.hpp"
+#include <new>
 
 namespace anello {
 
 // Outlives static objects, one of which may be a World. A child that fork() made has a list of its own: the worlds
 // belong to its parent, and the parent's mutex may be held by a thread that does not exist in the child.
-World::Impl::Alive& World::Impl::alive() {
+World::Impl::Alive& World::Impl::Alive::of_this_process() {
   static std::atomic<Alive*> newest = new Alive;
   Alive* own = newest;
-  if (!own->process.in_child()) return *own;
+  if (!own->process_.in_child()) return *own;
   auto made = std::make_unique<Alive>();
   if (newest.compare_exchange_strong(own, made.get())) own = made.release();
   return *own;
 }
 
-void World::Impl::enlist() {
+void World::Impl::Alive::add(Impl& world) {
   notice_exit();
-  const MutexLock lock(alive().mutex);
-  alive().worlds.insert(this);
+  Alive& alive = of_this_process();
+  const MutexLock lock(alive.mutex_);
+  alive.worlds_.insert(&world);
 }
-void World::Impl::delist() {
-  const MutexLock lock(alive().mutex);
-  alive().worlds.erase(this);
+
+void World::Impl::Alive::remove(Impl& world) {
+  Alive& alive = of_this_process();
+  const MutexLock lock(alive.mutex_);
+  alive.worlds_.erase(&world);
+}
+
+void World::Impl::Alive::abort_all(std::string_view reason) {
+  Alive& alive = of_this_process();
+  const MutexLock lock(alive.mutex_);
+  for (Impl* world : alive.worlds_) {
+    if (!world->control_) continue;
+    try {
+      world->abort(reason);
+    } catch (const std::bad_alloc&) {
+      world->control_->abort_without_memory();
+    }
+    world->control_->leave(0);
+  }
+}
+
+void World::Impl::Alive::say_goodbye_to_all() noexcept {
+  Alive& alive = of_this_process();
+  const MutexLock lock(alive.mutex_);
+  for (Impl* world : alive.worlds_) world->say_goodbye();
 }
 
 }  // namespace anello

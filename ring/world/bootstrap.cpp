@@ -17,6 +17,7 @@
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/shm_negotiation.hpp"
+#include "ring/world/alive_worlds_impl.hpp"
 #include "ring/world/check_settings.hpp"
 #include "ring/world/core_sharing.hpp"
 #include "ring/world/peer_info.hpp"
@@ -77,21 +78,20 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   world::check_settings(settings, identity_.rank, [](const Error& error) { throw error; });
   facts_.world = identity_.size;
   facts_.hosts = identity_.node_count;
-  hosts_ = {identity_.host};
-  nodes_ = {0};
-  memories_ = {""};
+  places_ = {{identity_.host}, {0}, {""}, {}};
   if (identity_.size > 1 || world::Diagnosis::serves(settings)) event_loop_.emplace();
   if (identity_.size > 1) join(exchange, settings);
   progress_thread_ = std::make_shared<group::ProgressThread>(wait_policy_);
   std::vector<int> all(std::size_t(identity_.size));
   std::iota(all.begin(), all.end(), 0);
+  facts_ = places_.facts_of(all, facts_);
   all_ranks_ = Group::Impl::handle(make_group(0, "the world", std::move(all)));
   if (identity_.size > 1) {
     control_->connect(deadline, check);
     exchange({});  // no rank begins before all ranks are connected
   }
   if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
-  enlist();
+  Alive::add(*this);
 }
 
 // Sends the reason to the ranks that are connected already; otherwise they would report that this rank died. An error
@@ -129,33 +129,32 @@ std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange
   world::compare_builds(blobs);
   std::map<int, std::string> its_settings;
   world::CoreSharing sharing;
-  hosts_.clear();
-  nodes_.clear();
-  memories_.clear();
+  places_ = {};
   for (int rank = 0; rank < identity_.size; rank++) {
     world::PeerInfo them = world::decode_peer_info(blobs.at(std::size_t(rank)));
     if (rank == 0) table_ = algorithms::parse_table(them.table);
     its_settings[rank] = std::move(them.settings);
     sharing.add(them.node_rank, them.kernel, them.cores);
-    nodes_.push_back(them.node_rank);
-    memories_.push_back(std::move(them.memory));
-    hosts_.push_back(them.endpoint.host);
+    places_.nodes.push_back(them.node_rank);
+    places_.memories.push_back(std::move(them.memory));
+    places_.hosts.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
   compare_settings(its_settings);
   facts_.oversubscribed = sharing.on_some_host();
-  for (const int node : nodes_) on_shared_machines_.push_back(sharing.on_shared_machine(node));
+  for (const int node : places_.nodes) places_.on_shared_machines.push_back(sharing.on_shared_machine(node));
   wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, sharing.on_host(identity_.node_rank));
   return peers;
 }
 
 void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Settings& settings) {
   auto& context = event_loop_->context();
-  control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
-                   [this](const failure::Verdict& why) { diagnosis_.failed(why); });
+  control_.emplace(context, *peer_connections_, identity_, places_.hosts, diagnosis_.recorders(),
+                   settings.silence_limit, [this](const failure::Verdict& why) { diagnosis_.failed(why); });
   keep_memory_reserve();
   event_loop_->when_out_of_memory([this] { control_->abort_without_memory(); });
-  link_router_.emplace(context, *peer_connections_, identity_.rank, link_options(memories_, identity_.rank, settings),
+  link_router_.emplace(context, *peer_connections_, identity_.rank,
+                       link_options(places_.memories, identity_.rank, settings),
                        [this](std::uint64_t group, const Error& why) { data_link_failed(group, why); });
   const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
     if (claim.role == net::Role::control)

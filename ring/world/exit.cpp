@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ring/world/alive_worlds_impl.hpp"
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
@@ -24,7 +25,7 @@ __attribute__((constructor(101))) void register_goodbye() {
 }  // namespace
 
 // Only on_exit() passes the exit status.
-void World::Impl::notice_exit() {
+void World::Impl::Alive::notice_exit() {
 #ifdef __GLIBC__
   static const int registered = on_exit(
       [](int status, void*) {
@@ -57,9 +58,7 @@ void World::Impl::say_goodbye() noexcept {
 }
 
 void world::WorldMaker::say_goodbye_to_all() {
-  if (aborted) return;
-  const MutexLock lock(World::Impl::alive().mutex);
-  for (World::Impl* world : World::Impl::alive().worlds) world->say_goodbye();
+  if (!aborted) World::Impl::Alive::say_goodbye_to_all();
 }
 
 }  // namespace anello

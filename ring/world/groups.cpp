@@ -1,6 +1,5 @@
 // Makes the groups of a world. The first group is the world itself.
 #include <algorithm>
-#include <set>
 
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
@@ -86,23 +85,9 @@ std::uint64_t World::Impl::next_number(const Parentage& parentage) {
 }
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {
+  const algorithms::Facts facts = places_.facts_of(members, facts_);
   std::vector<int> hosts;
-  std::set<std::string> memories;
-  for (const int member : members) {
-    hosts.push_back(nodes_[std::size_t(member)]);
-    memories.insert(memories_[std::size_t(member)]);
-  }
-  algorithms::Facts facts = facts_;
-  facts.world = int(members.size());
-  facts.hosts = int(std::set<int>(hosts.begin(), hosts.end()).size());
-  facts.memory = memories.size() == 1 && !memories.contains("");
-  facts.hosts_share_cores = facts.hosts > 1 && std::ranges::all_of(members, [this](int member) {
-                              return on_shared_machines_[std::size_t(member)];
-                            });
-  if (group == 0) facts_ = facts;
-
-  const bool several_on_hosts = facts.hosts > 1 && facts.hosts < facts.world;
-  if (!several_on_hosts) hosts.clear();
+  if (algorithms::hosts_have_several_ranks(facts)) hosts = places_.nodes_of(members);
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
   const auto maker = link_router_ ? link_router_->begin(group) : nullptr;

@@ -7,6 +7,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
+#include "ring/world/alive_worlds_impl.hpp"
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
@@ -88,9 +89,9 @@ World::Impl::~Impl() {
 }
 
 const std::string& World::Impl::host(int rank) const {
-  if (rank < 0 || std::size_t(rank) >= hosts_.size())
-    group::refuse("host", text("rank ", rank, " is not in this world of ", hosts_.size()));
-  return hosts_[std::size_t(rank)];
+  if (rank < 0 || std::size_t(rank) >= places_.hosts.size())
+    group::refuse("host", text("rank ", rank, " is not in this world of ", places_.hosts.size()));
+  return places_.hosts[std::size_t(rank)];
 }
 
 void World::Impl::check_process() const {
@@ -124,7 +125,7 @@ void World::Impl::leave() {
     if (std::exchange(left_, true)) return;
     groups = std::move(groups_);
   }
-  delist();
+  Alive::remove(*this);
   for (const auto& group : groups) group->leave();
   if (all_ranks_) all_ranks_->leave();
   if (progress_thread_) progress_thread_->stop();

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,26 +16,28 @@
 #include "ring/net/event_loop.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "ring/world/diagnosis.hpp"
+#include "ring/world/places.hpp"
 #include "ring/world/timeline_collector.hpp"
 
 namespace anello {
 
 class World::Impl {
  public:
+  class Alive;  // alive_worlds_impl.hpp
+
   Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
        const world::StartCheck& check);
   ~Impl();
 
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted);
-  void note_exception();                           // call when the World is destroyed; checks for an exception
-  static void abort_all(std::string_view reason);  // see WorldMaker
+  void note_exception();  // call when the World is destroyed; checks for an exception
   static bool aborted_by_exit();
   std::uint16_t port() const;
   void finish();
   const Identity& identity() const { return identity_; }
   const algorithms::Facts& facts() const { return facts_; }
   const algorithms::Table& table() const { return table_; }
-  const std::vector<std::string>& memories() const { return memories_; }
+  const std::vector<std::string>& memories() const { return places_.memories; }
   const Settings& settings() const { return settings_; }
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }
@@ -61,18 +62,8 @@ class World::Impl {
   using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // a group's maker and its members
   std::uint64_t next_number(const Parentage& parentage);
   friend class world::WorldMaker;
-  // The worlds of this process that have started and have not left.
-  struct Alive {
-    const ProcessMark process;
-    Mutex mutex;
-    std::set<Impl*> worlds ANELLO_GUARDED_BY(mutex);
-  };
-  static Alive& alive();
-  static void notice_exit();  // called for the first world
   // Called when the process ends; the world cannot be used afterwards. Allocates no memory.
   void say_goodbye() noexcept;
-  void enlist();
-  void delist();
   void leave();
   void save_records() noexcept;
   void save_timeline();
@@ -83,12 +74,9 @@ class World::Impl {
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};
   world::TimelineCollector timeline_collector_;
-  algorithms::Facts facts_;               // equal on all ranks
-  algorithms::Table table_;               // equal on all ranks
-  std::vector<std::string> hosts_;        // by rank
-  std::vector<int> nodes_;                // by rank
-  std::vector<std::string> memories_;     // by rank: ranks with the same text can share memory
-  std::vector<bool> on_shared_machines_;  // by rank: its host shares a machine that has fewer cores than ranks
+  algorithms::Facts facts_;  // equal on all ranks
+  algorithms::Table table_;  // equal on all ranks
+  world::Places places_;
   link::WaitPolicy wait_policy_;
   std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing; also the next three
   world::Diagnosis::Services services_;

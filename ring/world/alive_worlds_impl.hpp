@@ -1,0 +1,30 @@
+// The worlds of this process that have started and have not left. A child that fork() made has none. Any thread.
+#pragma once
+#include <set>
+#include <string_view>
+
+#include "ring/base/mutex.hpp"
+#include "ring/base/process_mark.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+
+class World::Impl::Alive {
+ public:
+  static void add(Impl& world);
+  static void remove(Impl& world);
+  // Aborts each world, as WorldMaker::abort_all() says. No world can leave meanwhile. Locks nothing that the thread of
+  // an exception may hold.
+  static void abort_all(std::string_view reason);
+  static void say_goodbye_to_all() noexcept;  // as the process ends; the worlds cannot be used afterwards
+
+ private:
+  static Alive& of_this_process();
+  static void notice_exit();  // called for the first world
+
+  const ProcessMark process_;
+  Mutex mutex_;
+  std::set<Impl*> worlds_ ANELLO_GUARDED_BY(mutex_);
+};
+
+}  // namespace anello
