@@ -33,6 +33,13 @@ int code_of(int status) {
 std::string seconds(milliseconds time) {
   return text(double(time.count()) / 1000, " s");
 }
+bool was_killed(int status) {
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+std::string describe_end(int status, const std::string& host) {
+  return WIFSIGNALED(status) ? text("was killed by ", signal_text(WTERMSIG(status)), " on ", host)
+                             : text("exited with status ", WEXITSTATUS(status), " on ", host);
+}
 
 }  // namespace
 
@@ -46,25 +53,15 @@ Supervisor::Supervisor(const Job& job, Actions actions)
     : job_(job),
       actions_(std::move(actions)),
       kills_before_(actions_.out_of_memory_kills()),
-      alive_(std::size_t(job.size)),
-      pids_(std::size_t(job.size)),
-      stopped_(std::size_t(job.size)),
-      succeeded_(std::size_t(job.size)) {}
+      ranks_(job.size),
+      blame_(job.size, actions_.newest_world) {}
 
 void Supervisor::reported(const Report& report, Clock::time_point now) {
-  if (report.kind == Report::Kind::started) started(report);
+  if (report.kind == Report::Kind::started) ranks_.started(report.rank, report.pid);
   if (report.kind == Report::Kind::not_started) not_started(report.rank, report.status, now);
   if (report.kind == Report::Kind::exited) exited(report, now);
-  if (report.kind == Report::Kind::stopped) stopped_[std::size_t(report.rank)] = {now, WSTOPSIG(report.status)};
-  if (report.kind == Report::Kind::continued) stopped_[std::size_t(report.rank)].reset();
-}
-
-void Supervisor::started(const Report& report) {
-  const auto rank = std::size_t(report.rank);
-  any_started_ = true;
-  alive_[rank] = true;
-  pids_[rank] = report.pid;
-  alive_count_++;
+  if (report.kind == Report::Kind::stopped) ranks_.stopped(report.rank, WSTOPSIG(report.status), now);
+  if (report.kind == Report::Kind::continued) ranks_.continued(report.rank);
 }
 
 void Supervisor::not_started(int rank, int problem, Clock::time_point now) {
@@ -75,12 +72,9 @@ void Supervisor::not_started(int rank, int problem, Clock::time_point now) {
 }
 
 void Supervisor::exited(const Report& report, Clock::time_point now) {
-  alive_[std::size_t(report.rank)] = false;
-  alive_count_--;
-  ended_count_++;
+  ranks_.ended(report.rank, report.status == 0);
   last_end_ = now;
   silence_told_ = {};
-  succeeded_[std::size_t(report.rank)] = report.status == 0;
   if (report.status != 0 && phase_ < Phase::ending) failed_.push_back(report.rank);
   if (report.status != 0 && phase_ == Phase::running) {
     cause_ = report;
@@ -90,7 +84,7 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
   if (phase_ == Phase::searching) {
     if (likelihood(report) > likelihood(*cause_)) cause_ = report;
     exit_code_ = code_of(cause_->status);
-    const bool clear = likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0;
+    const bool clear = likely_cause(cause_->status) == kSurelyCause || ranks_.alive_count() == 0;
     if (clear && !may_be_a_lost_host(*cause_)) name_cause();
   }
   // The culprit may take longer to exit than the ranks whose failure it caused.
@@ -100,36 +94,21 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
 }
 
 void Supervisor::end_if_all_ended(Clock::time_point now) {
-  if (alive_count_ > 0 || phase_ == Phase::searching || phase_ >= Phase::ending) return;
-  if (phase_ == Phase::running && ended_count_ < job_.started_ranks()) return;
+  if (ranks_.alive_count() > 0 || phase_ == Phase::searching || phase_ >= Phase::ending) return;
+  if (phase_ == Phase::running && ranks_.ended_count() < job_.started_ranks()) return;
   end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
-}
-
-void Supervisor::received(const world::LastWord& word) {
-  if (word.culprit < -1 || word.culprit >= job_.size) return;
-  if (!word_ || word.generation > word_->generation) word_ = word;
-}
-
-// Returns null if the ranks have recovered from the failure that they reported: they have joined another world since.
-const world::LastWord* Supervisor::blame() const {
-  return word_ && word_->generation >= actions_.newest_world() ? &*word_ : nullptr;
 }
 
 // Ranks of other hosts may have failed as a consequence before the loss was noticed.
 void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
-  for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) {
-    if (!alive_[std::size_t(rank)]) continue;
-    alive_[std::size_t(rank)] = false;
-    alive_count_--;
-    ended_count_++;
-  }
+  for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) ranks_.lost(rank);
   if (!loss.why.empty()) actions_.print(loss.why);
   lost_host_ = true;
   std::erase_if(failed_, [&](int rank) { return loss.ranks.has(rank); });
   const bool explains_cause = cause_ && loss.ranks.has(cause_->rank) && may_be_a_lost_host(*cause_);
   if (phase_ > (explains_cause ? Phase::reporting : Phase::searching)) return;
   exit_code_ = 1;
-  if (alive_count_ == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
+  if (ranks_.alive_count() == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
   why_ = failure_ = loss.why;
   culprit_ = loss.ranks.first;
   abort(culprit_, why_);  // at once: ranks that wait for that host may not notice the loss for some time
@@ -137,37 +116,29 @@ void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
 }
 
 int Supervisor::likelihood(const Report& end) const {
-  return 2 * likely_cause(end.status) + (end.status != 0 && is_culprit(end.rank));
+  return 2 * likely_cause(end.status) + (end.status != 0 && blame_.is_on(end.rank));
 }
 
 // When a scheduler ends a host's agent, it may kill the agent's ranks first.
 bool Supervisor::may_be_a_lost_host(const Report& end) const {
-  return job_.remote && WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+  return job_.remote && was_killed(end.status);
 }
 
 void Supervisor::name_cause() {
   const int status = cause_->status;
-  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(*cause_));
+  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(status, job_.host_of(cause_->rank)),
+              was_killed(status) ? lack_of_memory() : "");
   culprit_ = cause_->rank;
-  const world::LastWord* const word = blame();
-  if (word && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
+  const world::LastWord* const word = blame_.word();
+  if (word && likely_cause(status) < kSurelyCause && !blame_.is_on(cause_->rank)) {
     culprit_ = word->culprit;
-    const char* const end =
-        culprit_ >= 0 && succeeded_[std::size_t(culprit_)] ? "; its process ended with status 0" : "";
+    const char* const end = culprit_ >= 0 && ranks_.succeeded(culprit_) ? "; its process ended with status 0" : "";
     const std::string who = culprit_ >= 0 ? text("rank ", culprit_, " failed first: ") : "the ranks failed together: ";
     why_ = text(who, word->message, end, "; because of that ", why_);
   }
   failure_ = why_;
   actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
-}
-
-std::string Supervisor::describe_end(const Report& end) const {
-  const int status = end.status;
-  const std::string& host = job_.host_of(end.rank);
-  if (!WIFSIGNALED(status)) return text("exited with status ", WEXITSTATUS(status), " on ", host);
-  const std::string how = text("was killed by ", signal_text(WTERMSIG(status)), " on ", host);
-  return WTERMSIG(status) == SIGKILL ? how + lack_of_memory() : how;
 }
 
 std::string Supervisor::lack_of_memory() const {
@@ -212,7 +183,7 @@ void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
 
 void Supervisor::keeper_gone(const std::string& how) {
   if (phase_ == Phase::searching) name_cause();
-  if (phase_ == Phase::running || alive_count_ > 0) {
+  if (phase_ == Phase::running || ranks_.alive_count() > 0) {
     keeper_was_killed_ = true;
     actions_.print(
         text(how.empty() ? "the keeper process has ended" : how, "; all ranks are killed", lack_of_memory()));
@@ -234,7 +205,7 @@ void Supervisor::tick(Clock::time_point now) {
   if (phase_ == Phase::reporting) return end(SIGTERM, why_, now);
   if (phase_ == Phase::ending && abort(-1, why_)) return enter(Phase::aborting, now + std::min(job_.grace, kAborting));
   if (phase_ <= Phase::aborting) return kill(now);
-  actions_.print(text("still running ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
+  actions_.print(text("still running ", seconds(kKilling), " after SIGKILL: ", ranks_.list()));
   if (exit_code_ == 0) exit_code_ = 1;
   gave_up_ = true;
   phase_ = Phase::over;
@@ -250,40 +221,23 @@ std::optional<Clock::time_point> Supervisor::next_tick() const {
 // When to report ranks that still run after the others have ended. A world's ranks report one silent rank themselves,
 // but not if all of them are silent, or after they have left the world.
 std::optional<Clock::time_point> Supervisor::leftovers_due() const {
-  if (phase_ != Phase::running || job_.silence_limit.count() == 0 || ended_count_ == 0 || alive_count_ == 0) return {};
-  const std::vector<int> left = ranks_alive();
-  auto since = last_end_;
-  for (const int rank : left)
-    if (const auto& stop = stopped_[std::size_t(rank)]) since = std::max(since, stop->since);
-  if (all_are_stopped(left)) return since + job_.silence_limit;
-  return alive_count_ <= ended_count_ ? std::optional(last_end_ + silence_told_ + job_.silence_limit) : std::nullopt;
-}
-
-bool Supervisor::all_are_stopped(const std::vector<int>& ranks) const {
-  return std::ranges::all_of(ranks, [this](int rank) { return stopped_[std::size_t(rank)].has_value(); });
-}
-
-// Lists each signal that stopped one of these ranks once, in the order of the ranks.
-std::string Supervisor::stop_signals(const std::vector<int>& ranks) const {
-  std::vector<int> signals;
-  for (const int rank : ranks) {
-    const int signal = stopped_[std::size_t(rank)]->signal;
-    if (std::ranges::find(signals, signal) == signals.end()) signals.push_back(signal);
-  }
-  std::string out;
-  for (const int signal : signals) out += (out.empty() ? "" : ", ") + signal_text(signal);
-  return out;
+  if (phase_ != Phase::running || job_.silence_limit.count() == 0 || ranks_.ended_count() == 0 ||
+      ranks_.alive_count() == 0)
+    return {};
+  if (ranks_.all_are_stopped()) return ranks_.last_stop(last_end_) + job_.silence_limit;
+  return ranks_.alive_count() <= ranks_.ended_count() ? std::optional(last_end_ + silence_told_ + job_.silence_limit)
+                                                      : std::nullopt;
 }
 
 // If all ranks that are left are stopped, ends the job, because they cannot end by themselves. If some run, only prints
 // who they are: they may have reasons to take long.
 void Supervisor::name_leftovers(Clock::time_point now) {
-  const std::vector<int> left = ranks_alive();
+  const std::vector<int> left = ranks_.alive();
   const int first = left.front();
-  const std::string who = text(rank_list(left), " (", left.size() == 1 ? "" : "first ", "pid ",
-                               pids_[std::size_t(first)], " on ", job_.host_of(first), ")");
+  const std::string who = text(rank_list(left), " (", left.size() == 1 ? "" : "first ", "pid ", ranks_.pid(first),
+                               " on ", job_.host_of(first), ")");
   const std::string time = seconds(std::chrono::round<std::chrono::duration<long, std::deci>>(now - last_end_));
-  if (!all_are_stopped(left)) {
+  if (!ranks_.all_are_stopped()) {
     silence_told_ = kSeldom * (now - last_end_);
     return actions_.print(text(who, left.size() == 1 ? " still runs" : " still run", ", ", time,
                                " after the last of the others has ended"));
@@ -291,7 +245,7 @@ void Supervisor::name_leftovers(Clock::time_point now) {
   exit_code_ = 1;
   left_stopped_ = true;
   culprit_ = first;
-  failure_ = text(who, left.size() == 1 ? " is stopped by " : " are stopped by ", stop_signals(left),
+  failure_ = text(who, left.size() == 1 ? " is stopped by " : " are stopped by ", ranks_.stop_signals(),
                   ", and all others have ended; nothing ", "has continued ", left.size() == 1 ? "it" : "them", " for ",
                   seconds(job_.silence_limit), " (ANELLO_SILENCE_LIMIT)");
   actions_.print(failure_);
@@ -305,27 +259,28 @@ void Supervisor::enter(Phase phase, Clock::time_point deadline) {
 
 void Supervisor::end(int signal, const std::string& why, Clock::time_point now) {
   why_ = why;
-  ended_ = ranks_alive();
+  ended_ = ranks_.alive();
   actions_.order({Order::Kind::signal, signal});
   enter(Phase::ending, now + job_.grace);
 }
 
 // Tries only once: a second attempt would not succeed either.
 bool Supervisor::abort(int culprit, const std::string& why) {
-  return alive_count_ > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
+  return ranks_.alive_count() > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
 }
 
 void Supervisor::kill(Clock::time_point now) {
   if (phase_ >= Phase::killing) return;
   if (phase_ == Phase::searching) name_cause();
-  if (phase_ >= Phase::ending && alive_count_ > 0) actions_.print(text("still running, so killed: ", ranks_left()));
+  if (phase_ >= Phase::ending && ranks_.alive_count() > 0)
+    actions_.print(text("still running, so killed: ", ranks_.list()));
   actions_.order({Order::Kind::kill});
   enter(Phase::killing, now + kKilling);
 }
 
 // A lost host counts only if a rank has started, which may be reported only after the loss of another host.
 bool Supervisor::may_pass() const {
-  const bool lost = lost_host_ && (any_started_ || job_.restart > 0);
+  const bool lost = lost_host_ && (ranks_.any_started() || job_.restart > 0);
   if ((!cause_ && !lost && !left_stopped_) || interrupted_ || gave_up_ || keeper_was_killed_) return false;
   return exit_code_ != kWrongUsage && exit_code_ != kNotExecutable && exit_code_ != kNotFound;
 }
@@ -342,17 +297,6 @@ std::string Supervisor::summary(bool with_reason) const {
   if (!followed.empty()) out += text("; ", rank_list(followed), " failed after that");
   if (!ended_.empty()) out += text("; the launcher ended ", rank_list(ended_));
   return out;
-}
-
-std::vector<int> Supervisor::ranks_alive() const {
-  std::vector<int> out;
-  for (std::size_t rank = 0; rank < alive_.size(); rank++)
-    if (alive_[rank]) out.push_back(int(rank));
-  return out;
-}
-
-std::string Supervisor::ranks_left() const {
-  return alive_count_ == 0 ? "processes that ranks started" : rank_list(ranks_alive());
 }
 
 }  // namespace anello::launch

@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "rendezvous/launch/job/job.hpp"
+#include "rendezvous/launch/processes/blame.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
+#include "rendezvous/launch/processes/rank_table.hpp"
 
 namespace anello::launch {
-
-using Clock = std::chrono::steady_clock;
 
 // Returns how likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the
 // same time. Higher is likelier.
@@ -48,7 +48,8 @@ class Supervisor {
   Supervisor(const Job& job, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
-  void received(const world::LastWord& word);  // call it before the exits that are reported later
+  // Call it before the exits that are reported later.
+  void received(const world::LastWord& word) { blame_.received(word); }
   void host_lost(const HostLoss& loss, Clock::time_point now);
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
@@ -75,57 +76,41 @@ class Supervisor {
   std::string summary(bool with_reason) const;
 
  private:
-  struct Stop {
-    Clock::time_point since;
-    int signal;
-  };
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, const std::string& why, Clock::time_point now);
   bool abort(int culprit, const std::string& why);
   void kill(Clock::time_point now);
   void timed_out(Clock::time_point now);
-  void started(const Report& report);
   void not_started(int rank, int problem, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
   int likelihood(const Report& end) const;
   bool may_be_a_lost_host(const Report& end) const;
-  const world::LastWord* blame() const;
-  bool is_culprit(int rank) const { return blame() && blame()->culprit == rank; }
   void name_cause();
   void end_if_all_ended(Clock::time_point now);
   std::optional<Clock::time_point> leftovers_due() const;
-  bool all_are_stopped(const std::vector<int>& ranks) const;
-  std::string stop_signals(const std::vector<int>& ranks) const;
   void name_leftovers(Clock::time_point now);
-  std::string describe_end(const Report& end) const;
   std::string lack_of_memory() const;
-  std::vector<int> ranks_alive() const;
-  std::string ranks_left() const;
 
   const Job& job_;
   Actions actions_;
   const std::optional<std::uint64_t> kills_before_;  // for lack of memory
-  std::vector<bool> alive_;
-  std::vector<pid_t> pids_;
-  std::vector<std::optional<Stop>> stopped_;
-  int alive_count_ = 0, ended_count_ = 0;
+  RankTable ranks_;
   Clock::time_point last_end_{};    // of a rank
   Clock::duration silence_told_{};  // after last_end_; until then no message about ranks that still run
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_, job_limit_;
-  std::optional<Report> cause_;          // the failure that ends the job; may be corrected during the search
-  int culprit_ = -1;                     // the rank of that failure, or the one that made it fail
-  std::optional<world::LastWord> word_;  // the first word of the newest world that names a culprit
-  std::string why_;                      // why the job ends; the ranks receive it
-  std::string failure_;                  // for the summary; empty: none
-  std::vector<bool> succeeded_;          // ended with status 0
-  std::vector<int> failed_;              // in the order of their exits
-  std::vector<int> ended_;               // by the launcher, ascending
+  std::optional<Report> cause_;  // the failure that ends the job; may be corrected during the search
+  int culprit_ = -1;             // the rank of that failure, or the one that made it fail
+  Blame blame_;
+  std::string why_;          // why the job ends; the ranks receive it
+  std::string failure_;      // for the summary; empty: none
+  std::vector<int> failed_;  // in the order of their exits
+  std::vector<int> ended_;   // by the launcher, ascending
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;
-  bool any_started_ = false, lost_host_ = false, left_stopped_ = false;
+  bool lost_host_ = false, left_stopped_ = false;
 };
 
 }  // namespace anello::launch
