@@ -7,13 +7,9 @@ LIMIT = 60
 API = "anello::Group"  # has a method for each form of each collective
 # Larger ones that there are. They may only shrink.
 LARGER = {
-    "anello::World::Impl": 64,
     "anello::agenda::Scheduler": 74,
     "anello::group::OperationQueue": 67,
     "anello::group::OperationRunner": 78,
-    "anello::launch::Supervisor": 74,
-    "anello::control::ControlPlane": 85,
-    "anello::rendezvous::Roster": 68,
     "anello::run::Execution": 70,
 }
 

@@ -1,6 +1,7 @@
 #include "rendezvous/server/roster.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/server/assign.hpp"
@@ -13,20 +14,20 @@ namespace anello::rendezvous {
 using std::chrono::milliseconds;
 
 Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
-  if (conclusion_) return inform(id, join);
+  if (failed_starts_.concluded()) return {{{id}, failed_starts_.reply_to(join.rank)}};
   if (phase_ == Phase::starting) return refuse_late(id, join);
   newest_join_ = now;
-  if (const Failed* why = failure_for(join, now)) return {{{id}, *why}};
+  if (const Failed* why = failed_starts_.failure_for(join, now)) return {{{id}, *why}};
   if (members_.empty()) {
     size_ = expected_ > 0 ? expected_ : std::max(join.size, 0);
     size_from_ = expected_ > 0 ? "the rendezvous server" : describe(join);
-    since_ = now;
+    wait_.begin(now);
   }
   const std::string wrong = conflict(join);
   members_.emplace(id, Member{join, seats_++, {}});
   if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
-  limit_wait(now, join.patience);
+  wait_.limit(now + std::min(join.patience, patience_));
   return members_.size() == std::size_t(size_) ? start(now) : give_up_without_exited();
 }
 
@@ -43,15 +44,8 @@ Roster::Sends Roster::refuse_late(MemberId id, const Join& join) {
   return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
 }
 
-Roster::Sends Roster::inform(MemberId id, const Join& join) {
-  superseded_ |= !failures_.emplace(join.rank, *conclusion_).second;
-  if (superseded_) return {{{id}, ComeAgain{}}};
-  return {{{id}, *conclusion_}};
-}
-
 Roster::Sends Roster::conclude(const Failed& why, int by) {
-  conclusion_ = why;
-  failures_.emplace(by, why);
+  failed_starts_.conclude(why, by);
   return members_.empty() ? Sends() : give_up(why.code, why.rank, why.message);
 }
 
@@ -69,10 +63,10 @@ Roster::Sends Roster::give_up_without_exited() {
 }
 
 Roster::Sends Roster::give_up_because_of(int exited) {
-  const auto known = failures_.find(exited);
-  const Failed why = known != failures_.end() ? known->second
-                                              : Failed{ErrorCode::rendezvous, exited,
-                                                       text("rank ", exited, " exited before it joined the others")};
+  const Failed* const noted = failed_starts_.reason_of(exited);
+  const Failed why =
+      noted ? *noted
+            : Failed{ErrorCode::rendezvous, exited, text("rank ", exited, " exited before it joined the others")};
   return give_up(why.code, why.rank, why.message);
 }
 
@@ -125,11 +119,11 @@ Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time n
     return give_up(ErrorCode::rendezvous, member.join.rank,
                    text("the contributions to one exchange have more than ", kMaxReplyBytes / 2, " bytes together"));
   if (contributions_++ == 0) {
-    since_ = now;
-    deadline_.reset();
+    wait_.begin(now);
+    wait_.clear();
   }
   member.blob = std::move(contribution.blob);
-  limit_wait(now, contribution.patience);
+  wait_.limit(now + std::min(contribution.patience, patience_));
   return contributions_ == members_.size() ? finish_round(now) : Sends();
 }
 
@@ -151,8 +145,8 @@ Roster::Sends Roster::finish_round(Time now) {
 // Between two rounds ranks connect to each other. If that takes too long they should report it before this deadline.
 void Roster::wait_for_next_step(Time now) {
   constexpr milliseconds kForRanksToReport{5000};
-  since_ = now;
-  deadline_ = now + patience_ + kForRanksToReport;
+  wait_.begin(now);
+  wait_.end_at(now + patience_ + kForRanksToReport);
 }
 
 Roster::Sends Roster::left(MemberId id, Time now, std::uint16_t port) {
@@ -176,7 +170,7 @@ Roster::Sends Roster::form() {
   for (const auto& [id, member] : members_) unfinished_.emplace(id, member.join);
   worlds_formed_++;
   last_failure_.clear();
-  failures_.clear();
+  failed_starts_.clear();
   next_generation();
   return {};
 }
@@ -204,7 +198,7 @@ Roster::Sends Roster::disconnected(MemberId id, Time now) {
 }
 
 Roster::Sends Roster::ended_early(int rank, Time now) {
-  if (conclusion_ || phase_ == Phase::starting || ranks_.contains(rank)) return {};
+  if (failed_starts_.concluded() || phase_ == Phase::starting || ranks_.contains(rank)) return {};
   newest_join_ = now;
   return end_start(rank, text("rank ", rank, " ended or lost its connection before it joined"), now);
 }
@@ -213,23 +207,11 @@ Roster::Sends Roster::ended_early(int rank, Time now) {
 Roster::Sends Roster::end_start(int culprit, const std::string& message, Time now) {
   if (phase_ == Phase::gathering && culprit >= 0) {
     // No rank waits longer than patience_, and ranks that join later have waited elsewhere as long.
-    failed_start_ = {{ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, {culprit}};
-    for (const auto& [rank, id] : ranks_) failed_start_->informed.insert(rank);
+    std::set<int> informed = {culprit};
+    for (const auto& [rank, id] : ranks_) informed.insert(rank);
+    failed_starts_.keep({ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, informed);
   }
   return give_up(ErrorCode::rendezvous, culprit, message);
-}
-
-// Returns the failure that this late rank must receive, or null if the rank belongs to the next start. The next start
-// clears the failure, unless the rank's process began after the failure: other ranks of the failed start may still
-// come, and must not be taken for ranks of the next one.
-const Failed* Roster::failure_for(const Join& late, Time now) {
-  if (!failed_start_ || now - late.age > failed_start_->when) return nullptr;
-  if (late.rank >= 0 && now < failed_start_->until && failed_start_->informed.insert(late.rank).second) {
-    failures_[late.rank] = failed_start_->why;
-    return &failed_start_->why;
-  }
-  failed_start_.reset();
-  return nullptr;
 }
 
 Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
@@ -240,13 +222,13 @@ Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
 }
 
 void Roster::refused(const std::string& why) {
-  refusals_++;
-  last_refusal_ = why;
+  refusals_.count++;
+  refusals_.last = why;
 }
 
 Roster::Sends Roster::expired() {
-  if (!deadline_) return {};
-  const auto waited = seconds(std::chrono::duration_cast<milliseconds>(*deadline_ - since_));
+  if (!wait_.end()) return {};
+  const auto waited = seconds(wait_.duration());
   if (phase_ == Phase::gathering) {
     const std::vector<int> absent = this->absent();
     Sends sends = give_up(ErrorCode::rendezvous, -1,
@@ -286,7 +268,7 @@ std::vector<int> Roster::absent() const {
 
 std::string Roster::hints() const {
   std::string out;
-  if (refusals_ > 0) out += text("; rejected connections: ", refusals_, ", the last one: ", last_refusal_);
+  if (refusals_.count > 0) out += text("; rejected connections: ", refusals_.count, ", the last one: ", refusals_.last);
   if (!last_failure_.empty()) out += text("; the previous start-up failed: ", last_failure_);
   return out;
 }
@@ -296,8 +278,8 @@ Roster::Sends Roster::give_up(ErrorCode code, int culprit, const std::string& me
   for (const auto& [id, member] : members_) send.to.push_back(id);
   send.reply = Failed{code, culprit, message + hint};
   last_failure_ = message;
-  for (const auto& [id, member] : members_) failures_[member.join.rank] = {code, culprit, message};
-  if (culprit >= 0) failures_[culprit] = {code, culprit, message};
+  for (const auto& [id, member] : members_) failed_starts_.note(member.join.rank, {code, culprit, message});
+  if (culprit >= 0) failed_starts_.note(culprit, {code, culprit, message});
   next_generation();
   return {std::move(send)};
 }
@@ -309,13 +291,8 @@ void Roster::next_generation() {
   ranks_.clear();
   contributions_ = contribution_bytes_ = 0;
   left_.clear();
-  deadline_.reset();
-  refusals_ = 0;
-}
-
-void Roster::limit_wait(Time now, milliseconds patience) {
-  const Time end = now + std::min(patience, patience_);
-  if (!deadline_ || end < *deadline_) deadline_ = end;
+  wait_.clear();
+  refusals_ = {};
 }
 
 std::vector<Join> Roster::joins() const {

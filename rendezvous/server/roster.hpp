@@ -12,12 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/failed_starts.hpp"
+#include "rendezvous/server/wait.hpp"
 
 namespace anello::rendezvous {
 
@@ -73,12 +74,12 @@ class Roster {
   // `by` is the rank that reports the failure.
   Sends conclude(const Failed& why, int by);
   // True if all ranks have received the reason, or another start has begun. Requires a given size; after conclude().
-  bool all_informed() const { return superseded_ || failures_.size() >= std::size_t(expected_); }
+  bool all_informed() const { return failed_starts_.all_informed(expected_); }
   // A connection was rejected before it joined. The next message about missing ranks mentions it.
   void refused(const std::string& why);
 
   // The time at which the caller must call expired(), if no event changes it before.
-  std::optional<Time> deadline() const { return deadline_; }
+  std::optional<Time> deadline() const { return wait_.end(); }
   Sends expired();
 
   // "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others to join.
@@ -102,19 +103,16 @@ class Roster {
 
   std::string conflict(const Join& join) const;
   Sends refuse_late(MemberId id, const Join& join);
-  Sends inform(MemberId id, const Join& join);
   Sends start(Time now);
   Sends finish_round(Time now);
   void wait_for_next_step(Time now);
   Sends form();
   Sends give_up_without_exited();
-  const Failed* failure_for(const Join& late, Time now);
   Sends end_start(int culprit, const std::string& message, Time now);
   Sends give_up_because_of(int exited);
   // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
-  void limit_wait(Time now, std::chrono::milliseconds patience);
   std::vector<Join> joins() const;  // in order of joining
   std::string missing() const;
   // The ranks that have not joined; none if the rendezvous assigns the numbers.
@@ -130,19 +128,7 @@ class Roster {
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
   std::vector<int> exited_;  // in order of their exits
-  // The message that each rank of failed start-ups received or caused, by rank; emptied when a world has formed.
-  std::map<int, Failed> failures_;
-  // The newest start that failed because of one rank before all had joined: its other ranks receive the reason when
-  // they join.
-  struct FailedStart {
-    Failed why;
-    Time when;               // processes that began later belong to another start
-    Time until;              // until when ranks of it may join
-    std::set<int> informed;  // ranks; one that joins once more belongs to the next start
-  };
-  std::optional<FailedStart> failed_start_;
-  std::optional<Failed> conclusion_;
-  bool superseded_ = false;
+  FailedStarts failed_starts_;
   std::vector<Join> newest_;             // the members of the newest world that has started
   std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
   std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
@@ -151,10 +137,13 @@ class Roster {
   std::string left_;  // the first member that left, for messages
   Formed formed_;
   Time newest_join_{};
-  Time since_;  // when the wait that `deadline_` ends began
-  std::optional<Time> deadline_;
-  int refusals_ = 0, worlds_formed_ = 0;
-  std::string last_refusal_, last_failure_;
+  Wait wait_;
+  int worlds_formed_ = 0;
+  std::string last_failure_;
+  struct Refusals {
+    int count = 0;
+    std::string last;
+  } refusals_;  // of this start
 };
 
 }  // namespace anello::rendezvous
