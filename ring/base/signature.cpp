@@ -1,6 +1,7 @@
 #include "ring/base/signature.hpp"
 
 #include <anello/error.hpp>
+#include <utility>
 
 #include "ring/base/check.hpp"
 #include "ring/base/element_types.hpp"
@@ -82,6 +83,29 @@ std::uint64_t fingerprint(std::string_view bytes) {
   return all;
 }
 
+// The last word: kind, reduction and both element types share 24 bits, so that small data fits into the same cache line
+// as the signature.
+constexpr unsigned kKindBits = 5, kOpBits = 5, kTypeBits = 7;
+static_assert(unsigned(kAllKinds.back()) < 1 << kKindBits && unsigned(Op::bit_xor) < 1 << kOpBits &&
+              unsigned(kElementTypes.back()) < 1 << kTypeBits && kKindBits + kOpBits + 2 * kTypeBits == 24);
+
+std::uint32_t properties(const Signature& s) {
+  std::uint32_t word = std::uint32_t(s.algorithm);
+  word = word << kTypeBits | std::uint32_t(s.wire);
+  word = word << kTypeBits | std::uint32_t(s.dtype);
+  word = word << kOpBits | std::uint32_t(s.op);
+  return word << kKindBits | std::uint32_t(s.kind);
+}
+
+void take_properties(std::uint32_t word, Signature& s) {
+  const auto take = [&word](unsigned bits) { return std::exchange(word, word >> bits) & ((1U << bits) - 1); };
+  s.kind = Kind(take(kKindBits));
+  s.op = Op(take(kOpBits));
+  s.dtype = DType(take(kTypeBits));
+  s.wire = DType(take(kTypeBits));
+  s.algorithm = Algorithm(word);
+}
+
 // Encodes whole words, without a Writer or a returned copy, because this is on the path of every operation.
 void encode(const Signature& s, EncodedSignature& bytes) {
   char* at = bytes.data();
@@ -92,9 +116,7 @@ void encode(const Signature& s, EncodedSignature& bytes) {
   put_pair(kMagic, s.generation);
   for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value);
   put_pair(s.slab_elems, s.results);
-  static_assert(unsigned(kElementTypes.back()) < 16);
-  const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // together: small data then fits in one cache line
-  put_pair(std::uint32_t(s.root), unsigned(s.kind) | unsigned(s.op) << 8 | types << 16 | unsigned(s.algorithm) << 24);
+  put_pair(std::uint32_t(s.root), properties(s));
   ANELLO_CHECK(at == bytes.data() + bytes.size());
 }
 
@@ -109,13 +131,7 @@ Signature decode_signature(std::string_view bytes) {
   s.slab_elems = reader.u32();
   s.results = reader.u32();
   s.root = reader.i32();
-  s.kind = Kind(reader.u8());
-  s.op = Op(reader.u8());
-  static_assert(unsigned(kElementTypes.back()) < 16);
-  const unsigned types = reader.u8();
-  s.dtype = DType(types & 15);
-  s.wire = DType(types >> 4);
-  s.algorithm = Algorithm(reader.u8());
+  take_properties(reader.u32(), s);
   reader.finish();
   return s;
 }

@@ -7,6 +7,8 @@
 #include <anello/error.hpp>
 #include <vector>
 
+#include "ring/base/element_types.hpp"
+
 namespace anello {
 namespace {
 
@@ -31,6 +33,21 @@ std::string bytes_of(const Signature& signature) {
   EncodedSignature bytes;
   encode(signature, bytes);
   return {bytes.begin(), bytes.end()};
+}
+
+// Each property has bits of its own: a value in one of them changes no other.
+TEST(Signature, KeepsEachPropertyApart) {
+  for (const Kind kind : kAllKinds)
+    for (const DType dtype : {DType(1), kElementTypes.back(), DType(127)})
+      for (const DType wire : {kAsTheyAre, DType(127)}) {
+        Signature signature = sample();
+        signature.kind = kind;
+        signature.op = Op::bit_xor;
+        signature.dtype = dtype;
+        signature.wire = wire;
+        signature.algorithm = Algorithm(255);
+        EXPECT_EQ(decode_signature(bytes_of(signature)), signature);
+      }
 }
 
 TEST(Signature, ComesBackAsItWas) {
