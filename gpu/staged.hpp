@@ -19,7 +19,7 @@ namespace anello::gpu {
 class Staged : public Collectives {
  public:
   struct Limits {
-    std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest size from 16 MiB on (gpu/README.md)
+    std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest size from 16 MiB on (docs/notes/gpu.md)
     std::chrono::milliseconds copy{0};    // for one copy and the work on the stream before it; 0: no limit
   };
 

@@ -1,9 +1,13 @@
-// Checks that the README files agree with the tree and the code. Their programs are built by tests/consumer.
+// Checks that the pages in Markdown agree with the tree, the code and the recorded figures, and that the README files
+// stay short. Their programs are built by tests/consumer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,24 +28,37 @@ using ::testing::IsEmpty;
 using Lines = std::vector<std::string>;
 
 const fs::path kRoot = ANELLO_SOURCE_DIR;
-constexpr std::array<std::string_view, 6> kRooms = {"ring/", "gpu/", "rendezvous/", "trainer/", "bench/", "tests/"};
+constexpr std::array<std::string_view, 7> kRooms = {"ring/",  "gpu/",   "rendezvous/", "trainer/",
+                                                    "bench/", "tests/", "docs/"};
 
 std::string read(const fs::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Returns all README files of the source tree, without those in build folders.
-std::vector<fs::path> readmes() {
+// Returns all pages of the source tree, without those in build folders.
+std::vector<fs::path> pages() {
   std::vector<fs::path> found;
   for (auto entry = fs::recursive_directory_iterator(kRoot); entry != fs::end(entry); ++entry) {
     const std::string name = entry->path().filename().string();
     if (entry->is_directory() && (name.starts_with(".") || (entry.depth() == 0 && name.starts_with("build"))))
       entry.disable_recursion_pending();
-    if (name == "README.md" || (entry.depth() == 0 && name.ends_with(".md"))) found.push_back(entry->path());
+    if (name.ends_with(".md")) found.push_back(entry->path());
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+std::string without_code_blocks(const std::string& text) {
+  std::string unfenced, line;
+  bool fenced = false;
+  for (std::istringstream in(text); std::getline(in, line);) {
+    const bool fence =
+        line.find_first_not_of(' ') != std::string::npos && line.substr(line.find_first_not_of(' ')).starts_with("```");
+    if (!fence && !fenced) unfenced += line + "\n";
+    fenced ^= fence;
+  }
+  return unfenced;
 }
 
 // The text in two parts: prose without code blocks and code spans, and the code spans.
@@ -50,13 +67,7 @@ struct Markdown {
   Lines spans;
 };
 Markdown parse(const std::string& text) {
-  std::string unfenced, line;
-  bool fenced = false;
-  for (std::istringstream in(text); std::getline(in, line);) {
-    const bool fence = line.starts_with("```");
-    if (!fence && !fenced) unfenced += line + "\n";
-    fenced ^= fence;
-  }
+  const std::string unfenced = without_code_blocks(text);
   Markdown parsed;
   bool code = false;
   std::string piece;
@@ -101,17 +112,39 @@ Lines project_paths(const Lines& spans) {
   return found;
 }
 
-// Returns the targets of relative links, without the heading in a link.
+// Returns the targets of links within the tree: "file", "file#heading" or "#heading".
 Lines relative_links(const std::string& prose) {
   Lines found;
-  for (const std::string& target : matches(prose, R"(\]\(([^)\s]+)\))")) {
-    const std::string file = target.substr(0, target.find('#'));
-    if (!file.empty() && file.find("://") == std::string::npos) found.push_back(file);
+  for (const std::string& target : matches(prose, R"(\]\(([^)\s]+)\))"))
+    if (target.find("://") == std::string::npos) found.push_back(target);
+  return found;
+}
+
+// Returns what links call the headings of a page: "## The C API" is "the-c-api".
+Lines headings(const std::string& text) {
+  Lines found;
+  std::string line;
+  for (std::istringstream in(without_code_blocks(text)); std::getline(in, line);) {
+    if (!line.starts_with('#')) continue;
+    std::string name;
+    for (const char c : line.substr(line.find(' ') + 1)) {
+      if (c == ' ') name += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') name += char(std::tolower(c));
+    }
+    found.push_back(name);
   }
   return found;
 }
 
-// Returns the paths, links and scripts in a README of `folder` that do not exist in the tree.
+bool has_target(const std::string& text, const fs::path& folder, const std::string& link) {
+  const std::string file = link.substr(0, link.find('#'));
+  if (!file.empty() && !fs::exists(folder / file)) return false;
+  if (link.find('#') == std::string::npos) return true;
+  const Lines found = headings(file.empty() ? text : read(folder / file));
+  return std::find(found.begin(), found.end(), link.substr(link.find('#') + 1)) != found.end();
+}
+
+// Returns the paths, links and scripts in a page of `folder` that do not exist in the tree.
 Lines missing(const std::string& text, const fs::path& folder) {
   const Markdown markdown = parse(text);
   Lines complaints;
@@ -119,7 +152,8 @@ Lines missing(const std::string& text, const fs::path& folder) {
     if (!fs::exists(base / path)) complaints.push_back(std::string(kind) + " " + path);
   };
   for (const std::string& path : project_paths(markdown.spans)) require(kRoot, path, "path");
-  for (const std::string& link : relative_links(markdown.prose)) require(folder, link, "link");
+  for (const std::string& link : relative_links(markdown.prose))
+    if (!has_target(text, folder, link)) complaints.push_back("link " + link);
   for (const std::string& script : matches(text, R"(\bbash +([\w.-]*/[\w./-]+))"))
     require(kRoot, without_punctuation(script), "script");
   return complaints;
@@ -154,7 +188,7 @@ std::string algorithms_index() {
 }
 
 TEST(Readme, TheSettingsAreTheOnesOfTheTable) {
-  EXPECT_EQ(marked(kRoot / "rendezvous" / "README.md", "settings"), settings_table(true))
+  EXPECT_EQ(marked(kRoot / "docs" / "settings.md", "settings"), settings_table(true))
       << "`anello settings --markdown` prints the table";
 }
 
@@ -172,26 +206,48 @@ TEST(Readme, EveryRoomIsOnTheMap) {
   }
 }
 
-TEST(Readme, TheFirstPageIsShort) {
-  const std::string text = read(kRoot / "README.md");
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 200) << "details belong beside the code they are about";
+TEST(Readme, TheFiguresAreTheRecordedOnes) {
+  for (const std::string name : {"tcp", "memory"}) {
+    const std::string command = "bash '" + (kRoot / "bench/tables.sh").string() + "' '" +
+                                (kRoot / "bench/results" / (name + ".json")).string() + "'";
+    std::string table;
+    std::FILE* output = popen(command.c_str(), "r");
+    ASSERT_NE(output, nullptr);
+    for (int c = std::fgetc(output); c != EOF; c = std::fgetc(output)) table += char(c);
+    EXPECT_EQ(pclose(output), 0);
+    EXPECT_EQ(marked(kRoot / "bench/README.md", name), table) << "`" << command << "` prints the table";
+  }
+}
+
+// Laboratory notes belong into docs/notes; figures of former states, into the history.
+TEST(Readme, ThePagesAreShort) {
+  const auto lines = [](const fs::path& file) {
+    const std::string text = read(file);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_LE(lines(kRoot / "README.md"), 200) << "details belong beside the code they are about";
+  EXPECT_LE(lines(kRoot / "ring/README.md"), 120);
+  EXPECT_LE(lines(kRoot / "bench/README.md"), 150);
 }
 
 TEST(Readme, TheTreeIsRead) {
-  EXPECT_GE(readmes().size(), 10U);
+  EXPECT_GE(pages().size(), 20U);
 }
 
 TEST(Readme, PathsLinksAndScriptsExist) {
-  for (const fs::path& file : readmes()) EXPECT_THAT(missing(read(file), file.parent_path()), IsEmpty()) << file;
+  for (const fs::path& file : pages()) EXPECT_THAT(missing(read(file), file.parent_path()), IsEmpty()) << file;
 }
 
 TEST(ReadmeRules, WhatDoesNotExistIsFound) {
   const std::string text =
-      "[good](../README.md#two-commands), [bad](nowhere.md), [web](https://example.org/ring/nowhere)\n"
+      "## A `heading`, here\n[good](../README.md#two-commands), [here](#a-heading-here), [bad](nowhere.md), "
+      "[bad](#nowhere),\n"
+      "[bad](../README.md#nowhere), [web](https://example.org/ring/nowhere#nowhere)\n"
       "`tests/run.sh`, `tests/nothing.cpp`, and `ring/nowhere.hpp, gpu/README.md`; build/release/tests/nothing\n"
       "```sh\nbash tests/run.sh\nbash tests/nothing.sh SECONDS\n```\n";
-  EXPECT_THAT(missing(text, kRoot / "tests"), ElementsAre("path tests/nothing.cpp", "path ring/nowhere.hpp",
-                                                          "link nowhere.md", "script tests/nothing.sh"));
+  EXPECT_THAT(missing(text, kRoot / "tests"),
+              ElementsAre("path tests/nothing.cpp", "path ring/nowhere.hpp", "link nowhere.md", "link #nowhere",
+                          "link ../README.md#nowhere", "script tests/nothing.sh"));
 }
 
 TEST(ReadmeRules, WildcardsBuildsAndProgramsAreNoPaths) {
