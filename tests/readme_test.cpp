@@ -228,6 +228,13 @@ TEST(Readme, ThePagesAreShort) {
   EXPECT_LE(lines(kRoot / "README.md"), 200) << "details belong beside the code they are about";
   EXPECT_LE(lines(kRoot / "ring/README.md"), 120);
   EXPECT_LE(lines(kRoot / "bench/README.md"), 150);
+  std::ptrdiff_t words = 0;
+  for (const fs::path& file : pages()) {
+    if (file.filename() != "README.md") continue;
+    std::istringstream in(read(file));
+    words += std::distance(std::istream_iterator<std::string>(in), std::istream_iterator<std::string>());
+  }
+  EXPECT_LE(words, 20'000) << "all README files together";
 }
 
 TEST(Readme, TheTreeIsRead) {
