@@ -78,7 +78,7 @@ class Group {
   Group(Group&&) noexcept = default;
   Group& operator=(Group&&) noexcept = default;
 
-  // The next four functions never block or throw.
+  // None of these functions blocks or throws.
   int rank() const;                             // this rank's number in this group, from 0 to size() - 1
   int size() const;                             // the number of ranks in this group
   std::span<const int> members() const;         // world ranks, in the order of the ranks of this group

@@ -3,7 +3,7 @@
 #include <anello/export.h>
 #include <string_view>
 
-// Version of the headers with which a program is compiled, for #if.
+// Version of the headers with which a program is compiled, for the preprocessor.
 #define ANELLO_VERSION_MAJOR 0
 #define ANELLO_VERSION_MINOR 2
 #define ANELLO_VERSION_PATCH 0

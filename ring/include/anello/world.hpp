@@ -30,7 +30,7 @@ class World : public Group {
   // the exit status is not 0, the World is aborted, before those destructors (with glibc).
   ~World();
 
-  // The next five functions never block. host() throws Error{invalid_argument} if there is no such rank.
+  // None of these functions blocks. host() throws Error{invalid_argument} if there is no such rank.
   int local_rank() const;  // this rank's number among the ranks of this host, from 0 to local_size() - 1
   int local_size() const;  // the number of ranks on this host
   int node_rank() const;   // this host's number among the hosts, from 0 to node_count() - 1
