@@ -148,7 +148,7 @@ std::string describe(const Signature& s) {
   return out + ")";
 }
 
-std::string describe(const Call& call) {
+std::string describe(const NamedSignature& call) {
   const Signature& signature = call;
   return describe(signature) + (call.name.empty() ? "" : text(" '", call.name, "'"));
 }
@@ -157,10 +157,11 @@ std::string who_calls(const std::vector<int>& ranks) {
   return rank_list(ranks) + (ranks.size() == 1 ? " calls " : " call ");
 }
 
-std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b) {
+std::string difference(const std::vector<int>& ranks, const NamedSignature& a, const std::vector<int>& others,
+                       const NamedSignature& b) {
   if (a == b) return {};
   const std::string field = differing_field(a, b);
-  const auto call = [&field](const Call& s) { return describe(s) + value_of(field, s); };
+  const auto call = [&field](const NamedSignature& s) { return describe(s) + value_of(field, s); };
   return text("the ", field, " differ: ", who_calls(ranks), call(a), ", ", who_calls(others), call(b));
 }
 

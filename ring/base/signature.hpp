@@ -16,8 +16,8 @@ namespace anello {
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
-// The values in a fingerprint that a message can show. Not compared, because the fingerprint is. Sent with a Call, not
-// with data.
+// The values in a fingerprint that a message can show. Not compared, because the fingerprint is. Sent with a
+// NamedSignature, not with data.
 struct Hidden {
   bool known = false;
   double postscale = 1;
@@ -63,22 +63,24 @@ void encode(const Signature& signature, EncodedSignature& bytes);
 // Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 
-// An operation with the name that a rank's program gave it. Two calls are equal if their signatures are, even if the
-// names differ.
-struct Call : Signature {
-  Call() = default;
-  Call(const Signature& signature, std::string its_name = {}) : Signature(signature), name(std::move(its_name)) {}
+// A signature with the name that a rank's program gave the operation. Two are equal if their signatures are, even if
+// the names differ.
+struct NamedSignature : Signature {
+  NamedSignature() = default;
+  NamedSignature(const Signature& signature, std::string its_name = {})
+      : Signature(signature), name(std::move(its_name)) {}
   std::string name;
 };
 
 std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"
-std::string describe(const Call& call);            // "allreduce #3 (sum of 100 f32) 'loss'"
+std::string describe(const NamedSignature& call);  // "allreduce #3 (sum of 100 f32) 'loss'"
 
 // Returns "rank 2 calls " or "ranks 0, 1 call ".
 std::string who_calls(const std::vector<int>& ranks);
 
 // Describes how the call of these ranks differs from the others' call, with both ranks and both values; empty if it
 // does not.
-std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b);
+std::string difference(const std::vector<int>& ranks, const NamedSignature& a, const std::vector<int>& others,
+                       const NamedSignature& b);
 
 }  // namespace anello

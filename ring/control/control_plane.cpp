@@ -199,10 +199,10 @@ void ControlPlane::waiting(const Signature& signature) {
 void ControlPlane::moving(const Signature& signature) {
   post([this, signature] { detector_.moving(signature); });
 }
-void ControlPlane::differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict) {
+void ControlPlane::differs(const NamedSignature& mine, int peer, const Signature& theirs, failure::Verdict verdict) {
   post([=, this, verdict = std::move(verdict)] { detector_.differs(mine, peer, theirs, verdict, now()); });
 }
-void ControlPlane::contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict) {
+void ControlPlane::contradicts(const NamedSignature& mine, std::vector<int> peers, failure::Verdict verdict) {
   post([=, this, peers = std::move(peers), verdict = std::move(verdict)] {
     detector_.contradicts(mine, peers, verdict, now());
   });

@@ -59,9 +59,9 @@ class ControlPlane {
   void waiting(const Signature& signature);  // the operation makes no progress: do other ranks wait in a different one?
   void moving(const Signature& signature);   // this operation makes progress again
   // A peer sent a different operation, as `verdict` says; all ranks are asked for their calls.
-  void differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict);
+  void differs(const NamedSignature& mine, int peer, const Signature& theirs, failure::Verdict verdict);
   // These peers sent other counts than this rank expects; `verdict` describes one of them.
-  void contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict);
+  void contradicts(const NamedSignature& mine, std::vector<int> peers, failure::Verdict verdict);
   // A call of this rank's program was refused: the ranks that wait for the operation are sent the reason.
   void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
   // The operation made no progress for this time. stalled(): the lowest rank that has not left reports it. overdue():

@@ -27,7 +27,7 @@ void EnrolledGroups::ring_bells() const {
   for (const auto& group : all()) group->bell->ring();
 }
 
-std::optional<Call> EnrolledGroups::recall(std::uint64_t group, std::uint64_t sequence) const {
+std::optional<NamedSignature> EnrolledGroups::recall(std::uint64_t group, std::uint64_t sequence) const {
   const auto recorder = recorders_.find(group);
   return recorder ? recorder->begun(sequence) : std::nullopt;
 }

@@ -32,7 +32,7 @@ class EnrolledGroups {
   void ring_bells() const;
 
   // The operation that this rank began as number `sequence` of the group.
-  std::optional<Call> recall(std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<NamedSignature> recall(std::uint64_t group, std::uint64_t sequence) const;
   // Reports to the detector each operation of this rank that cannot complete, because a member has left before it.
   void check_departures(failure::FailureDetector& detector, failure::FailureDetector::Time now) const;
   failure::StragglerDetector::Groups waits(const trace::TickClock::Scale& scale) const;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxCamps = 4;  // maximum number of camps that are named
 
 // Calls are equal even if their names differ. In that case there is no common name.
-std::string common_name(const std::vector<int>& ranks, const std::map<int, Call>& calls) {
+std::string common_name(const std::vector<int>& ranks, const std::map<int, NamedSignature>& calls) {
   std::string name;
   for (const int rank : ranks) {
     const std::string& its = calls.at(rank).name;
@@ -26,7 +26,7 @@ std::string common_name(const std::vector<int>& ranks, const std::map<int, Call>
   return name;
 }
 
-std::string further(const std::vector<Camp<Call>>& all) {
+std::string further(const std::vector<Camp<NamedSignature>>& all) {
   std::string out;
   for (std::size_t k = 2; k < std::min(all.size(), kMaxCamps); k++)
     out += ", " + who_calls(all[k].ranks) + describe(all[k].value);
@@ -35,7 +35,7 @@ std::string further(const std::vector<Camp<Call>>& all) {
 
 }  // namespace
 
-bool Conflict::add(int rank, const Call& call) {
+bool Conflict::add(int rank, const NamedSignature& call) {
   return calls.try_emplace(rank, call).second;
 }
 
@@ -48,8 +48,8 @@ bool Conflict::has_majority() const {
 }
 
 Verdict judge(const Conflict& conflict) {
-  std::vector<Camp<Call>> all = camps(conflict.calls);
-  for (Camp<Call>& camp : all) camp.value.name = common_name(camp.ranks, conflict.calls);
+  std::vector<Camp<NamedSignature>> all = camps(conflict.calls);
+  for (Camp<NamedSignature>& camp : all) camp.value.name = common_name(camp.ranks, conflict.calls);
   const bool is_clear = has_majority(all, conflict.members);
   const int culprit = rank_at_fault(all, conflict.members);
   const auto by_lowest = [](const auto& a, const auto& b) { return a.ranks.front() < b.ranks.front(); };

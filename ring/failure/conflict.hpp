@@ -10,14 +10,14 @@
 namespace anello::failure {
 
 struct Conflict {
-  std::string group;          // name of the group, for messages; empty: the world
-  std::size_t members = 0;    // of the group
-  std::map<int, Call> calls;  // by rank
-  std::vector<int> missing;   // members that have not called it
+  std::string group;                    // name of the group, for messages; empty: the world
+  std::size_t members = 0;              // of the group
+  std::map<int, NamedSignature> calls;  // by rank
+  std::vector<int> missing;             // members that have not called it
 
-  bool add(int rank, const Call& call);  // false: this call of the rank was added before
-  bool exists() const;                   // two of the calls differ
-  bool has_majority() const;             // more than half of all members made the same call
+  bool add(int rank, const NamedSignature& call);  // false: this call of the rank was added before
+  bool exists() const;                             // two of the calls differ
+  bool has_majority() const;                       // more than half of all members made the same call
 };
 
 // Returns the mismatch. If more than half of all members made the same call, the others are at fault, and the culprit

@@ -52,7 +52,7 @@ Straggler decode_straggler(Reader& reader, int world) {
   return straggler;
 }
 
-void encode(const Call& call, Writer& writer) {
+void encode(const NamedSignature& call, Writer& writer) {
   writer.u64(call.group);
   EncodedSignature bytes;
   anello::encode(call, bytes);
@@ -60,9 +60,9 @@ void encode(const Call& call, Writer& writer) {
   writer.u8(call.hidden.known).u64(std::bit_cast<std::uint64_t>(call.hidden.postscale)).u64(call.hidden.token);
   writer.str(std::string_view(call.name).substr(0, ControlMessage::kMaxCallNameBytes));
 }
-Call decode_call(Reader& reader) {
+NamedSignature decode_call(Reader& reader) {
   const std::uint64_t group = reader.u64();
-  Call call(decode_signature(reader.raw(kSignatureBytes)));
+  NamedSignature call(decode_signature(reader.raw(kSignatureBytes)));
   call.group = group;
   call.hidden.known = decode_flag(reader);
   call.hidden.postscale = std::bit_cast<double>(reader.u64());
@@ -71,11 +71,11 @@ Call decode_call(Reader& reader) {
   return call;
 }
 
-void encode(const std::optional<Call>& call, Writer& writer) {
+void encode(const std::optional<NamedSignature>& call, Writer& writer) {
   writer.u8(call.has_value());
   if (call) encode(*call, writer);
 }
-std::optional<Call> decode_optional_call(Reader& reader) {
+std::optional<NamedSignature> decode_optional_call(Reader& reader) {
   return decode_flag(reader) ? std::optional(decode_call(reader)) : std::nullopt;
 }
 
@@ -208,7 +208,7 @@ std::string encode_body(const ControlMessage& message) {
     encode_ranks(message.members, writer);
   }
   if (message.type == Type::called) encode_ranks(message.contradicted, writer);
-  for (const Call& call : message.calls) encode(call, writer);
+  for (const NamedSignature& call : message.calls) encode(call, writer);
   return std::move(writer).take();
 }
 

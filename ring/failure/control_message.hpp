@@ -45,10 +45,11 @@ struct StallAnswer {
     refused,      // its call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;
-  std::optional<Call> last;      // not_called: the rank's last operation in the group, if any
-  std::optional<Call> waits_in;  // if the rank has not called the operation: the one in which it waits, if any
-  std::string waits_in_group;    // name of the group of that operation
-  std::string reason;            // refused
+  std::optional<NamedSignature> last;  // not_called: the rank's last operation in the group, if any
+  std::optional<NamedSignature>
+      waits_in;                // if the rank has not called the operation: the one in which it waits, if any
+  std::string waits_in_group;  // name of the group of that operation
+  std::string reason;          // refused
 };
 
 struct ControlMessage {
@@ -76,7 +77,7 @@ struct ControlMessage {
   std::vector<int> members;            // stalled: of the group, in order; not sent if they need more than kMaxRuns runs
   StallAnswer answer;                  // stalled, answer: the origin's own answer
   std::vector<int> contradicted;       // called: ranks that sent the origin other counts than it expects
-  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled, called: the operation.
+  std::vector<NamedSignature> calls;   // goodbye: the group's last operations. waiting, stalled, called: the operation.
                                        // refused: its group and number
 };
 

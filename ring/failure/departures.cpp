@@ -77,17 +77,17 @@ std::uint64_t Departures::ends_at(std::uint64_t group) const {
   return its == groups_.end() ? UINT64_MAX : its->second.ends_at;
 }
 
-std::optional<Call> Departures::last_called(int rank, std::uint64_t group, std::uint64_t sequence) const {
+std::optional<NamedSignature> Departures::last_called(int rank, std::uint64_t group, std::uint64_t sequence) const {
   const Departure* its = departure(rank, group);
   if (!its) return std::nullopt;
-  for (const Call& operation : its->last)
+  for (const NamedSignature& operation : its->last)
     if (operation.sequence == sequence) return operation;
   return std::nullopt;
 }
 
-std::vector<Call> Departures::last_calls(int rank, std::uint64_t group) const {
+std::vector<NamedSignature> Departures::last_calls(int rank, std::uint64_t group) const {
   const Departure* its = departure(rank, group);
-  return its ? its->last : std::vector<Call>();
+  return its ? its->last : std::vector<NamedSignature>();
 }
 
 std::optional<Verdict> Departures::left_before(const Signature& mine) const {

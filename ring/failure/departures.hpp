@@ -43,9 +43,10 @@ class Departures {
   // none.
   std::uint64_t ends_at(std::uint64_t group) const;
   // Returns the operation that the rank called with this number, if its goodbye described it.
-  std::optional<Call> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<NamedSignature> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
 
-  std::vector<Call> last_calls(int rank, std::uint64_t group) const;  // all operations that its goodbye described
+  std::vector<NamedSignature> last_calls(int rank,
+                                         std::uint64_t group) const;  // all operations that its goodbye described
 
   // Returns the verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
@@ -61,7 +62,7 @@ class Departures {
  private:
   struct Departure {
     std::uint64_t completed = 0;
-    std::vector<Call> last;
+    std::vector<NamedSignature> last;
     bool by_exception = false;
   };
   struct Group {

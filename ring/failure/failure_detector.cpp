@@ -55,7 +55,7 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
   }
 }
 
-void FailureDetector::receive_call(int origin, const Call& theirs, Time now) {
+void FailureDetector::receive_call(int origin, const NamedSignature& theirs, Time now) {
   mismatches_.receive_call(origin, theirs, now);
   stalls_.refused(theirs.group, now);
 }
@@ -161,10 +161,12 @@ void FailureDetector::waiting(const Signature& mine, Time now) {
   mismatches_.waiting(mine, now);
   stalls_.waiting(mine, now);
 }
-void FailureDetector::differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now) {
+void FailureDetector::differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict,
+                              Time now) {
   mismatches_.differs(mine, peer, theirs, verdict, now);
 }
-void FailureDetector::contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now) {
+void FailureDetector::contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict,
+                                  Time now) {
   mismatches_.contradicts(mine, peers, verdict, now);
 }
 void FailureDetector::moving(const Signature& mine) {

@@ -64,9 +64,9 @@ class FailureDetector {
   void moving(const Signature& mine);             // the operation makes progress again
   void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program
   // A peer sent a different operation, as `verdict` says.
-  void differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
+  void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // These peers sent other counts than this rank expects; `verdict` describes one of them.
-  void contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
+  void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
   void stalled(const Signature& mine, Time period, Time now);  // no progress for `period`: report it
   void overdue(const Signature& mine, Time limit, Time now);   // no progress for `limit`: end the world
 
@@ -93,7 +93,7 @@ class FailureDetector {
   };
 
   void route(const ControlMessage& message, Time now);
-  void receive_call(int origin, const Call& theirs, Time now);
+  void receive_call(int origin, const NamedSignature& theirs, Time now);
   void forget_groups();
   void take_completed_stalls(Time now);
   void propose_if_any(const std::optional<Verdict>& verdict, Time now);

@@ -31,7 +31,7 @@ std::string LocalView::named(int rank) const {
   return text("rank ", rank, " on ", hosts_[std::size_t(rank)]);
 }
 
-Call LocalView::named(const Signature& operation) const {
+NamedSignature LocalView::named(const Signature& operation) const {
   const auto begun = recall_(operation.group, operation.sequence);
   if (begun && *begun == operation) return *begun;
   return operation;

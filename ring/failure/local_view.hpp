@@ -26,7 +26,7 @@ class LocalView {
     bool contains(int rank) const;
   };
   // Returns this rank's operation with this number in the group, if it has begun and is still recorded.
-  using Recall = std::function<std::optional<Call>(std::uint64_t group, std::uint64_t sequence)>;
+  using Recall = std::function<std::optional<NamedSignature>(std::uint64_t group, std::uint64_t sequence)>;
 
   // `hosts`: by rank. Group 0, the world, exists from the beginning.
   LocalView(int rank, std::vector<std::string> hosts, Recall recall);
@@ -42,9 +42,11 @@ class LocalView {
   std::string named(int rank) const;  // "rank 2 on host2"
   const std::map<std::uint64_t, Group>& groups() const { return groups_; }
   const Group* group(std::uint64_t id) const;  // null: this rank is not in the group
-  std::optional<Call> operation(std::uint64_t group, std::uint64_t sequence) const { return recall_(group, sequence); }
+  std::optional<NamedSignature> operation(std::uint64_t group, std::uint64_t sequence) const {
+    return recall_(group, sequence);
+  }
   // Returns the call with its name, if this rank has begun it.
-  Call named(const Signature& operation) const;
+  NamedSignature named(const Signature& operation) const;
 
  private:
   int rank_;

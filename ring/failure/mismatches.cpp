@@ -26,7 +26,7 @@ MismatchDetector::MismatchDetector(const LocalView& view, const Departures& depa
 void MismatchDetector::waiting(const Signature& mine, Time now) {
   const LocalView::Group* group = view_.group(mine.group);
   if (!group) return;
-  const Call named = view_.named(mine);
+  const NamedSignature named = view_.named(mine);
   waits_[mine.group] = named;
   const std::deque<Received> received = received_[mine.group];
   for (const Received& each : received) compare({mine.group, each.operation.sequence}, now);
@@ -35,7 +35,8 @@ void MismatchDetector::waiting(const Signature& mine, Time now) {
     pending_.push_back({named, now + spread(view_.rank(), group->members.size(), mine)});
 }
 
-void MismatchDetector::differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now) {
+void MismatchDetector::differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict,
+                               Time now) {
   if (!view_.group(mine.group)) return;
   const Number number{mine.group, mine.sequence};
   Open& its = open(number, now);
@@ -46,7 +47,8 @@ void MismatchDetector::differs(const Call& mine, int peer, const Signature& thei
 }
 
 // Each rank that finds contradictions sends them, because a rank may contradict one rank in each of several others.
-void MismatchDetector::contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now) {
+void MismatchDetector::contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict,
+                                   Time now) {
   if (!view_.group(mine.group)) return;
   const Number number{mine.group, mine.sequence};
   Open& its = open(number, now);
@@ -71,13 +73,14 @@ void MismatchDetector::leave(std::uint64_t group) {
 }
 
 // Only members of a group judge it.
-void MismatchDetector::receive_call(int origin, const Call& theirs, Time now) {
+void MismatchDetector::receive_call(int origin, const NamedSignature& theirs, Time now) {
   if (!view_.group(theirs.group)) return;
   remember(origin, theirs);
   compare({theirs.group, theirs.sequence}, now);
 }
 
-void MismatchDetector::receive_contradictions(int origin, const Call& theirs, const std::vector<int>& contradicted) {
+void MismatchDetector::receive_contradictions(int origin, const NamedSignature& theirs,
+                                              const std::vector<int>& contradicted) {
   if (view_.group(theirs.group) && !contradicted.empty())
     contradictions_[{theirs.group, theirs.sequence}][origin] = contradicted;
 }
@@ -89,17 +92,17 @@ void MismatchDetector::receive_goodbye(int origin, Time now) {
 
 bool MismatchDetector::explains_departure(int rank, std::uint64_t group, Time now) {
   if (!view_.group(group)) return false;
-  for (const Call& call : departures_.last_calls(rank, group)) compare({group, call.sequence}, now);
+  for (const NamedSignature& call : departures_.last_calls(rank, group)) compare({group, call.sequence}, now);
   return std::ranges::any_of(conflicts_, [&](const auto& each) { return each.first.first == group; });
 }
 
 // Returns this rank's call. A waiting operation counts although it has not ended: a rank that is behind may still make
 // the same call, and a rank that is ahead may have passed this number with a different one.
-std::optional<Call> MismatchDetector::own(const Number& number) const {
+std::optional<NamedSignature> MismatchDetector::own(const Number& number) const {
   const auto [group, sequence] = number;
   const auto waits = waits_.find(group);
   const bool waits_in_it = waits != waits_.end() && waits->second.sequence == sequence;
-  return waits_in_it ? std::optional<Call>(waits->second) : view_.operation(group, sequence);
+  return waits_in_it ? std::optional<NamedSignature>(waits->second) : view_.operation(group, sequence);
 }
 
 void MismatchDetector::compare(const Number& number, Time now) {
@@ -177,7 +180,7 @@ std::optional<Verdict> MismatchDetector::judge_open(const Number& number, Open& 
   return judge(contradictions->second, *open.shown);
 }
 
-std::optional<Call> MismatchDetector::said(std::uint64_t group, std::uint64_t sequence) const {
+std::optional<NamedSignature> MismatchDetector::said(std::uint64_t group, std::uint64_t sequence) const {
   const auto received = received_.find(group);
   if (received == received_.end()) return std::nullopt;
   const auto is_it = [&](const Received& each) {
@@ -193,7 +196,7 @@ bool MismatchDetector::was_said(const Signature& operation) const {
          std::ranges::any_of(received->second, [&](const Received& each) { return each.operation == operation; });
 }
 
-void MismatchDetector::remember(int rank, const Call& operation) {
+void MismatchDetector::remember(int rank, const NamedSignature& operation) {
   if (const auto its = conflicts_.find({operation.group, operation.sequence}); its != conflicts_.end())
     return (void)its->second.conflict.add(rank, operation);
   std::deque<Received>& received = received_[operation.group];
@@ -201,7 +204,7 @@ void MismatchDetector::remember(int rank, const Call& operation) {
   if (received.size() > kMaxReceived) received.pop_front();
 }
 
-void MismatchDetector::say(Type type, const Call& operation, std::vector<int> contradicted) {
+void MismatchDetector::say(Type type, const NamedSignature& operation, std::vector<int> contradicted) {
   remember(view_.rank(), operation);
   flood_.send({.type = type, .contradicted = std::move(contradicted), .calls = {operation}});
 }

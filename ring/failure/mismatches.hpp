@@ -42,13 +42,13 @@ class MismatchDetector {
   void moving(const Signature& mine);
   // A peer sent a different operation on a data connection, without its name, as `verdict` says. `verdict` is used if
   // the calls that the ranks then send do not differ.
-  void differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
+  void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // The ranks `peers` sent other counts than this rank expects; `verdict` describes one of them.
-  void contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
+  void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
   void leave(std::uint64_t group);
 
-  void receive_call(int origin, const Call& theirs, Time now);
-  void receive_contradictions(int origin, const Call& theirs, const std::vector<int>& contradicted);
+  void receive_call(int origin, const NamedSignature& theirs, Time now);
+  void receive_contradictions(int origin, const NamedSignature& theirs, const std::vector<int>& contradicted);
   // Takes the last calls of a rank from its goodbye.
   void receive_goodbye(int origin, Time now);
 
@@ -57,9 +57,9 @@ class MismatchDetector {
   bool explains_departure(int rank, std::uint64_t group, Time now);
 
   // The operations in which this rank waits, by group.
-  const std::map<std::uint64_t, Call>& waits() const { return waits_; }
+  const std::map<std::uint64_t, NamedSignature>& waits() const { return waits_; }
   // Returns a call with this number that another rank has sent.
-  std::optional<Call> said(std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<NamedSignature> said(std::uint64_t group, std::uint64_t sequence) const;
 
   std::optional<Verdict> tick(Time now);  // call when due() has come; the verdict is a mismatch
   std::optional<Time> due() const;        // empty: there is nothing to send
@@ -70,25 +70,25 @@ class MismatchDetector {
   using Number = std::pair<std::uint64_t, std::uint64_t>;  // a group, and the number of an operation in it
   struct Received {
     int rank = -1;
-    Call operation;
+    NamedSignature operation;
   };
   struct Pending {
-    Call operation;
+    NamedSignature operation;
     Time due{0};
   };
   struct Open {
     Conflict conflict;
-    std::optional<Verdict> shown;  // from a data connection, or a contradiction
-    std::map<int, Call> unsaid;    // likewise: calls of ranks that may still send them, with names
-    Time began{0};                 // excludes the time in which this rank did not run
-    Time look_at{0};               // when to check whether this rank has called it
+    std::optional<Verdict> shown;          // from a data connection, or a contradiction
+    std::map<int, NamedSignature> unsaid;  // likewise: calls of ranks that may still send them, with names
+    Time began{0};                         // excludes the time in which this rank did not run
+    Time look_at{0};                       // when to check whether this rank has called it
     std::optional<Time> complete;
     bool is_said = false, is_judged = false;
   };
   bool was_said(const Signature& operation) const;
-  void remember(int rank, const Call& operation);
-  void say(ControlMessage::Type type, const Call& operation, std::vector<int> contradicted = {});
-  std::optional<Call> own(const Number& number) const;
+  void remember(int rank, const NamedSignature& operation);
+  void say(ControlMessage::Type type, const NamedSignature& operation, std::vector<int> contradicted = {});
+  std::optional<NamedSignature> own(const Number& number) const;
   void compare(const Number& number, Time now);
   Open& open(const Number& number, Time now);
   void add_known(const Number& number, Conflict& conflict) const;
@@ -100,7 +100,7 @@ class MismatchDetector {
   const LocalView& view_;
   const Departures& departures_;
   Flood& flood_;
-  std::map<std::uint64_t, Call> waits_;
+  std::map<std::uint64_t, NamedSignature> waits_;
   std::map<std::uint64_t, std::deque<Received>> received_;  // by group; the newest last
   std::vector<Pending> pending_;
   std::map<Number, Open> conflicts_;

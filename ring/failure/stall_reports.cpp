@@ -39,7 +39,7 @@ void StallReports::refused(std::uint64_t group, Time now) {
 void StallReports::say_refused(std::uint64_t group) {
   const LocalView::Group* its = view_.group(group);
   if (!its || !its->refusal || its->members.size() != 2) return;
-  Call call;
+  NamedSignature call;
   call.group = group;
   call.sequence = its->refusal->sequence;
   const auto [newest, is_new] = refused_here_.try_emplace(group, call.sequence);
@@ -48,7 +48,7 @@ void StallReports::say_refused(std::uint64_t group) {
 }
 
 // Also recorded by ranks that do not have the group, because they may still make it.
-void StallReports::receive_refused(const Call& theirs, Time now) {
+void StallReports::receive_refused(const NamedSignature& theirs, Time now) {
   if (refused_elsewhere_.size() >= kMaxRemembered) refused_elsewhere_.erase(refused_elsewhere_.begin());
   refused_elsewhere_[theirs.group] = theirs.sequence;
   ask_why(theirs.group, now);
@@ -144,7 +144,7 @@ void StallReports::receive_answer(const ControlMessage& answer) {
 }
 
 void StallReports::begin(Stall& stall, const ControlMessage& question, Time now) const {
-  const Call& operation = question.calls.front();
+  const NamedSignature& operation = question.calls.front();
   const LocalView::Group* group = view_.group(operation.group);
   stall.is_asked = true;
   stall.due = now + kAnswerLimit;
@@ -181,7 +181,7 @@ StallAnswer StallReports::own_answer(const Signature& operation, const std::vect
   return answer;
 }
 
-void StallReports::say_where_it_waits(StallAnswer& answer, const Call& operation) const {
+void StallReports::say_where_it_waits(StallAnswer& answer, const NamedSignature& operation) const {
   answer.waits_in = operation;
   answer.waits_in_group = cut(view_.group(operation.group)->name);
 }

@@ -44,7 +44,7 @@ class StallReports {
   void refused(std::uint64_t group, Time now);
   // If the newest of these calls was a transfer, announces to all ranks that it was refused, without the reason.
   void say_refused(std::uint64_t group);
-  void receive_refused(const Call& theirs, Time now);
+  void receive_refused(const NamedSignature& theirs, Time now);
   void waiting(const Signature& mine, Time now);  // nothing moves in this rank's operation
   // Call when the operation moves again: cancels this rank's pending questions, and the reports of its earlier ones.
   void moving(const Signature& mine);
@@ -77,7 +77,7 @@ class StallReports {
   };
   struct Pending {
     StallKey key;
-    Call operation;
+    NamedSignature operation;
     Time due{0};
     bool is_refusal() const { return key.period.count() == 0; }
   };
@@ -90,7 +90,7 @@ class StallReports {
   StallAnswer own_answer(const Signature& operation, const std::vector<int>& members) const;
   StallAnswer without_group(const Signature& wanted, const std::vector<int>& members) const;
   StallAnswer as_asker(const Pending& pending) const;
-  void say_where_it_waits(StallAnswer& answer, const Call& operation) const;
+  void say_where_it_waits(StallAnswer& answer, const NamedSignature& operation) const;
   bool has_left(int member, std::uint64_t group) const;
   void add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer);
   void finish(const StallKey& key, Stall& stall);

@@ -11,7 +11,7 @@
 namespace anello::failure {
 
 struct StallFindings {
-  Call operation;
+  NamedSignature operation;
   std::string group;                    // name of the group, for messages
   std::chrono::milliseconds period{0};  // the time in which nothing has moved; 0: a rank refused its call
   std::vector<int> pair;                // of a transfer: the sender and the receiver

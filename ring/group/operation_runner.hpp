@@ -58,7 +58,7 @@ class OperationRunner {
 
   // Set after advance() threw because this rank and a peer disagree about the operation.
   struct Differing {
-    Call mine;
+    NamedSignature mine;
     std::vector<int> peers;  // world ranks
     Signature theirs;        // if it is a different call: the signature of the only peer in `peers`
   };

@@ -24,7 +24,7 @@ void OperationRunner::check_agreed() {
                  world_rank(rank_), ", which expects ", expected);
   }
   if (contradicted.empty()) return;
-  const Call mine(operation_->signature, std::string(operation.name));
+  const NamedSignature mine(operation_->signature, std::string(operation.name));
   differing_ = {mine, std::move(contradicted), mine};
   throw Error(ErrorCode::mismatch, why);
 }
@@ -37,11 +37,12 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
   if (theirs == operation_->signature) return divergence(peer, encoded.results);
   const int me = world_rank(rank_), other = world_rank(peer);
   const std::string where = theirs.group == 0 ? "" : text("in ", group_.name, " ");
-  const std::optional<Call> then = recorder_.begun(theirs.sequence);
+  const std::optional<NamedSignature> then = recorder_.begun(theirs.sequence);
   if (then && *then == theirs)
     return {ErrorCode::mismatch,
             text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
-  const Call mine = then ? *then : Call(operation_->signature, std::string(operation_->operation->name));
+  const NamedSignature mine =
+      then ? *then : NamedSignature(operation_->signature, std::string(operation_->operation->name));
   differing_ = {mine, {other}, theirs};
   return {ErrorCode::mismatch,
           where + (me < other ? difference({me}, mine, {other}, theirs) : difference({other}, theirs, {me}, mine))};
@@ -51,7 +52,7 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
 Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
-  const std::optional<Call> then = recorder_.begun(results_.sequence);
+  const std::optional<NamedSignature> then = recorder_.begun(results_.sequence);
   const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
   const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
   if (results_.checksum == 0 || theirs == 0)

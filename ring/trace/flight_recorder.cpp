@@ -44,12 +44,12 @@ Record FlightRecorder::newest() const {
   return record;
 }
 
-std::optional<Call> FlightRecorder::begun(std::uint64_t sequence) const {
+std::optional<NamedSignature> FlightRecorder::begun(std::uint64_t sequence) const {
   const MutexLock lock(mutex_);
   const Record& record = begun_[sequence % kBegun];
   const Signature& signature = record.signature;
   if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0: no record
-  return Call(signature, std::string(record.title()));
+  return NamedSignature(signature, std::string(record.title()));
 }
 
 std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {

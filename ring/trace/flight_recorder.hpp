@@ -30,7 +30,7 @@ class FlightRecorder {
   Record newest() const ANELLO_UNCHECKED;  // after end(), on the thread that called it
 
   // Returns the operation with this number, if it has begun and is among the last kBegun.
-  std::optional<Call> begun(std::uint64_t sequence) const;
+  std::optional<NamedSignature> begun(std::uint64_t sequence) const;
 
   // From now on, operations with this number or a higher one can never be completed. Returns the operation that is
   // running, if it is one of them.

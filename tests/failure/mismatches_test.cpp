@@ -46,16 +46,17 @@ TEST(MismatchDetectorAlone, BlamesItself) {
 }
 
 TEST(MismatchDetectorAlone, GivesAllOperationsWithTheirNames) {
-  const Call mine(operation(7, 101), "weights");
+  const NamedSignature mine(operation(7, 101), "weights");
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
-  for (const int other : {0, 2, 3}) alone.mismatches.receive_call(other, Call(operation(7, 100), "loss"), kFirstMoment);
+  for (const int other : {0, 2, 3})
+    alone.mismatches.receive_call(other, NamedSignature(operation(7, 100), "loss"), kFirstMoment);
   EXPECT_EQ(judged(alone.mismatches).message,
             "the counts differ: rank 1 calls allreduce #7 (sum of 101 f32) 'weights', ranks 0, 2, 3 call allreduce #7 "
             "(sum of 100 f32) 'loss'");
 }
 
 TEST(MismatchDetectorAlone, SaysWhatItCalledWhenItLearnsOfAConflict) {
-  const Call mine(operation(7, 100), "loss");
+  const NamedSignature mine(operation(7, 100), "loss");
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t) { return begun ? std::optional(mine) : std::nullopt; });
   alone.mismatches.receive_call(0, operation(7, 100), kFirstMoment);
@@ -74,7 +75,7 @@ TEST(MismatchDetectorAlone, SaysWhatItCalledWhenItLearnsOfAConflict) {
 
 // A signature on a data connection does not contain a name.
 TEST(MismatchDetectorAlone, AsksThePeerBeforeItProposesWhatADataConnectionShowed) {
-  const Call mine(operation(7, 101), "weights"), theirs(operation(7, 100), "loss");
+  const NamedSignature mine(operation(7, 101), "weights"), theirs(operation(7, 100), "loss");
   const Verdict shown{ErrorCode::mismatch, -1, "the numbers differ"};
   const auto recall = [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; };
   Alone alone(1, 4, recall), behind(1, 4, recall);
@@ -120,7 +121,7 @@ TEST(MismatchDetectorAlone, SaysNothingOfWhatMovesAgain) {
 TEST(MismatchDetectorAlone, RemembersWhatItWasToldOfOperationsToCome) {
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
-    return begun && sequence == 7 ? std::optional<Call>(operation(7, 101)) : std::nullopt;
+    return begun && sequence == 7 ? std::optional<NamedSignature>(operation(7, 101)) : std::nullopt;
   });
   alone.mismatches.receive_call(0, operation(7, 100), kFirstMoment);
   begun = true;
@@ -175,9 +176,9 @@ TEST(Judge, OfManyDifferentCallsNamesAFew) {
 // Equal calls may have different names.
 TEST(Judge, GivesNoNameThatOnlySomeOfTheRanksHave) {
   Conflict conflict{.members = 3};
-  conflict.add(0, Call(operation(7, 100), "loss"));
-  conflict.add(1, Call(operation(7, 100), "norm"));
-  conflict.add(2, Call(operation(7, 101), "loss"));
+  conflict.add(0, NamedSignature(operation(7, 100), "loss"));
+  conflict.add(1, NamedSignature(operation(7, 100), "norm"));
+  conflict.add(2, NamedSignature(operation(7, 101), "loss"));
   EXPECT_THAT(judge(conflict).message, testing::EndsWith("ranks 0, 1 call allreduce #7 (sum of 100 f32)"));
 }
 

@@ -34,7 +34,7 @@ std::string hex(std::string_view bytes) {
 }
 
 // Every field has a different value.
-Call call() {
+NamedSignature call() {
   return {Signature{.group = 0x11,
                     .generation = 0x12,
                     .sequence = 0x13,
