@@ -35,7 +35,7 @@ void GpuGroup::allreduce(Tensor inout, GpuStream stream, Op op, const ReduceOpti
 }
 
 void GpuGroup::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  group::operations::allreduce(input, output, op, options);
+  group::calls::allreduce(input, output, op, options);
   impl_->carry_out(
       "allreduce", std::array<ConstTensor, 2>{input, output},
       impl_->can_directly(Kind::allreduce, input.dtype, op, options), stream,
@@ -49,7 +49,7 @@ void GpuGroup::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, 
 
 void GpuGroup::Impl::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
   std::vector<run::Buffer::Piece> pieces;
-  const DType dtype = group::operations::allreduce(list, pieces, op, options).dtype;
+  const DType dtype = group::calls::allreduce(list, pieces, op, options).dtype;
   carry_out(
       "allreduce", read_only(list), can_directly(Kind::allreduce, dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(list, stream, op, options); },
@@ -62,7 +62,7 @@ void GpuGroup::reduce(Tensor inout, int root, GpuStream stream, Op op, const Red
 
 void GpuGroup::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
                       const ReduceOptions& options) {
-  group::operations::reduce(rank_and_size_of(group()), input, output, root, op, options);
+  group::calls::reduce(rank_and_size_of(group()), input, output, root, op, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "reduce", std::array<ConstTensor, 2>{input, output}, impl_->can_directly(Kind::reduce, input.dtype, op, options),
@@ -76,14 +76,14 @@ void GpuGroup::broadcast(Tensor tensor, int root, GpuStream stream, const Option
 
 void GpuGroup::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
   std::vector<run::Buffer::Piece> pieces;
-  group::operations::broadcast(rank_and_size_of(group()), list, pieces, root, options);
+  group::calls::broadcast(rank_and_size_of(group()), list, pieces, root, options);
   impl_->carry_out(
       "broadcast", read_only(list), true, stream, [&](Collectives& gpu) { gpu.broadcast(list, root, stream, options); },
       [&](Group& host) { host.broadcast(list, root, options); });
 }
 
 void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
-  group::operations::allgather(rank_and_size_of(group()), input, output, options);
+  group::calls::allgather(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "allgather", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.allgather(input, output, stream, options); },
@@ -91,7 +91,7 @@ void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, con
 }
 
 void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  group::operations::gather(rank_and_size_of(group()), input, output, root, options);
+  group::calls::gather(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "gather", std::array<ConstTensor, 2>{input, output}, true, stream,
@@ -100,7 +100,7 @@ void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stre
 }
 
 void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  group::operations::scatter(rank_and_size_of(group()), input, output, root, options);
+  group::calls::scatter(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
   impl_->carry_out(
       "scatter", std::array<ConstTensor, 2>{input, output}, true, stream,
@@ -109,7 +109,7 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream str
 }
 
 void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  group::operations::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
+  group::calls::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
   impl_->carry_out(
       "reduce_scatter", std::array<ConstTensor, 2>{input, output},
       impl_->can_directly(Kind::reduce_scatter, input.dtype, op, options), stream,
@@ -118,7 +118,7 @@ void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream
 }
 
 void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
-  group::operations::alltoall(rank_and_size_of(group()), input, output, options);
+  group::calls::alltoall(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "alltoall", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, stream, options); },
@@ -127,7 +127,7 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, cons
 
 void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                         std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options) {
-  group::operations::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
+  group::calls::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
   impl_->carry_out(
       "alltoall", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, send_counts, recv_counts, stream, options); },
@@ -135,7 +135,7 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::u
 }
 
 void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  group::calls::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   check_peer("send", to, rank_and_size_of(group()));
   impl_->carry_out(
       "send", std::array<ConstTensor, 1>{tensor}, true, stream,
@@ -144,7 +144,7 @@ void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options&
 }
 
 void GpuGroup::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  group::calls::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   check_peer("recv", from, rank_and_size_of(group()));
   impl_->carry_out(
       "recv", std::array<ConstTensor, 1>{tensor}, true, stream,
@@ -154,8 +154,8 @@ void GpuGroup::recv(Tensor tensor, int from, GpuStream stream, const Options& op
 
 void GpuGroup::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
                         const Options& options) {
-  group::operations::transfer(outgoing, Tensor(nullptr, 0, outgoing.dtype), options);
-  group::operations::transfer(ConstTensor(nullptr, 0, incoming.dtype), incoming, options);
+  group::calls::transfer(outgoing, Tensor(nullptr, 0, outgoing.dtype), options);
+  group::calls::transfer(ConstTensor(nullptr, 0, incoming.dtype), incoming, options);
   check_peer("exchange", to, rank_and_size_of(group()));
   check_peer("exchange", from, rank_and_size_of(group()));
   impl_->carry_out(

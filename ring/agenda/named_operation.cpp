@@ -14,7 +14,7 @@
 namespace anello::agenda {
 namespace {
 
-namespace operations = group::operations;
+namespace calls = group::calls;
 
 constexpr std::size_t kSharedFromBytes = 64 << 10;  // smaller outputs are copied by the other ranks anyway
 constexpr std::align_val_t kAlignment{64};
@@ -131,7 +131,7 @@ void NamedOperation::start_works(const Agreed& agreed, group::OperationQueue& qu
 
 // prepare() has reserved room in the list, so nothing can fail here once the operation is queued. The operation may be
 // done before this returns.
-void NamedOperation::add(group::OperationQueue& queue, const group::Operation& operation) {
+void NamedOperation::add(group::OperationQueue& queue, const group::Call& operation) {
   left_++;
   try {
     works_.push_back(
@@ -173,33 +173,32 @@ void NamedOperation::start_allreduce(group::OperationQueue& queue) {
     // tensors, which is equal on all ranks.
     std::vector<run::Buffer::Piece> pieces;
     const Tensor output = outputs[list[0]].tensor(), input = scales ? output : request_.inputs[list[0]].tensor();
-    add(queue, list.size() == 1
-                   ? operations::allreduce(input, output, request_.op, options(dtype))
-                   : operations::allreduce(tensors_of(outputs, list), pieces, request_.op, options(dtype)));
+    add(queue, list.size() == 1 ? calls::allreduce(input, output, request_.op, options(dtype))
+                                : calls::allreduce(tensors_of(outputs, list), pieces, request_.op, options(dtype)));
   }
 }
 
 void NamedOperation::start_broadcast(group::OperationQueue& queue, group::RankAndSize self) {
   for (const auto& list : by_dtype(request_.inputs)) {
     std::vector<run::Buffer::Piece> pieces;
-    add(queue, operations::broadcast(self, tensors_of(request_.inputs, list), pieces, request_.root,
-                                     {.name = key_, .consistency_token = fingerprint(key_)}));
+    add(queue, calls::broadcast(self, tensors_of(request_.inputs, list), pieces, request_.root,
+                                {.name = key_, .consistency_token = fingerprint(key_)}));
   }
 }
 
 void NamedOperation::start_allgather(group::OperationQueue& queue, group::RankAndSize self) {
   for (std::size_t k = 0; k < outputs_.size(); k++) {
     const Sizes counts = times(rows_[k], row_count(outputs_[k].shape));
-    add(queue, operations::allgather(self, request_.inputs[k].tensor(), outputs_[k].tensor(),
-                                     {.name = key_, .counts = counts, .consistency_token = fingerprint(key_)}));
+    add(queue, calls::allgather(self, request_.inputs[k].tensor(), outputs_[k].tensor(),
+                                {.name = key_, .counts = counts, .consistency_token = fingerprint(key_)}));
   }
 }
 
 void NamedOperation::start_alltoall(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
   const std::uint64_t elems = row_count(outputs_[0].shape);
   const Sizes send = times(agreed.sizes[std::size_t(self.rank)], elems), receive = times(rows_[0], elems);
-  add(queue, operations::alltoall(self, request_.inputs[0].tensor(), outputs_[0].tensor(), send, receive,
-                                  {.name = key_, .consistency_token = fingerprint(key_)}));
+  add(queue, calls::alltoall(self, request_.inputs[0].tensor(), outputs_[0].tensor(), send, receive,
+                             {.name = key_, .consistency_token = fingerprint(key_)}));
 }
 
 void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::RankAndSize self) {
@@ -215,7 +214,7 @@ void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::R
     const Sizes counts = times(shares(shape[0], self.size), row_count(shape));
     ReduceOptions its = options(input.dtype);
     its.counts = counts;
-    add(queue, operations::reduce_scatter(self, input, outputs_[k].tensor(), request_.op, its));
+    add(queue, calls::reduce_scatter(self, input, outputs_[k].tensor(), request_.op, its));
   }
 }
 

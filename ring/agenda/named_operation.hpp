@@ -94,7 +94,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   void start_alltoall(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
   void start_reduce_scatter(group::OperationQueue& queue, group::RankAndSize self);
   void start_works(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
-  void add(group::OperationQueue& queue, const group::Operation& operation);
+  void add(group::OperationQueue& queue, const group::Call& operation);
   void note_end(const Error* error);
   void complete(bool failed);
   bool watch() ANELLO_REQUIRES(mutex_);

@@ -6,7 +6,7 @@
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
 
-namespace anello::group::operations {
+namespace anello::group::calls {
 namespace {
 
 // Returns where this rank's part of a larger buffer begins, in bytes.
@@ -29,15 +29,14 @@ run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-// Operations are made in the caller's memory and completed there: copying an operation that has just been written costs
-// as much as all checks.
-void add_token(Operation& operation, std::uint64_t token) {
-  operation.token = token;
-  if (token != 0) operation.fingerprint = fingerprint(operation.fingerprint, token);
+// Calls are made in the caller's memory and completed there: copying one that has just been written costs as much as
+// all checks.
+void add_token(Call& call, std::uint64_t token) {
+  call.token = token;
+  if (token != 0) call.fingerprint = fingerprint(call.fingerprint, token);
 }
 
-Operation operation(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t count,
-                    std::string_view name) {
+Call call_of(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t count, std::string_view name) {
   return {.kind = kind,
           .dtype = input.dtype,
           .count = count,
@@ -46,27 +45,27 @@ Operation operation(Kind kind, const ConstTensor& input, const Tensor& output, s
           .name = name};
 }
 
-// Makes the operation of a call in which each rank has a part of `equal_count` elements, or of `counts[rank]` elements
+// Makes a call in which each rank has a part of `equal_count` elements, or of `counts[rank]` elements
 // if `counts` is not empty.
-Operation operation_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count,
-                             Counts counts, std::string_view name) {
-  Operation result = operation(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
+Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count, Counts counts,
+                   std::string_view name) {
+  Call result = call_of(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
   result.fingerprint = fingerprint_of(counts);
   result.counts = counts;
   return result;
 }
 
 // Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
-void make_reduction(Operation& operation, Op op, const ReduceOptions& options) {
-  operation.op = op;
-  operation.algorithm = options.algorithm;
-  operation.slab_bytes = options.slab_bytes.value_or(algorithms::kSuitableSlab);
-  operation.wire = options.wire;
-  operation.prescale = options.prescale;
-  operation.postscale = options.postscale;
+void make_reduction(Call& call, Op op, const ReduceOptions& options) {
+  call.op = op;
+  call.algorithm = options.algorithm;
+  call.slab_bytes = options.slab_bytes.value_or(algorithms::kSuitableSlab);
+  call.wire = options.wire;
+  call.prescale = options.prescale;
+  call.postscale = options.postscale;
   if (options.postscale != 1)
-    operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
-  add_token(operation, options.consistency_token);
+    call.fingerprint = fingerprint(call.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
+  add_token(call, options.consistency_token);
 }
 
 // Joins a list of tensors into one run of elements; its pieces are written to the caller's `pieces`.
@@ -98,7 +97,7 @@ class List {
 
 }  // namespace
 
-Operation allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
+Call allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kCall = "allreduce";
   check_pair(kCall, input, output);
   check_op(kCall, op, input.dtype);
@@ -106,31 +105,30 @@ Operation allreduce(const ConstTensor& input, const Tensor& output, Op op, const
     refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kCall, input, output, input.data, output.data);
   check_options(kCall, options, input.dtype);
-  Operation result = operation(Kind::allreduce, input, output, input.count, options.name);
+  Call result = call_of(Kind::allreduce, input, output, input.count, options.name);
   make_reduction(result, op, options);
   return result;
 }
 
-Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
-                    const ReduceOptions& options) {
+Call allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
+               const ReduceOptions& options) {
   constexpr std::string_view kCall = "allreduce";
   const List list(kCall, tensors, pieces);
   check_apart(kCall, tensors);
   check_op(kCall, op, list.dtype());
   check_options(kCall, options, list.dtype());
-  Operation result{.kind = Kind::allreduce,
-                   .dtype = list.dtype(),
-                   .count = list.count(),
-                   .fingerprint = list.fingerprint_of_counts(),
-                   .input = list.buffer(),
-                   .output = list.buffer(),
-                   .name = options.name};
+  Call result{.kind = Kind::allreduce,
+              .dtype = list.dtype(),
+              .count = list.count(),
+              .fingerprint = list.fingerprint_of_counts(),
+              .input = list.buffer(),
+              .output = list.buffer(),
+              .name = options.name};
   make_reduction(result, op, options);
   return result;
 }
 
-Operation reduce(RankAndSize self, const ConstTensor& input, Tensor output, int root, Op op,
-                 const ReduceOptions& options) {
+Call reduce(RankAndSize self, const ConstTensor& input, Tensor output, int root, Op op, const ReduceOptions& options) {
   constexpr std::string_view kCall = "reduce";
   check_root(kCall, root, self.size);
   if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
@@ -141,42 +139,42 @@ Operation reduce(RankAndSize self, const ConstTensor& input, Tensor output, int 
   check_overlap(kCall, input, output, input.data, output.data);
   check_options(kCall, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce chooses its own");
-  Operation result = operation(Kind::reduce, input, output, input.count, options.name);
+  Call result = call_of(Kind::reduce, input, output, input.count, options.name);
   result.root = root;
   make_reduction(result, op, options);
   return result;
 }
 
-Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
-                    int root, const Options& options) {
+Call broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, int root,
+               const Options& options) {
   constexpr std::string_view kCall = "broadcast";
   check_root(kCall, root, self.size);
   const List list(kCall, tensors, pieces);
-  Operation result{.kind = Kind::broadcast,
-                   .dtype = list.dtype(),
-                   .count = list.count(),
-                   .root = root,
-                   .fingerprint = list.fingerprint_of_counts(),
-                   .input = list.buffer(),
-                   .output = list.buffer(),
-                   .name = options.name};
+  Call result{.kind = Kind::broadcast,
+              .dtype = list.dtype(),
+              .count = list.count(),
+              .root = root,
+              .fingerprint = list.fingerprint_of_counts(),
+              .input = list.buffer(),
+              .output = list.buffer(),
+              .name = options.name};
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation allgather(RankAndSize self, const ConstTensor& input, const Tensor& output, const PartOptions& options) {
+Call allgather(RankAndSize self, const ConstTensor& input, const Tensor& output, const PartOptions& options) {
   constexpr std::string_view kCall = "allgather";
   const auto& counts = options.counts;
   check_pair(kCall, input, output);
   check_own(kCall, "input", input.count, input.dtype, counts, self);
   check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
   check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
-  Operation result = operation_of_parts(Kind::allgather, input, output, input.count, counts, options.name);
+  Call result = call_of_parts(Kind::allgather, input, output, input.count, counts, options.name);
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation gather(RankAndSize self, const ConstTensor& input, Tensor output, int root, const PartOptions& options) {
+Call gather(RankAndSize self, const ConstTensor& input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kCall = "gather";
   const auto& counts = options.counts;
   check_root(kCall, root, self.size);
@@ -187,13 +185,13 @@ Operation gather(RankAndSize self, const ConstTensor& input, Tensor output, int 
     check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
     check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   }
-  Operation result = operation_of_parts(Kind::gather, input, output, input.count, counts, options.name);
+  Call result = call_of_parts(Kind::gather, input, output, input.count, counts, options.name);
   result.root = root;
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation scatter(RankAndSize self, ConstTensor input, const Tensor& output, int root, const PartOptions& options) {
+Call scatter(RankAndSize self, ConstTensor input, const Tensor& output, int root, const PartOptions& options) {
   constexpr std::string_view kCall = "scatter";
   const auto& counts = options.counts;
   check_root(kCall, root, self.size);
@@ -204,14 +202,14 @@ Operation scatter(RankAndSize self, ConstTensor input, const Tensor& output, int
     check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
     check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   }
-  Operation result = operation_of_parts(Kind::scatter, input, output, output.count, counts, options.name);
+  Call result = call_of_parts(Kind::scatter, input, output, output.count, counts, options.name);
   result.root = root;
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation reduce_scatter(RankAndSize self, const ConstTensor& input, const Tensor& output, Op op,
-                         const ReduceOptions& options) {
+Call reduce_scatter(RankAndSize self, const ConstTensor& input, const Tensor& output, Op op,
+                    const ReduceOptions& options) {
   constexpr std::string_view kCall = "reduce_scatter";
   const auto& counts = options.counts;
   check_pair(kCall, input, output);
@@ -221,12 +219,12 @@ Operation reduce_scatter(RankAndSize self, const ConstTensor& input, const Tenso
   check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   check_options(kCall, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce_scatter chooses its own");
-  Operation result = operation_of_parts(Kind::reduce_scatter, input, output, output.count, counts, options.name);
+  Call result = call_of_parts(Kind::reduce_scatter, input, output, output.count, counts, options.name);
   make_reduction(result, op, options);
   return result;
 }
 
-Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, const Options& options) {
+Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, const Options& options) {
   constexpr std::string_view kCall = "alltoall";
   check_pair(kCall, input, output);
   if (input.count != output.count)
@@ -234,14 +232,14 @@ Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& out
   if (input.count % std::size_t(self.size) != 0)
     refuse(kCall, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
   check_overlap(kCall, input, output, nullptr, &output);
-  Operation result = operation(Kind::alltoall, input, output, input.count / std::size_t(self.size), options.name);
+  Call result = call_of(Kind::alltoall, input, output, input.count / std::size_t(self.size), options.name);
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
-                   std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
-                   const Options& options) {
+Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
+              std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
+              const Options& options) {
   constexpr std::string_view kCall = "alltoall";
   check_pair(kCall, input, output);
   check_counts(kCall, "send counts", send_counts, input.dtype, self.size);
@@ -253,7 +251,7 @@ Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& out
   if (to_itself != from_itself)
     refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kCall, input, output, nullptr, &output);
-  Operation result = operation(Kind::alltoall, input, output, 0, options.name);
+  Call result = call_of(Kind::alltoall, input, output, 0, options.name);
   result.fingerprint = 1;  // not the one of equal parts
   result.counts = send_counts;
   result.received = recv_counts;
@@ -261,7 +259,7 @@ Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& out
   return result;
 }
 
-Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving) {
+Call exchange_of_counts(const Call& alltoall, std::span<std::uint64_t> arriving) {
   return {.kind = Kind::alltoall,
           .dtype = DType::u64,
           .count = 1,
@@ -271,19 +269,19 @@ Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t>
           .name = alltoall.name};
 }
 
-Operation transfer(const ConstTensor& input, const Tensor& output, const Options& options) {
+Call transfer(const ConstTensor& input, const Tensor& output, const Options& options) {
   check_tensor("send", "tensor", input);
   check_tensor("recv", "tensor", output);
-  Operation result = operation(Kind::transfer, input, output, std::max(input.count, output.count), options.name);
+  Call result = call_of(Kind::transfer, input, output, std::max(input.count, output.count), options.name);
   result.root = 0;
   add_token(result, options.consistency_token);
   return result;
 }
 
-Operation barrier(const Options& options) {
-  Operation result{.kind = Kind::barrier, .name = options.name};
+Call barrier(const Options& options) {
+  Call result{.kind = Kind::barrier, .name = options.name};
   add_token(result, options.consistency_token);
   return result;
 }
 
-}  // namespace anello::group::operations
+}  // namespace anello::group::calls

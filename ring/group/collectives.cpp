@@ -6,7 +6,7 @@
 
 namespace anello {
 
-namespace operations = group::operations;
+namespace calls = group::calls;
 
 namespace {
 
@@ -37,11 +37,11 @@ class ScratchList {
 template <class T>
 thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
 
-group::Operation sending(const ConstTensor& tensor, const Options& options) {
-  return operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+group::Call sending(const ConstTensor& tensor, const Options& options) {
+  return calls::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
 }
-group::Operation receiving(const Tensor& tensor, const Options& options) {
-  return operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+group::Call receiving(const Tensor& tensor, const Options& options) {
+  return calls::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
 }
 
 // Runs `body`. If it refuses the call, the reason is kept for the ranks that wait for this rank's operation.
@@ -71,18 +71,18 @@ void Group::allreduce(const Tensor& inout, Op op, const ReduceOptions& options) 
   allreduce(inout, inout, op, options);
 }
 void Group::allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  call(impl_->queue(), [&] { return operations::allreduce(input, output, op, options); });
+  call(impl_->queue(), [&] { return calls::allreduce(input, output, op, options); });
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  call(impl_->queue(), [&] { return operations::allreduce(tensors, pieces, op, options); });
+  call(impl_->queue(), [&] { return calls::allreduce(tensors, pieces, op, options); });
 }
 
 void Group::reduce(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
   reduce(inout, inout, root, op, options);
 }
 void Group::reduce(const ConstTensor& input, const Tensor& output, int root, Op op, const ReduceOptions& options) {
-  call(impl_->queue(), [&] { return operations::reduce(impl_->self, input, output, root, op, options); });
+  call(impl_->queue(), [&] { return calls::reduce(impl_->self, input, output, root, op, options); });
 }
 
 void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
@@ -90,35 +90,34 @@ void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  call(impl_->queue(), [&] { return operations::broadcast(impl_->self, tensors, pieces, root, options); });
+  call(impl_->queue(), [&] { return calls::broadcast(impl_->self, tensors, pieces, root, options); });
 }
 
 void Group::allgather(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
-  call(impl_->queue(), [&] { return operations::allgather(impl_->self, input, output, options); });
+  call(impl_->queue(), [&] { return calls::allgather(impl_->self, input, output, options); });
 }
 void Group::gather(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  call(impl_->queue(), [&] { return operations::gather(impl_->self, input, output, root, options); });
+  call(impl_->queue(), [&] { return calls::gather(impl_->self, input, output, root, options); });
 }
 void Group::scatter(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  call(impl_->queue(), [&] { return operations::scatter(impl_->self, input, output, root, options); });
+  call(impl_->queue(), [&] { return calls::scatter(impl_->self, input, output, root, options); });
 }
 void Group::reduce_scatter(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  call(impl_->queue(), [&] { return operations::reduce_scatter(impl_->self, input, output, op, options); });
+  call(impl_->queue(), [&] { return calls::reduce_scatter(impl_->self, input, output, op, options); });
 }
 
 void Group::alltoall(const ConstTensor& input, const Tensor& output, const Options& options) {
-  call(impl_->queue(), [&] { return operations::alltoall(impl_->self, input, output, options); });
+  call(impl_->queue(), [&] { return calls::alltoall(impl_->self, input, output, options); });
 }
 void Group::alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                      std::span<const std::uint64_t> recv_counts, const Options& options) {
   group::OperationQueue& queue = impl_->queue();
   explaining_refusals(queue, [&] {
-    const group::Operation operation =
-        operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+    const group::Call operation = calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
     ScratchList<std::uint64_t> lent;
     std::vector<std::uint64_t>& arriving = lent;
     arriving.resize(send_counts.size());
-    queue.run(operations::exchange_of_counts(operation, arriving));
+    queue.run(calls::exchange_of_counts(operation, arriving));
     queue.run(operation);
   });
 }
@@ -135,18 +134,18 @@ bool Group::probe(int from) {
 }
 
 void Group::barrier(const Options& options) {
-  call(impl_->queue(), [&] { return operations::barrier(options); });
+  call(impl_->queue(), [&] { return calls::barrier(options); });
 }
 
 Work Group::allreduce_async(const Tensor& inout, Op op, const ReduceOptions& options) {
   return allreduce_async(inout, inout, op, options);
 }
 Work Group::allreduce_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::allreduce(input, output, op, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::allreduce(input, output, op, options); }));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  return Work(submit(impl_->queue(), [&] { return operations::allreduce(tensors, pieces, op, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::allreduce(tensors, pieces, op, options); }));
 }
 
 Work Group::reduce_async(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
@@ -154,8 +153,7 @@ Work Group::reduce_async(const Tensor& inout, int root, Op op, const ReduceOptio
 }
 Work Group::reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op,
                          const ReduceOptions& options) {
-  return Work(
-      submit(impl_->queue(), [&] { return operations::reduce(impl_->self, input, output, root, op, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::reduce(impl_->self, input, output, root, op, options); }));
 }
 
 Work Group::broadcast_async(const Tensor& tensor, int root, const Options& options) {
@@ -163,34 +161,31 @@ Work Group::broadcast_async(const Tensor& tensor, int root, const Options& optio
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  return Work(
-      submit(impl_->queue(), [&] { return operations::broadcast(impl_->self, tensors, pieces, root, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::broadcast(impl_->self, tensors, pieces, root, options); }));
 }
 
 Work Group::allgather_async(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::allgather(impl_->self, input, output, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::allgather(impl_->self, input, output, options); }));
 }
 Work Group::gather_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::gather(impl_->self, input, output, root, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::gather(impl_->self, input, output, root, options); }));
 }
 Work Group::scatter_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::scatter(impl_->self, input, output, root, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::scatter(impl_->self, input, output, root, options); }));
 }
 Work Group::reduce_scatter_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  return Work(
-      submit(impl_->queue(), [&] { return operations::reduce_scatter(impl_->self, input, output, op, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::reduce_scatter(impl_->self, input, output, op, options); }));
 }
 
 Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, const Options& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::alltoall(impl_->self, input, output, options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::alltoall(impl_->self, input, output, options); }));
 }
 Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                            std::span<const std::uint64_t> recv_counts, const Options& options) {
   group::OperationQueue& queue = impl_->queue();
   return Work(explaining_refusals(queue, [&] {
-    const group::Operation operation =
-        operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-    return queue.submit(operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation);
+    const group::Call operation = calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+    return queue.submit(calls::exchange_of_counts(operation, std::span<std::uint64_t>()), operation);
   }));
 }
 
@@ -202,7 +197,7 @@ Work Group::recv_async(const Tensor& tensor, int from, const Options& options) {
 }
 
 Work Group::barrier_async(const Options& options) {
-  return Work(submit(impl_->queue(), [&] { return operations::barrier(options); }));
+  return Work(submit(impl_->queue(), [&] { return calls::barrier(options); }));
 }
 
 double Group::average(double value) {

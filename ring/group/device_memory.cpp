@@ -30,10 +30,10 @@ class HostBlocks {
 };
 HostBlocks host_blocks;
 
-void require(const Operation& operation, DeviceOf device_of, const void* memory) {
+void require(const Call& call, DeviceOf device_of, const void* memory) {
   if (!memory || host_blocks.contains(memory)) return;
   if (const int device = device_of(memory); device >= 0)
-    refuse(name(operation.kind),
+    refuse(name(call.kind),
            text("a tensor is in the memory of GPU ", device, "; a Group takes host memory, a GpuGroup takes both"));
   host_blocks.add(memory);
 }
@@ -45,12 +45,12 @@ void tell_devices_by(DeviceOf device_of) {
   known.store(device_of, std::memory_order_release);
 }
 
-void require_host_memory(const Operation& operation) {
+void require_host_memory(const Call& call) {
   const DeviceOf device_of = known.load(std::memory_order_acquire);  // acquire: makes visible what the function reads
   if (!device_of) return;
-  for (const run::Buffer* buffer : {&operation.input, &operation.output}) {
-    for (const run::Buffer::Piece& piece : buffer->list()) require(operation, device_of, piece.data);
-    if (buffer->list().empty()) require(operation, device_of, buffer->run(0, 1, 0).data());
+  for (const run::Buffer* buffer : {&call.input, &call.output}) {
+    for (const run::Buffer::Piece& piece : buffer->list()) require(call, device_of, piece.data);
+    if (buffer->list().empty()) require(call, device_of, buffer->run(0, 1, 0).data());
   }
 }
 

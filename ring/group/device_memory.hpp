@@ -2,7 +2,7 @@
 // no GPU code: a room above passes the function that recognizes GPU memory, which is called once for each 64 KiB of
 // host memory in use. Any thread.
 #pragma once
-#include "ring/group/operation.hpp"
+#include "ring/group/call.hpp"
 
 namespace anello::group {
 
@@ -13,6 +13,6 @@ using DeviceOf = int (*)(const void* memory);
 void tell_devices_by(DeviceOf device_of);
 
 // Throws Error{invalid_argument} if a tensor of the operation is in GPU memory.
-void require_host_memory(const Operation& operation);
+void require_host_memory(const Call& call);
 
 }  // namespace anello::group

@@ -23,7 +23,7 @@ DirectCollective::DirectCollective(int rank, int size, run::Explain explain)
       parts_(size),
       tensors_(windows_.size()) {}
 
-void DirectCollective::start(const Operation& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
+void DirectCollective::start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
                              const run::Scaling* scaling) {
   clear();
   arithmetic_ = arithmetic;

@@ -34,7 +34,7 @@ class DirectCollective {
 
   // Starts `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
   // `scaling` (null: none) are borrowed until the operation is done or given up.
-  void start(const Operation& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
+  void start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
   // The next operation does not use this class: drops the tensors of the last one.
   void clear();

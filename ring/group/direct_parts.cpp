@@ -5,20 +5,18 @@
 
 namespace anello::group {
 
-void DirectParts::divide(const Operation& operation, std::uint32_t shift) {
-  root_ = operation.root;
-  inputs_ = operation.kind == Kind::broadcast   ? Whose::root
-            : operation.kind == Kind::allgather ? Whose::own
-                                                : Whose::all;
-  outputs_ = operation.kind == Kind::broadcast        ? Whose::others
-             : operation.kind == Kind::reduce         ? Whose::root
-             : operation.kind == Kind::reduce_scatter ? Whose::own
-                                                      : Whose::all;
-  if (inputs_ != Whose::own && outputs_ != Whose::own) return divide_into_chunks(operation.count, shift);
-  if (operation.counts.empty())
-    std::ranges::fill(ends_, operation.count);
+void DirectParts::divide(const Call& call, std::uint32_t shift) {
+  root_ = call.root;
+  inputs_ = call.kind == Kind::broadcast ? Whose::root : call.kind == Kind::allgather ? Whose::own : Whose::all;
+  outputs_ = call.kind == Kind::broadcast        ? Whose::others
+             : call.kind == Kind::reduce         ? Whose::root
+             : call.kind == Kind::reduce_scatter ? Whose::own
+                                                 : Whose::all;
+  if (inputs_ != Whose::own && outputs_ != Whose::own) return divide_into_chunks(call.count, shift);
+  if (call.counts.empty())
+    std::ranges::fill(ends_, call.count);
   else
-    std::ranges::copy(operation.counts, ends_.begin());
+    std::ranges::copy(call.counts, ends_.begin());
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
 

@@ -10,7 +10,7 @@
 #pragma once
 #include <vector>
 
-#include "ring/group/operation.hpp"
+#include "ring/group/call.hpp"
 #include "ring/plan/plan.hpp"
 
 namespace anello::group {
@@ -19,8 +19,8 @@ class DirectParts {
  public:
   explicit DirectParts(int size) : ends_(std::size_t(size)) {}
 
-  // Divides the tensors of `operation` into the ranks' parts. An element has 1 << shift bytes.
-  void divide(const Operation& operation, std::uint32_t shift);
+  // Divides the tensors of `call` into the ranks' parts. An element has 1 << shift bytes.
+  void divide(const Call& call, std::uint32_t shift);
 
   bool reads(int rank, int peer) const { return is_one_of(inputs_, rank, peer); }
   bool writes(int rank, int peer) const { return is_one_of(outputs_, rank, peer); }

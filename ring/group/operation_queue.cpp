@@ -50,10 +50,10 @@ void OperationQueue::call_back(const std::function<void()>& call) {
   in_callback = before;
 }
 
-void OperationQueue::run(const Operation& operation) {
+void OperationQueue::run(const Call& operation) {
   check_may_wait();
   Lock lock(mutex_);
-  PendingOperation pending(operation, plan(operation));
+  Operation pending(operation, plan(operation));
   prepare(pending);
   enqueue(pending);
   wait_until_done(lock, pending);
@@ -72,14 +72,14 @@ void OperationQueue::refused(std::string_view why) noexcept {
 }
 
 // Plans an operation that is queued after `earlier` others which are not queued yet.
-const Planner::Planned& OperationQueue::plan(const Operation& operation, std::uint64_t earlier) {
+const Planner::Planned& OperationQueue::plan(const Call& operation, std::uint64_t earlier) {
   require_host_memory(operation);
   planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
   return planner_.plan(operation);
 }
 
 // Completes the signature for the same place in the queue. If this throws, nothing has changed.
-void OperationQueue::prepare(PendingOperation& pending, std::uint64_t earlier) {
+void OperationQueue::prepare(Operation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = submitted_ + earlier;
   if (has_failed()) throw Error(*failure_).within(describe(pending, *group_));
@@ -90,23 +90,23 @@ bool OperationQueue::has_failed() {
   return failure_.has_value();
 }
 
-void OperationQueue::enqueue(PendingOperation& pending) {
+void OperationQueue::enqueue(Operation& pending) {
   submitted_++;
   pending.queued = trace::ticks();
   pending.begins_at_once = !head_ && !pending.async && !baton_.held();
-  if (!pending.begins_at_once) recorder_->queue(pending.signature, pending.operation->name, pending.queued);
+  if (!pending.begins_at_once) recorder_->queue(pending.signature, pending.call->name, pending.queued);
   pending.next = nullptr;
   (head_ ? tail_->next : head_) = &pending;
   tail_ = &pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& operation) {
+std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& operation) {
   auto pending = submit_quietly(operation);
   offer_work();
   return pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Operation& operation,
+std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Call& operation,
                                                                std::function<void(const Error*)> when_done) {
   check_process();
   const Lock lock(mutex_);
@@ -116,7 +116,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Operation& 
   return pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& counts, const Operation& alltoall) {
+std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& counts, const Call& alltoall) {
   check_process();
   Lock lock(mutex_);
   const auto exchange = prepare_async(counts);
@@ -127,7 +127,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& counts, 
   return pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Operation& operation, std::uint64_t earlier) {
+std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Call& operation, std::uint64_t earlier) {
   if (!asynchronous_) progress_thread_->start();  // may throw, so before the operation is queued
   asynchronous_ = true;
   auto pending = pool_.take(*this);
@@ -142,7 +142,7 @@ void OperationQueue::enqueue_async(const std::shared_ptr<AsyncOperation>& pendin
   pending->self = pending;
 }
 
-bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until) {
+bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const Until& until) {
   const std::atomic<int>& closed = baton_.closed();
   while (baton_.acquire(lock, pending.done, until)) {
     const auto advance_once = [&] { return runner_.advance(waiter_, closed, until); };
@@ -211,7 +211,7 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
 
 // Called by the thread that has the baton. True if the head is complete. If it failed, the queue is empty afterwards.
 template <class Advance>
-bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance) {
+bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
   const bool begun = std::exchange(begun_, true);
   try {
     const MutexUnlock unlocked(lock, mutex_);
@@ -225,7 +225,7 @@ bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance
 
 // As soon as the lock is released, a blocking call may return and destroy its pending operation.
 void OperationQueue::complete(Lock& lock) {
-  PendingOperation& pending = *head_;
+  Operation& pending = *head_;
   head_ = pending.next;
   begun_ = false;
   completed_ += !pending.error;

@@ -46,19 +46,19 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got, and
   // Error{invalid_argument, configuration} if the operation cannot be carried out.
-  void run(const Operation& operation);
+  void run(const Call& operation);
 
   // Queues the operation and returns. Copies everything except the tensors. Throws as run(), except for the verdict of
   // a failure that comes later.
-  std::shared_ptr<AsyncOperation> submit(const Operation& operation);
+  std::shared_ptr<AsyncOperation> submit(const Call& operation);
   // Like submit(), but nothing moves before a caller waits for an operation or calls offer_work(). `when_done`: as the
   // callback of when_done(), set before the operation can end.
-  std::shared_ptr<AsyncOperation> submit_quietly(const Operation& operation,
+  std::shared_ptr<AsyncOperation> submit_quietly(const Call& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
   // Lets the progress thread move the queue's operations, unless a caller does.
   void offer_work();
   // Submits an alltoall of unequal parts after the exchange of its counts.
-  std::shared_ptr<AsyncOperation> submit(const Operation& counts, const Operation& alltoall);
+  std::shared_ptr<AsyncOperation> submit(const Call& counts, const Call& alltoall);
 
   // Call when the program's call for the next operation was refused: ranks that wait for this rank get the reason.
   void refused(std::string_view why) noexcept;
@@ -112,16 +112,16 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
  private:
   using Lock = Baton::Lock;
 
-  const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
-  void prepare(PendingOperation& pending, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
+  const Planner::Planned& plan(const Call& operation, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
+  void prepare(Operation& pending, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
   bool has_failed() ANELLO_REQUIRES(mutex_);
-  void enqueue(PendingOperation& pending) ANELLO_REQUIRES(mutex_);
-  std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0)
+  void enqueue(Operation& pending) ANELLO_REQUIRES(mutex_);
+  std::shared_ptr<AsyncOperation> prepare_async(const Call& operation, std::uint64_t earlier = 0)
       ANELLO_REQUIRES(mutex_);
   void enqueue_async(const std::shared_ptr<AsyncOperation>& pending) ANELLO_REQUIRES(mutex_);
-  bool wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until = {}) ANELLO_REQUIRES(mutex_);
+  bool wait_until_done(Lock& lock, const Operation& pending, const Until& until = {}) ANELLO_REQUIRES(mutex_);
   template <class Advance>
-  bool advance(Lock& lock, PendingOperation& head, Advance advance) ANELLO_REQUIRES(mutex_);
+  bool advance(Lock& lock, Operation& head, Advance advance) ANELLO_REQUIRES(mutex_);
   void complete(Lock& lock) ANELLO_REQUIRES(mutex_);
   void complete_async(Lock& lock, AsyncOperation& operation) ANELLO_REQUIRES(mutex_);
   Error cause_of(const std::exception& thrown) const;
@@ -143,7 +143,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   link::Waiter waiter_;     // of callers; used by the thread with the baton
   OperationRunner runner_;  // used by the thread with the baton
   Planner planner_ ANELLO_GUARDED_BY(mutex_);
-  PendingOperation *head_ ANELLO_GUARDED_BY(mutex_) = nullptr, *tail_ ANELLO_GUARDED_BY(mutex_) = nullptr;
+  Operation *head_ ANELLO_GUARDED_BY(mutex_) = nullptr, *tail_ ANELLO_GUARDED_BY(mutex_) = nullptr;
   bool begun_ ANELLO_GUARDED_BY(mutex_) = false;  // the head of the queue has begun
   bool abandoned_ ANELLO_GUARDED_BY(mutex_) = false, left_ ANELLO_GUARDED_BY(mutex_) = false;
   std::uint64_t submitted_ ANELLO_GUARDED_BY(mutex_) = 0, completed_ ANELLO_GUARDED_BY(mutex_) = 0;

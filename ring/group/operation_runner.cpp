@@ -16,35 +16,35 @@ using std::chrono::steady_clock;
 namespace {
 
 // An operation without elements is carried out as a barrier, or as a transfer of one byte.
-bool has_elements(const Operation& operation) {
+bool has_elements(const Call& operation) {
   return operation.count > 0 || !operation.received.empty();
 }
 
 // Returns the divisor of an average that is applied before the data is sent: in f16 the sum may overflow although the
 // mean does not. It is a power of two, so it loses no bits except in subnormal numbers. late_divisor() is the rest of
 // it.
-double early_divisor(const Operation& operation, int size) {
+double early_divisor(const Call& operation, int size) {
   const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
   return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
 }
 
 // Returns the factor that is applied to the input before the data is sent.
-double early_factor(const Operation& operation, int size) {
+double early_factor(const Call& operation, int size) {
   return has_elements(operation) ? operation.prescale / early_divisor(operation, size) : 1;
 }
 
-bool is_narrowed(const Operation& operation) {
+bool is_narrowed(const Call& operation) {
   return operation.wire.value_or(operation.dtype) != operation.dtype;
 }
 
 // Returns the divisor that is applied to the result.
-double late_divisor(const Operation& operation, int size) {
+double late_divisor(const Call& operation, int size) {
   return operation.op == Op::average ? size / early_divisor(operation, size) : 1;
 }
 
 // Returns the factor that is applied to the result. If results are sent in a narrower type, the product might not fit
 // into it, so finish() multiplies instead.
-double late_factor(const Operation& operation) {
+double late_factor(const Call& operation) {
   return is_narrowed(operation) ? 1 : operation.postscale;
 }
 
@@ -67,13 +67,13 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       messages_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
       direct_(rank, size_, [this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
-void OperationRunner::start(const PendingOperation& pending) {
+void OperationRunner::start(const Operation& pending) {
   operation_ = &pending;
   started_ = moving_ = sent_waiting_ = sent_stalled_ = sent_overdue_ = false;
   next_report_ = limits_.report;
   stuck_since_.reset();
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
-  const double factor = early_factor(*pending.operation, size_);
+  const double factor = early_factor(*pending.call, size_);
   // Multiplying a large input takes long. The call is recorded first, so that it is in the record if the world fails
   // meanwhile.
   if (factor != 1 && pending.may_be_direct) {
@@ -103,8 +103,8 @@ auto OperationRunner::with_world_ranks(Work work) {
 // while the bytes travel. Received data is looked for later: a rank that polls for a message too early delays it,
 // because the sender must fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
-  const PendingOperation& pending = *operation_;
-  const Operation& operation = *pending.operation;
+  const Operation& pending = *operation_;
+  const Call& operation = *pending.call;
   result_scaling_.reset();
   input_scaling_.reset();
   if (has_elements(operation)) {
@@ -123,15 +123,15 @@ void OperationRunner::take_up(double factor) {
 }
 
 void OperationRunner::record_begin(trace::Ticks begun) {
-  const PendingOperation& pending = *operation_;
-  if (!recorder_.begin(pending.signature, pending.operation->name, pending.queued, begun))
+  const Operation& pending = *operation_;
+  if (!recorder_.begin(pending.signature, pending.call->name, pending.queued, begun))
     control_->needs(pending.signature);
 }
 
 // Calls start(arithmetic, input, output, scaling of the results). An operation without elements sends one byte.
 template <class Start>
 void OperationRunner::with_data(Start start) {
-  const Operation& operation = *operation_->operation;
+  const Call& operation = *operation_->call;
   if (has_elements(operation)) return start(operation_->arithmetic, input_, operation.output, result_scaling());
   const run::Buffer nothing(nothing_.data(), 1);
   start(run::arithmetic(DType::u8, Op::max), nothing, nothing, nullptr);
@@ -158,7 +158,7 @@ void OperationRunner::start_messages() {
 // Other ranks read this rank's input directly, so a prescale factor is applied first: the product is written to the
 // output, if that is large enough.
 bool OperationRunner::show_tensors() {
-  const Operation& operation = *operation_->operation;
+  const Call& operation = *operation_->call;
   const plan::Plan& plan = *operation_->plan;
   if (input_scaling_ && plan.output_elems < plan.input_elems) return false;
   const run::Buffer& shown = input_scaling_ ? operation.output : operation.input;
@@ -199,7 +199,7 @@ OperationRunner::Step OperationRunner::step() {
 }
 
 void OperationRunner::conclude() {
-  if (!operation_->operation->agreed.empty()) check_agreed();
+  if (!operation_->call->agreed.empty()) check_agreed();
   if (traced_) trace_.mark();
   finish();
   if (compares_) remember_results();
@@ -209,7 +209,7 @@ void OperationRunner::conclude() {
 void OperationRunner::note_end() {
   const plan::Plan& plan = *operation_->plan;
   const run::Arithmetic& arithmetic = operation_->arithmetic;
-  if (has_elements(*operation_->operation)) {
+  if (has_elements(*operation_->call)) {
     const DirectCollective::Moved moved = direct_.active()
                                               ? direct_.moved()
                                               : DirectCollective::Moved{plan.sent_elems << arithmetic.wire_shift,
@@ -353,7 +353,7 @@ bool OperationRunner::open_links() {
 
 // Multiplies the results by postscale after the reduction, if late_factor() did not.
 void OperationRunner::finish() {
-  const Operation& operation = *operation_->operation;
+  const Call& operation = *operation_->call;
   if (direct_.active() || operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return;
   const std::uint32_t shift = operation_->arithmetic.shift;
   each_run(operation.output, operation.output, operation_->plan->output_elems, shift,
@@ -362,7 +362,7 @@ void OperationRunner::finish() {
 }
 
 void OperationRunner::remember_results() {
-  const Operation& operation = *operation_->operation;
+  const Call& operation = *operation_->call;
   if (!has_elements(operation) || !facts_of(operation.kind).equal_results) return;
   const run::Nans nans = operation.kind == Kind::allreduce ? run::Nans::alike : run::Nans::as_they_are;
   results_ = {operation_->signature.sequence,

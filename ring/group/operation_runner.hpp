@@ -10,7 +10,7 @@
 #include "ring/control/control_plane.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/direct_collective.hpp"
-#include "ring/group/pending_operation.hpp"
+#include "ring/group/operation.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/data_links.hpp"
 #include "ring/run/driver.hpp"
@@ -36,7 +36,7 @@ class OperationRunner {
                   const OperationLimits& limits, bool compares);
 
   // `pending` must outlive the operation.
-  void start(const PendingOperation& pending);
+  void start(const Operation& pending);
 
   // Moves data and blocks. Returns true when the operation is complete; false when `interrupt` is not 0 or the time
   // `until` has come. Throws the error that ends the world.
@@ -129,7 +129,7 @@ class OperationRunner {
   OperationLimits limits_;
   bool compares_;
   Results results_;
-  const PendingOperation* operation_ = nullptr;
+  const Operation* operation_ = nullptr;
   std::optional<Differing> differing_;
   bool started_ = false;                             // the execution has started
   bool moving_ = false;                              // the links are open

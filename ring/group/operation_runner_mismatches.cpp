@@ -10,7 +10,7 @@ namespace anello::group {
 // Compares the numbers that the peers sent with those that this call expects. This rank cannot decide which rank is at
 // fault: that depends on what the other ranks find.
 void OperationRunner::check_agreed() {
-  const Operation& operation = *operation_->operation;
+  const Call& operation = *operation_->call;
   std::string why;
   std::vector<int> contradicted;
   for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
@@ -41,8 +41,7 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
   if (then && *then == theirs)
     return {ErrorCode::mismatch,
             text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
-  const NamedSignature mine =
-      then ? *then : NamedSignature(operation_->signature, std::string(operation_->operation->name));
+  const NamedSignature mine = then ? *then : NamedSignature(operation_->signature, std::string(operation_->call->name));
   differing_ = {mine, {other}, theirs};
   return {ErrorCode::mismatch,
           where + (me < other ? difference({me}, mine, {other}, theirs) : difference({other}, theirs, {me}, mine))};

@@ -44,51 +44,51 @@ Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& fa
   facts_.uneven = hosts_->count() * hosts_->max_ranks() != size_;
 }
 
-const Planner::Planned& Planner::plan(const Operation& operation) {
-  const Asked asked = what_is_asked(operation);
+const Planner::Planned& Planner::plan(const Call& call) {
+  const Asked asked = what_is_asked(call);
   const bool same_parts =
-      std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
+      std::ranges::equal(call.counts, shape_.counts) && std::ranges::equal(call.received, shape_.received);
   if (planned_.plan && same_parts && asked == asked_) {
-    set_values(operation);
+    set_values(call);
     return planned_;
   }
   planned_.plan = nullptr;  // so that no stale plan is found if the rest throws
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
-  shape_.count = operation.count;
-  shape_.root = std::max(operation.root, 0);
-  shape_.counts.assign(operation.counts.begin(), operation.counts.end());
-  shape_.received.assign(operation.received.begin(), operation.received.end());
+  shape_.count = call.count;
+  shape_.root = std::max(call.root, 0);
+  shape_.counts.assign(call.counts.begin(), call.counts.end());
+  shape_.received.assign(call.received.begin(), call.received.end());
   planned_.signature = with_choice(asked);
-  set_values(operation);
+  set_values(call);
   planned_.may_be_direct = may_be_direct(asked);
   planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
-  planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
+  planned_.arithmetic = run::arithmetic(call.dtype, call.op, call.wire.value_or(call.dtype));
   planned_.plan = &plan_for(planned_.signature);
   planned_.in_short_messages = run::MessageExecution::suits(*planned_.plan, planned_.arithmetic);
   return planned_;
 }
 
 // Sets the values of the signature on which the plan does not depend.
-void Planner::set_values(const Operation& operation) {
-  planned_.signature.fingerprint = operation.fingerprint;
-  planned_.signature.hidden = {.known = true, .postscale = operation.postscale, .token = operation.token};
+void Planner::set_values(const Call& call) {
+  planned_.signature.fingerprint = call.fingerprint;
+  planned_.signature.hidden = {.known = true, .postscale = call.postscale, .token = call.token};
 }
 
-Planner::Asked Planner::what_is_asked(const Operation& operation) const {
+Planner::Asked Planner::what_is_asked(const Call& call) const {
   Asked asked;
   Signature& signature = asked.signature;
   signature.generation = generation_;
-  signature.count = operation.count;
-  signature.root = operation.root;
-  signature.kind = operation.kind;
-  signature.op = operation.op;
-  signature.dtype = operation.dtype;
-  signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
-  if (!operation.algorithm.empty())
-    signature.algorithm = algorithm_named(ErrorCode::invalid_argument, "algorithm", operation.algorithm);
-  asked.slab_bytes = operation.slab_bytes;
+  signature.count = call.count;
+  signature.root = call.root;
+  signature.kind = call.kind;
+  signature.op = call.op;
+  signature.dtype = call.dtype;
+  signature.wire = call.wire == call.dtype ? kAsTheyAre : call.wire.value_or(kAsTheyAre);
+  if (!call.algorithm.empty())
+    signature.algorithm = algorithm_named(ErrorCode::invalid_argument, "algorithm", call.algorithm);
+  asked.slab_bytes = call.slab_bytes;
   return asked;
 }
 

@@ -10,7 +10,7 @@
 
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/config.hpp"
-#include "ring/group/operation.hpp"
+#include "ring/group/call.hpp"
 #include "ring/run/arithmetic.hpp"
 
 namespace anello::group {
@@ -37,7 +37,7 @@ class Planner {
   };
   // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
-  const Planned& plan(const Operation& operation);
+  const Planned& plan(const Call& call);
 
   // Forgets all plans if they take too much memory, and frees forgotten plans that no operation uses any more.
   // Operations are numbered and end in order: `oldest` is the first that is not done, `next` the one to be planned
@@ -64,8 +64,8 @@ class Planner {
 
     friend bool operator==(const Asked&, const Asked&) = default;
   };
-  void set_values(const Operation& operation);
-  Asked what_is_asked(const Operation& operation) const;
+  void set_values(const Call& call);
+  Asked what_is_asked(const Call& call) const;
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;
   bool may_be_direct(Asked asked) const;

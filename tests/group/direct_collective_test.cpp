@@ -157,13 +157,13 @@ class Ranks {
     const auto buffer = [](std::int32_t* data, std::uint64_t count) {
       return run::Buffer(reinterpret_cast<std::byte*>(data), count);
     };
-    const Operation operation{.kind = layout_.kind,
-                              .dtype = DType::i32,
-                              .count = layout_.counts.empty() ? layout_.count : layout_.parts(size()).whole(),
-                              .root = layout_.root,
-                              .counts = layout_.counts,
-                              .input = buffer(first + in.begin, in.count),
-                              .output = has_result(rank) ? buffer(me.result, out.count) : buffer(nullptr, 0)};
+    const Call operation{.kind = layout_.kind,
+                         .dtype = DType::i32,
+                         .count = layout_.counts.empty() ? layout_.count : layout_.parts(size()).whole(),
+                         .root = layout_.root,
+                         .counts = layout_.counts,
+                         .input = buffer(first + in.begin, in.count),
+                         .output = has_result(rank) ? buffer(me.result, out.count) : buffer(nullptr, 0)};
     me.direct.start(operation, operation.input, run::arithmetic(DType::i32, Op::sum),
                     layout_.average ? &average_ : nullptr);
     EXPECT_EQ(me.direct.may_show(), !elsewhere);
@@ -256,8 +256,7 @@ TEST(DirectCollective, ShowsOnlyWhatOthersUse) {
     const run::Buffer from(static_cast<std::byte*>(input), kind == Kind::allgather ? 100 : 200);
     const run::Buffer to(static_cast<std::byte*>(output), kind == Kind::reduce_scatter ? 100 : 200);
     const std::uint64_t count = kind == Kind::allgather || kind == Kind::reduce_scatter ? 100 : 200;
-    const Operation operation{
-        .kind = kind, .dtype = DType::i32, .count = count, .root = root, .input = from, .output = to};
+    const Call operation{.kind = kind, .dtype = DType::i32, .count = count, .root = root, .input = from, .output = to};
     direct.start(operation, from, run::arithmetic(DType::i32, Op::sum), nullptr);
     return direct.may_show();
   };

@@ -18,7 +18,7 @@ TEST(Planner, ForgetsPlansThoughTheQueueIsNeverEmpty) {
   for (std::uint64_t number = 0; made < 4 * kMax; number++) {
     planner.tidy(number > 0 ? number - 1 : 0, number);
     last = planner.bytes();
-    const Operation operation{.kind = Kind::allreduce, .dtype = DType::u8, .count = (2 << 20) + number};
+    const Call operation{.kind = Kind::allreduce, .dtype = DType::u8, .count = (2 << 20) + number};
     const Planner::Planned& planned = planner.plan(operation);
     made += planner.bytes() - last;
     largest = std::max(largest, planner.bytes());
@@ -43,7 +43,7 @@ TEST(Planner, ChoosesByTheLargestOfUnequalParts) {
   const std::vector<int> hosts{0, 0, 1, 1, 2, 2};
   Planner planner(0, 0, {.world = 6, .hosts = 3}, {}, {}, hosts);
   const auto chosen = [&](const std::vector<std::uint64_t>& counts) {
-    const Operation operation{.kind = Kind::allgather, .dtype = DType::u8, .count = 120'000, .counts = counts};
+    const Call operation{.kind = Kind::allgather, .dtype = DType::u8, .count = 120'000, .counts = counts};
     return name(planner.plan(operation).signature.algorithm);
   };
   EXPECT_EQ(chosen(std::vector<std::uint64_t>(6, 20'000)), "shares+two_shot");
@@ -53,14 +53,14 @@ TEST(Planner, ChoosesByTheLargestOfUnequalParts) {
 // This holds on one host with few ranks, unless another algorithm is requested: then all ranks must use that algorithm.
 TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
   const algorithms::Facts memory{.world = 4, .memory = true};
-  const Operation large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};
-  const auto may = [](const algorithms::Facts& facts, Operation operation, const Settings& settings = {}) {
+  const Call large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};
+  const auto may = [](const algorithms::Facts& facts, Call operation, const Settings& settings = {}) {
     return Planner(0, 0, facts, {}, settings).plan(operation).may_be_direct;
   };
   EXPECT_TRUE(may(memory, large));
   EXPECT_FALSE(may({.world = 4}, large)) << "no shared memory";
   EXPECT_FALSE(may({.world = 16, .memory = true}, large)) << "a link between any two";
-  Operation other = large;
+  Call other = large;
   for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce}) {
     other = large;
     other.kind = kind;

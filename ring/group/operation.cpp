@@ -1,4 +1,4 @@
-#include "ring/group/pending_operation.hpp"
+#include "ring/group/operation.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -29,34 +29,34 @@ run::Buffer copied(const run::Buffer& from, std::vector<run::Buffer::Piece>& to)
 
 }  // namespace
 
-std::string describe(const PendingOperation& pending, const link::GroupInfo& group) {
-  const Operation& operation = *pending.operation;
+std::string describe(const Operation& pending, const link::GroupInfo& group) {
+  const Call& call = *pending.call;
   std::string what = describe(pending.signature);
-  if (!operation.name.empty()) what += text(" '", operation.name, "'");
-  if (!operation.counts.empty()) what += text(" with ", listed("counts", operation.counts));
-  if (!operation.received.empty()) what += text(" and ", listed("receive counts", operation.received));
+  if (!call.name.empty()) what += text(" '", call.name, "'");
+  if (!call.counts.empty()) what += text(" with ", listed("counts", call.counts));
+  if (!call.received.empty()) what += text(" and ", listed("receive counts", call.received));
   if (group.id != 0) what += text(" in ", group.name);
   return what;
 }
 
-void AsyncOperation::keep(const Operation& asked) {
-  operation = &operation_;
-  operation_ = asked;
-  operation_.algorithm = {};  // only the planner needs it, and its memory is borrowed
+void AsyncOperation::keep(const Call& asked) {
+  call = &call_;
+  call_ = asked;
+  call_.algorithm = {};  // only the planner needs it, and its memory is borrowed
   name_ = asked.name;
-  operation_.name = name_;
-  operation_.counts = copied(asked.counts, counts_);
-  operation_.received = copied(asked.received, received_);
-  operation_.agreed = copied(asked.agreed, agreed_);
-  operation_.input = copied(asked.input, input_);
-  operation_.output = copied(asked.output, output_);
+  call_.name = name_;
+  call_.counts = copied(asked.counts, counts_);
+  call_.received = copied(asked.received, received_);
+  call_.agreed = copied(asked.agreed, agreed_);
+  call_.input = copied(asked.input, input_);
+  call_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
   // An exchange of counts sends the caller's list, which is copied; only this operation needs the result.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());
-  operation_.input = run::Buffer(reinterpret_cast<std::byte*>(sent_.data()), sent_.size());
-  operation_.output = run::Buffer(reinterpret_cast<std::byte*>(arriving_.data()), arriving_.size());
+  call_.input = run::Buffer(reinterpret_cast<std::byte*>(sent_.data()), sent_.size());
+  call_.output = run::Buffer(reinterpret_cast<std::byte*>(arriving_.data()), arriving_.size());
 }
 
 std::shared_ptr<AsyncOperation> AsyncOperationPool::take(OperationQueue& owner) {

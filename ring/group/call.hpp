@@ -1,0 +1,35 @@
+// One call of a collective, with checked arguments. Owns no memory: all spans and buffers are borrowed.
+#pragma once
+#include <anello/tensor.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "ring/algorithms/selection.hpp"
+#include "ring/base/signature.hpp"
+#include "ring/run/buffer.hpp"
+
+namespace anello::group {
+
+inline constexpr std::uint32_t kCountShift = 3;  // counts are exchanged as u64
+
+struct Call {
+  Kind kind = Kind::barrier;
+  Op op = Op::sum;
+  DType dtype = DType::u8;
+  std::uint64_t count = 0;  // as in Shape; if `counts` is not empty, their sum
+  int root = -1;
+  std::uint64_t fingerprint = 0;                    // as in Signature
+  std::uint64_t token = 0;                          // also included in the fingerprint
+  std::span<const std::uint64_t> counts, received;  // as in Shape
+  std::span<const std::uint64_t> agreed;            // for an alltoall of counts: the numbers that must arrive
+  run::Buffer input, output;
+  std::string_view name;
+  std::string_view algorithm = {};                      // forced; empty: ANELLO_ALGORITHM
+  std::int64_t slab_bytes = algorithms::kSuitableSlab;  // forced; kSuitableSlab: ANELLO_SLAB_BYTES
+  std::optional<DType> wire = {};                       // the type in which elements are sent; empty: their own
+  double prescale = 1, postscale = 1;
+};
+
+}  // namespace anello::group
