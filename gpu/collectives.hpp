@@ -1,54 +1,73 @@
-// The interface of a backend that moves GPU tensors: the collectives of Group, with tensors in device memory and a
-// stream. A collective waits for the work queued on the stream before it; work queued later sees the result. The caller
-// must have checked the arguments, and that all tensors are on the group's device. One thread at a time.
+// The interface of a backend that moves GPU tensors: it carries out the calls of Group on tensors in device memory. A
+// call waits for the work queued on the stream before it; work queued later sees the result. The caller must have
+// checked that all tensors are on the group's device. One thread at a time.
 #pragma once
 #include <anello/gpu.hpp>
-#include <span>
+#include <type_traits>
+#include <vector>
 
-#include "ring/base/collective.hpp"
+#include "ring/group/call.hpp"
 
 namespace anello::gpu {
 
-// One call with its arguments, which it borrows.
-struct GpuCall {
-  using Counts = std::span<const std::uint64_t>;
-  static constexpr int kNobody = -1;
-
-  Kind kind = Kind::barrier;
-  ConstTensor input{nullptr, 0, DType::u8};
-  Tensor output{nullptr, 0, DType::u8};
-  std::span<const Tensor> list = {};  // allreduce, broadcast: tensors in place of input and output
-  GpuStream stream = nullptr;
-  int root = kNobody;  // a root, or the rank that a transfer sends `input` to
-  int from = kNobody;  // a transfer: the rank that sends `output`
-  Op op = Op::sum;
-  ReduceOptions options = {};  // `counts` also of other operations with unequal parts, and alltoall's send counts
-  Counts recv_counts = {};     // alltoall
-
-  Options common_options() const { return {options.name, options.consistency_token}; }
-};
+using group::Call;
 
 class Collectives {
  public:
-  using Counts = GpuCall::Counts;
+  static constexpr int kNobody = -1;
   virtual ~Collectives() = default;
 
-  virtual void carry_out(const GpuCall& call) = 0;
+  // Queues a collective on tensors.
+  virtual void carry_out(const Call& call, GpuStream stream) = 0;
+  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. A transfer
+  // to or from kNobody is left out.
+  virtual void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                        const Options& options) = 0;
 
-  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options);
-  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options);
-  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options);
-  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options);
-  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options);
-  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options);
-  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options);
-  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options);
-  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options);
-  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
-                const Options& options);
-  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options);
-  void recv(Tensor tensor, int from, GpuStream stream, const Options& options);
-  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options);
+  void send(const ConstTensor& tensor, int to, GpuStream stream, const Options& options) {
+    exchange(tensor, to, Tensor(nullptr, 0, tensor.dtype), kNobody, stream, options);
+  }
+  void recv(const Tensor& tensor, int from, GpuStream stream, const Options& options) {
+    exchange(ConstTensor(nullptr, 0, tensor.dtype), kNobody, tensor, from, stream, options);
+  }
 };
+
+// Calls carry_out(std::integral_constant<Kind, kind>()): the switch of all backends that have a function for each kind.
+template <class CarryOut>
+void by_kind(Kind kind, CarryOut carry_out) {
+  switch (kind) {
+#define ANELLO_COLLECTIVE(name, ...)                                           \
+  case Kind::name:                                                             \
+    if constexpr (Kind::name != Kind::barrier && Kind::name != Kind::transfer) \
+      carry_out(std::integral_constant<Kind, Kind::name>());                   \
+    break;
+#include "ring/base/collectives.def"
+  }
+}
+
+// The tensor, if the call has no list. For a list, tensors_of().
+inline Tensor tensor_of(const run::Buffer& buffer, DType dtype) {
+  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // with a shift of 0, elements are counted
+  return {all.data(), all.size(), dtype};
+}
+// The tensors with elements, if the call has a list; otherwise its tensor.
+inline std::vector<Tensor> tensors_of(const run::Buffer& buffer, DType dtype) {
+  if (buffer.list().empty()) return {tensor_of(buffer, dtype)};
+  std::vector<Tensor> list;
+  for (const run::Buffer::Piece& piece : buffer.list()) list.emplace_back(piece.data, piece.count, dtype);
+  return list;
+}
+// The options of a call that reduces, for another call like it.
+inline ReduceOptions options_of(const Call& call) {
+  ReduceOptions options{.name = call.name,
+                        .algorithm = call.algorithm,
+                        .wire = call.wire,
+                        .prescale = call.prescale,
+                        .postscale = call.postscale,
+                        .counts = call.counts,
+                        .consistency_token = call.token};
+  if (call.slab_bytes != algorithms::kSuitableSlab) options.slab_bytes = call.slab_bytes;
+  return options;
+}
 
 }  // namespace anello::gpu

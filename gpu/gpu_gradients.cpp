@@ -11,6 +11,7 @@
 #include "ring/base/text.hpp"
 #include "ring/gradients/bucket_schedule.hpp"
 #include "ring/gradients/registration.hpp"
+#include "ring/group/arguments.hpp"
 
 namespace anello {
 
@@ -109,7 +110,7 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
       zero_unannounced_(options.unannounced == GradientOptions::Unannounced::zero) {
   GpuGroupAccess::Impl::check_stream(kCaller, stream);
   const bool direct = std::ranges::all_of(schedule_.gradients(), [&](const Tensor& gradient) {
-    return gpus.can_directly(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
+    return gpus.can_directly({.kind = Kind::allreduce, .op = op_, .dtype = gradient.dtype, .wire = wire_});
   });
   if (direct) return;
   staging_.emplace(gpus.another_staged(), *device_.table);
@@ -152,7 +153,8 @@ void GpuGradients::Impl::send_complete() {
 void GpuGradients::Impl::send(const gradients::BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options) {
   const auto began = Clock::now();
   follow(stream_, travel_.get());
-  gpus_.allreduce(bucket.tensors, travel_.get(), op_, options);
+  std::vector<run::Buffer::Piece> pieces;
+  gpus_.carry_out(group::calls::allreduce(bucket.tensors, pieces, op_, options), travel_.get());
   step_.exposed += Clock::now() - began;
   step_.communicated = step_.exposed;
 }
@@ -163,7 +165,9 @@ void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& op
   const auto carry = [this, number, options] {
     const auto began = Clock::now();
     on_device([&] { gpu::follow(device_, travel_.get(), staging_->made[number]); });
-    staging_->path->allreduce(schedule_.buckets()[number].tensors, travel_.get(), op_, options);
+    std::vector<run::Buffer::Piece> pieces;
+    const auto& tensors = schedule_.buckets()[number].tensors;
+    staging_->path->carry_out(group::calls::allreduce(tensors, pieces, op_, options), travel_.get());
     return Clock::now() - began;
   };
   staging_->under_way.push_back(staging_->executor.submit(carry));

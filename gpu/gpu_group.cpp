@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <array>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -207,6 +208,16 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
     where = device;
   }
   return where == kHost;
+}
+
+// In a list, inputs are outputs. A call without a list allocates no memory.
+bool GpuGroup::Impl::in_host_memory(const group::Call& call) const {
+  const std::string_view verb = name(call.kind);
+  if (call.output.list().empty())
+    return in_host_memory(verb, std::array<ConstTensor, 2>{gpu::tensor_of(call.input, call.dtype),
+                                                           gpu::tensor_of(call.output, call.dtype)});
+  const std::vector<Tensor> list = gpu::tensors_of(call.output, call.dtype);
+  return in_host_memory(verb, std::vector<ConstTensor>(list.begin(), list.end()));
 }
 
 void GpuGroup::Impl::synchronize(GpuStream stream) {

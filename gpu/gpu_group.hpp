@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/collectives.hpp"
 #include "gpu/nccl.hpp"
 #include "gpu/single_rank.hpp"
 #include "gpu/staged.hpp"
@@ -30,6 +31,7 @@ class GpuGroup::Impl {
     const AnelloGpuTable* devices;
     const AnelloKernelTable* kernels = nullptr;  // null if the plugin for kernels is not loaded
   };
+  using Tensors = std::span<const ConstTensor>;
   // Finds the plugins. Throws Error{unsupported}, which names the missing one.
   using FindTables = std::function<Tables()>;
 
@@ -49,27 +51,21 @@ class GpuGroup::Impl {
   std::pair<void*, End> allocate(std::size_t bytes);
   End register_memory(void* memory, std::size_t bytes);
 
-  // Calls on_gpu(backend) if the tensors are on this rank's GPU; if they are in host memory, synchronizes the stream
-  // and calls on_host(group). `directly`: the result of can_directly() for the call. Tensors with a null pointer are
-  // ignored. Throws Error{invalid_argument} if they are in different places, or if the stream cannot be used.
-  using Tensors = std::span<const ConstTensor>;
+  // Carries out the call on this rank's GPU if its tensors are there; if they are in host memory, synchronizes the
+  // stream and carries it out as Group does. Null pointers are ignored. Throws Error{invalid_argument} if the tensors
+  // are in different places, or if the stream cannot be used.
+  void carry_out(const group::Call& call, GpuStream stream);
+  // Likewise for transfers. Calls on_gpu(backend) or on_host(group).
   template <class OnGpu, class OnHost>
-  void carry_out(std::string_view verb, Tensors tensors, bool directly, GpuStream stream, OnGpu on_gpu,
-                 OnHost on_host) {
+  void transfer(std::string_view verb, Tensors tensors, GpuStream stream, OnGpu on_gpu, OnHost on_host) {
     check_stream(verb, stream);
     const gpu::DeviceGuard guard(device_);  // a query about memory would initialize the thread's current device
-    if (in_host_memory(verb, tensors)) {
-      synchronize(stream);
-      on_host(group_);
-    } else {
-      on_gpu(directly ? this->directly(stream) : staged(stream));
-    }
+    if (!in_host_memory(verb, tensors)) return on_gpu(directly(stream));
+    synchronize(stream);
+    on_host(group_);
   }
-  // Whether this reduction needs no host memory. The same on all ranks.
-  bool can_directly(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
-    return alone_ ? alone_->can(options) : nccl_ && nccl_->can(kind, dtype, op, options);
-  }
-  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options);
+  // Whether this call needs no host memory; its tensors are not looked at. The same on all ranks.
+  bool can_directly(const group::Call& call) const { return alone_ ? alone_->can(call) : nccl_ && nccl_->can(call); }
   static void check_stream(std::string_view call, GpuStream stream);
 
  private:
@@ -81,6 +77,7 @@ class GpuGroup::Impl {
   gpu::Collectives& directly(GpuStream stream);
   gpu::Collectives& staged(GpuStream stream);
   bool in_host_memory(std::string_view verb, Tensors tensors) const;
+  bool in_host_memory(const group::Call& call) const;
   gpu::NcclCommunicator& registering();
 
   Group group_;

@@ -32,10 +32,13 @@ class Nccl : public Collectives {
 
   NcclCommunicator& communicator() { return *communicator_; }
 
-  // Whether NCCL has this reduction. The same on all ranks that have the same plugins.
-  bool can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const;
+  // Whether NCCL has the reduction of this call, of which the tensors are not looked at. The same on all ranks that
+  // have the same plugins.
+  bool can(const Call& call) const;
 
-  void carry_out(const GpuCall& call) override;
+  void carry_out(const Call& call, GpuStream stream) override;
+  void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                const Options& options) override;
 
  private:
   // The data that this rank sends to a peer and receives from it. Count 0: nothing.
@@ -49,32 +52,27 @@ class Nccl : public Collectives {
 
   Nccl(Group group, const Device& device, std::unique_ptr<NcclCommunicator> communicator,
        const AnelloKernelTable* kernels, bool compare);
-  void queue_allreduce(const GpuCall& call);
-  void queue_allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                              const GpuCall& call);
-  void queue_allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, const GpuCall& call);
-  void queue_reduce(const GpuCall& call);
-  void queue_broadcast(const GpuCall& call);
-  void queue_allgather(const GpuCall& call);
-  void queue_gather(const GpuCall& call);
-  void queue_scatter(const GpuCall& call);
-  void queue_reduce_scatter(const GpuCall& call);
-  void queue_alltoall(const GpuCall& call);
-  void compare_counts(const GpuCall& call);
-  void queue_transfer(const GpuCall& call);
-  void queue_exchange(const GpuCall& call, const NcclCall& sends, const NcclCall& receives);
-  using Call = std::function<int(void* comm)>;  // like NcclCommunicator's, but owns what it needs
+  using Launch = std::function<int(void* comm)>;  // like NcclCommunicator::Call, but owns what it needs
 
-  void run(Signature signature, const GpuCall& call, NcclCommunicator::Call how);
+  template <Kind kind>
+  void queue(const Call& call, GpuStream stream);
+  void queue_list(const Call& call, GpuStream stream);
+  void queue_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                    const Call& call, GpuStream stream);
+  void compare_counts(const Call& call);
+  void queue_both(const NcclCall& sends, const ConstTensor& outgoing, const NcclCall& receives, const Tensor& incoming,
+                  GpuStream stream, std::uint64_t token);
+
+  void run(Signature signature, const Call& call, GpuStream stream, NcclCommunicator::Call how);
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
   void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
-  Call together(Call calls) const;
+  Launch together(Launch calls) const;
   // Queues a reduction of `inputs`, which may be packed copies of the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
-  void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                 const GpuCall& call, const Reduce& reduce);
-  Call scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const;
-  Call moving(std::span<const Move> moves, DType dtype, GpuStream stream);
+  void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, const Call& call,
+                 GpuStream stream, const Reduce& reduce);
+  Launch scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const;
+  Launch moving(std::span<const Move> moves, DType dtype, GpuStream stream);
 
   Group group_;
   Device device_;

@@ -14,19 +14,18 @@ NcclCall receiving(const Tensor& tensor, int from, const Options& options) {
 
 }  // namespace
 
-void Nccl::queue_transfer(const GpuCall& call) {
-  const Options options = call.common_options();
-  const NcclCall sends = sending(call.input, call.root, options), receives = receiving(call.output, call.from, options);
-  if (call.root != GpuCall::kNobody && call.from != GpuCall::kNobody) return queue_exchange(call, sends, receives);
-  const NcclCall& described = call.root != GpuCall::kNobody ? sends : receives;
-  if (compare_) announce(described, options.consistency_token, call.stream);
+void Nccl::exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                    const Options& options) {
+  const NcclCall sends = sending(outgoing, to, options), receives = receiving(incoming, from, options);
+  const std::uint64_t token = options.consistency_token;
+  if (to != kNobody && from != kNobody) return queue_both(sends, outgoing, receives, incoming, stream, token);
+  const NcclCall& described = to != kNobody ? sends : receives;
+  if (compare_) announce(described, token, stream);
   if (described.signature.count == 0) return;
   or_abort(group_, [&] {
-    communicator_->run(described, call.stream, [&](void* comm) {
-      return described.sends
-                 ? table_->send(call.input.data, call.input.count, int(call.input.dtype), call.root, comm, call.stream)
-                 : table_->recv(call.output.data, call.output.count, int(call.output.dtype), call.from, comm,
-                                call.stream);
+    communicator_->run(described, stream, [&](void* comm) {
+      return described.sends ? table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), to, comm, stream)
+                             : table_->recv(incoming.data, incoming.count, int(incoming.dtype), from, comm, stream);
     });
   });
 }
@@ -44,22 +43,21 @@ void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream)
 
 // Queues both as one NCCL group: in separate calls, two ranks that both send first would wait for each other. Both are
 // announced even without elements, because the peer does not have the element count of this rank's other direction.
-void Nccl::queue_exchange(const GpuCall& call, const NcclCall& sends, const NcclCall& receives) {
-  const ConstTensor& outgoing = call.input;
-  const Tensor& incoming = call.output;
+void Nccl::queue_both(const NcclCall& sends, const ConstTensor& outgoing, const NcclCall& receives,
+                      const Tensor& incoming, GpuStream stream, std::uint64_t token) {
   if (compare_) {
-    announce(receives, call.options.consistency_token, call.stream);
-    announce(sends, call.options.consistency_token, call.stream);
+    announce(receives, token, stream);
+    announce(sends, token, stream);
   }
   if (outgoing.count + incoming.count == 0) return;
   const auto both = together([&](void* comm) {
     int status = 0;
     if (outgoing.count > 0)
-      status = table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), call.root, comm, call.stream);
+      status = table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), sends.peer, comm, stream);
     if (incoming.count == 0 || failed(status)) return status;
-    return table_->recv(incoming.data, incoming.count, int(incoming.dtype), call.from, comm, call.stream);
+    return table_->recv(incoming.data, incoming.count, int(incoming.dtype), receives.peer, comm, stream);
   });
-  or_abort(group_, [&] { communicator_->run(outgoing.count > 0 ? sends : receives, call.stream, both); });
+  or_abort(group_, [&] { communicator_->run(outgoing.count > 0 ? sends : receives, stream, both); });
 }
 
 }  // namespace anello::gpu

@@ -3,6 +3,7 @@
 #include <anello/error.hpp>
 
 #include "gpu/or_abort.hpp"
+#include "ring/base/check.hpp"
 
 namespace anello::gpu {
 
@@ -19,25 +20,24 @@ void SingleRank::copy(const ConstTensor& input, const Tensor& output, GpuStream 
   });
 }
 
-void SingleRank::multiply(const GpuCall& call, double factor) {
-  const std::vector<ConstTensor> list(call.list.begin(), call.list.end());
-  or_abort(group_, [&] {
-    if (list.empty())
-      kernels_->scale(std::span(&call.input, 1), std::span(&call.output, 1), factor, call.stream);
-    else
-      kernels_->scale(list, call.list, factor, call.stream);
-  });
+void SingleRank::multiply(const Call& call, double factor, GpuStream stream) {
+  const std::vector<Tensor> from = tensors_of(call.input, call.dtype), to = tensors_of(call.output, call.dtype);
+  or_abort(group_, [&] { kernels_->scale(std::vector<ConstTensor>(from.begin(), from.end()), to, factor, stream); });
 }
 
-void SingleRank::carry_out(const GpuCall& call) {
-  const GpuCall::Counts sends = call.options.counts, receives = call.recv_counts;
-  if (call.kind == Kind::alltoall && !sends.empty() && sends[0] != receives[0])
+// Nothing is to be done for a list without factors: its inputs are its outputs.
+void SingleRank::carry_out(const Call& call, GpuStream stream) {
+  if (call.kind == Kind::alltoall && !call.counts.empty() && call.counts[0] != call.received[0])
     throw Error(ErrorCode::mismatch, "alltoall: this rank sends itself another count than it expects");
-  const double factor = facts_of(call.kind).reduces ? call.options.prescale * call.options.postscale : 1;
+  const double factor = call.prescale * call.postscale;
   if (factor != 1)
-    multiply(call, factor);
-  else if (call.list.empty())
-    copy(call.input, call.output, call.stream);
+    multiply(call, factor, stream);
+  else if (call.output.list().empty())
+    copy(tensor_of(call.input, call.dtype), tensor_of(call.output, call.dtype), stream);
+}
+
+void SingleRank::exchange(const ConstTensor&, int, const Tensor&, int, GpuStream, const Options&) {
+  ANELLO_CHECK(!"a transfer between two ranks");
 }
 
 }  // namespace anello::gpu

@@ -15,14 +15,16 @@ class SingleRank : public Collectives {
   // `kernels` null: no factors are possible; see can().
   SingleRank(Group group, const Device& device, const AnelloKernelTable* kernels);
 
-  bool can(const ReduceOptions& options) const { return kernels_ || options.prescale * options.postscale == 1; }
+  bool can(const Call& call) const { return kernels_ || call.prescale * call.postscale == 1; }
 
-  // A call that sends to this rank itself, or receives from it, must have been refused.
-  void carry_out(const GpuCall& call) override;
+  void carry_out(const Call& call, GpuStream stream) override;
+  // A transfer must have been refused: this rank cannot be its own peer.
+  void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                const Options& options) override;
 
  private:
   void copy(const ConstTensor& input, const Tensor& output, GpuStream stream);
-  void multiply(const GpuCall& call, double factor);
+  void multiply(const Call& call, double factor, GpuStream stream);
 
   Group group_;
   Device device_;

@@ -5,37 +5,22 @@
 #include <vector>
 
 #include "gpu/or_abort.hpp"
-#include "ring/base/check.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/group/group_impl.hpp"
 
 namespace anello::gpu {
 namespace {
 
-std::size_t count_of(std::span<const Tensor> list) {
-  std::size_t count = 0;
-  for (const Tensor& tensor : list) count += tensor.count;
-  return count;
-}
-
-// All ranks must cut into the same segments, so the counts are compared: otherwise a rank whose tensors have more
+// All ranks must cut into the same segments, so what decides that is compared: otherwise a rank whose tensors have more
 // elements would take the others' next operation for its own.
-std::uint64_t token_of(std::uint64_t token, std::span<const Tensor> list) {
-  for (const Tensor& tensor : list) token = fingerprint(token, tensor.count);
-  return token;
+std::uint64_t token_of(const Call& call) {
+  return fingerprint(call.fingerprint, call.count);
 }
 
-// Likewise for parts: adds the whole size, and each rank's part if parts differ.
-std::uint64_t token_of(std::uint64_t token, std::uint64_t whole, std::span<const std::uint64_t> counts) {
-  token = fingerprint(token, whole);
-  for (const std::uint64_t count : counts) token = fingerprint(token, count);
-  return token;
-}
-
-// For parts that are equal to this rank's, or have the call's counts.
-std::uint64_t token_of(const GpuCall& call, std::uint64_t part, int ranks) {
-  const std::uint64_t whole = plan::Parts(ranks, part, call.options.counts).whole();
-  return token_of(call.options.consistency_token, whole, call.options.counts);
+ReduceOptions of_segments(const Call& call) {
+  ReduceOptions options = options_of(call);
+  options.consistency_token = token_of(call);
+  return options;
 }
 
 // Returns the counts of one segment; empty if all parts have the same size.
@@ -149,84 +134,55 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   });
 }
 
-void Staged::run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
-                      GpuStream stream, const std::function<void(Tensor segment)>& collective) {
-  const std::size_t elems = std::max<std::size_t>(1, segment_elems(dtype)), bytes = elems * size_bytes(dtype);
-  Segmented tensors{std::max<std::size_t>(1, (count + elems - 1) / elems), nullptr, nullptr, nullptr};
-  if (!from.empty()) tensors.from = ListCut<const void*, ConstTensor>(from, bytes);
-  if (!to.empty()) tensors.to = ListCut<void*, Tensor>(to, bytes);
+// `has_input`, `has_output`: whether this rank sends elements of its own, and whether it gets the result.
+void Staged::run_list(const Call& call, bool has_input, bool has_output, GpuStream stream,
+                      const std::function<void(Tensor segment)>& collective) {
+  std::vector<ConstTensor> from;
+  std::vector<Tensor> to;
+  if (has_input)
+    for (const Tensor& tensor : tensors_of(call.input, call.dtype)) from.emplace_back(tensor);
+  if (has_output) to = tensors_of(call.output, call.dtype);
+  const std::size_t elems = std::max<std::size_t>(1, segment_elems(call.dtype)), bytes = elems * size_bytes(call.dtype);
+  Segmented tensors{std::max<std::size_t>(1, (call.count + elems - 1) / elems), nullptr, nullptr, nullptr};
+  if (has_input) tensors.from = ListCut<const void*, ConstTensor>(from, bytes);
+  if (has_output) tensors.to = ListCut<void*, Tensor>(to, bytes);
   tensors.collective = [&](std::byte* memory, std::size_t k) {
-    collective({memory, std::min(elems, count - k * elems), dtype});
+    collective({memory, std::min(elems, call.count - k * elems), call.dtype});
   };
   run_in_segments(tensors, stream);
 }
 
-void Staged::carry_out(const GpuCall& call) {
-  switch (call.kind) {
-    case Kind::allreduce:
-      return stage_allreduce(call);
-    case Kind::reduce:
-      return stage_reduce(call);
-    case Kind::broadcast:
-      return stage_broadcast(call);
-    case Kind::allgather:
-      return stage_allgather(call);
-    case Kind::gather:
-      return stage_gather(call);
-    case Kind::scatter:
-      return stage_scatter(call);
-    case Kind::reduce_scatter:
-      return stage_reduce_scatter(call);
-    case Kind::alltoall:
-      return stage_alltoall(call);
-    case Kind::transfer:
-      return stage_transfer(call);
-    case Kind::barrier:
-      break;
-  }
-  ANELLO_CHECK(!"an operation on tensors");
+template <>
+void Staged::stage<Kind::allreduce>(const Call& call, GpuStream stream) {
+  run_list(call, true, true, stream, [&](Tensor segment) { group_.allreduce(segment, call.op, of_segments(call)); });
 }
 
-void Staged::stage_allreduce(const GpuCall& call) {
-  const std::vector<ConstTensor> list(call.list.begin(), call.list.end());
-  const auto from = list.empty() ? std::span(&call.input, 1) : std::span(list);
-  const auto to = list.empty() ? std::span(&call.output, 1) : call.list;
-  ReduceOptions segment_options = call.options;
-  segment_options.consistency_token = token_of(call.options.consistency_token, to);
-  run_list(from, to, count_of(to), to[0].dtype, call.stream,
-           [&](Tensor segment) { group_.allreduce(segment, call.op, segment_options); });
+template <>
+void Staged::stage<Kind::reduce>(const Call& call, GpuStream stream) {
+  run_list(call, true, group_.rank() == call.root, stream,
+           [&](Tensor segment) { group_.reduce(segment, call.root, call.op, of_segments(call)); });
 }
 
-void Staged::stage_reduce(const GpuCall& call) {
-  ReduceOptions segment_options = call.options;
-  segment_options.consistency_token = fingerprint(call.options.consistency_token, call.input.count);
-  const std::span<const Tensor> to(&call.output, group_.rank() == call.root ? 1 : 0);
-  run_list(std::span(&call.input, 1), to, call.input.count, call.input.dtype, call.stream,
-           [&](Tensor segment) { group_.reduce(segment, call.root, call.op, segment_options); });
-}
-
-void Staged::stage_broadcast(const GpuCall& call) {
-  const std::span<const Tensor> list = call.list;
-  const Options segment_options{call.options.name, token_of(call.options.consistency_token, list)};
-  std::vector<ConstTensor> from;
-  if (group_.rank() == call.root) from.assign(list.begin(), list.end());
-  const auto to = group_.rank() == call.root ? std::span<const Tensor>() : list;
-  run_list(from, to, count_of(list), list[0].dtype, call.stream,
-           [&](Tensor segment) { group_.broadcast(segment, call.root, segment_options); });
+template <>
+void Staged::stage<Kind::broadcast>(const Call& call, GpuStream stream) {
+  const bool is_root = group_.rank() == call.root;
+  run_list(call, is_root, !is_root, stream, [&](Tensor segment) {
+    group_.broadcast(segment, call.root, {call.name, token_of(call)});
+  });
 }
 
 // Uses separate memory for input and output, which grows.
-void Staged::run_whole(const GpuCall& call, const std::function<void(ConstTensor, Tensor)>& collective) {
-  const ConstTensor& input = call.input;
-  const Tensor& output = call.output;
+void Staged::run_whole(const Call& call, GpuStream stream, const std::function<void(ConstTensor, Tensor)>& collective) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
   const auto at_least = [&](PinnedMemory& memory, std::size_t& capacity, std::size_t bytes) {
     if (bytes <= capacity) return;
     memory = make_pinned(device_, bytes);
     capacity = bytes;
   };
-  on_device(call.stream, [&] {
+  on_device(stream, [&] {
     at_least(input_, input_bytes_, input.bytes());
-    begin(call.stream);
+    begin(stream);
     copy(device_, input_.get(), input.data, input.bytes(), down_.get());
     record(device_, order_, down_.get());
     wait(device_, order_, limits_.copy, "copying to the host");
@@ -235,122 +191,127 @@ void Staged::run_whole(const GpuCall& call, const std::function<void(ConstTensor
     collective({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
     copy(device_, output.data, output_.get(), output.bytes(), up_.get());
     record(device_, output_free_, up_.get());
-    end(call.stream);
+    end(stream);
   });
 }
 
 // In place in the segment's memory, which has the parts of all ranks.
-void Staged::stage_allgather(const GpuCall& call) {
+template <>
+void Staged::stage<Kind::allgather>(const Call& call, GpuStream stream) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
   const int me = group_.rank(), ranks = group_.size();
-  const std::size_t size = size_bytes(call.input.dtype);
-  const PartsCut cut({ranks, call.input.count, call.options.counts}, ranks,
-                     segment_elems(call.input.dtype) / std::size_t(ranks));
-  const std::uint64_t token = token_of(call.options.consistency_token, call.output.count, call.options.counts);
+  const std::size_t size = size_bytes(call.dtype);
+  const PartsCut cut({ranks, input.count, call.counts}, ranks, segment_elems(call.dtype) / std::size_t(ranks));
   run_in_segments({cut.segments(),
                    [&](std::size_t k, EachPiece<const void*> each) {
-                     cut.one(me, call.input.data, cut.within(me, k).begin, size, k, each);
+                     cut.one(me, input.data, cut.within(me, k).begin, size, k, each);
                    },
-                   [&](std::size_t k, EachPiece<void*> each) { cut.all(call.output.data, size, k, each); },
+                   [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); },
                    [&](std::byte* memory, std::size_t k) {
                      const auto counts = cut.counts(k);
                      const plan::Range own = cut.within(me, k);
-                     group_.allgather(ConstTensor(memory + own.begin * size, own.count, call.input.dtype),
-                                      Tensor(memory, cut.whole(k), call.input.dtype),
-                                      {call.options.name, given(call.options.counts, counts), token});
+                     group_.allgather(ConstTensor(memory + own.begin * size, own.count, call.dtype),
+                                      Tensor(memory, cut.whole(k), call.dtype),
+                                      {call.name, given(call.counts, counts), token_of(call)});
                    }},
-                  call.stream);
+                  stream);
 }
 
-void Staged::stage_gather(const GpuCall& call) {
+template <>
+void Staged::stage<Kind::gather>(const Call& call, GpuStream stream) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
   const int me = group_.rank(), ranks = group_.size();
   const bool is_root = me == call.root;
-  const std::size_t size = size_bytes(call.input.dtype);
-  const PartsCut cut({ranks, call.input.count, call.options.counts}, ranks,
-                     segment_elems(call.input.dtype) / std::size_t(ranks));
-  const std::uint64_t token = token_of(call, call.input.count, ranks);
+  const std::size_t size = size_bytes(call.dtype);
+  const PartsCut cut({ranks, input.count, call.counts}, ranks, segment_elems(call.dtype) / std::size_t(ranks));
   const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
   Segmented tensors{
       cut.segments(),
-      [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, call.input.data, begin(k), size, k, each); },
-      nullptr,
+      [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, input.data, begin(k), size, k, each); }, nullptr,
       [&](std::byte* memory, std::size_t k) {
         const auto counts = cut.counts(k);
-        const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, call.input.dtype);
-        const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.input.dtype);
-        group_.gather(own, all, call.root, {call.options.name, given(call.options.counts, counts), token});
+        const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, call.dtype);
+        const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.dtype);
+        group_.gather(own, all, call.root, {call.name, given(call.counts, counts), token_of(call)});
       }};
-  if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(call.output.data, size, k, each); };
-  run_in_segments(tensors, call.stream);
+  if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); };
+  run_in_segments(tensors, stream);
 }
 
-void Staged::stage_scatter(const GpuCall& call) {
+template <>
+void Staged::stage<Kind::scatter>(const Call& call, GpuStream stream) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
   const int me = group_.rank(), ranks = group_.size();
   const bool is_root = me == call.root;
-  const std::size_t size = size_bytes(call.output.dtype);
-  const PartsCut cut({ranks, call.output.count, call.options.counts}, ranks,
-                     segment_elems(call.output.dtype) / std::size_t(ranks));
-  const std::uint64_t token = token_of(call, call.output.count, ranks);
+  const std::size_t size = size_bytes(call.dtype);
+  const PartsCut cut({ranks, output.count, call.counts}, ranks, segment_elems(call.dtype) / std::size_t(ranks));
   const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
-  Segmented tensors{
-      cut.segments(), nullptr,
-      [&](std::size_t k, EachPiece<void*> each) { cut.one(me, call.output.data, begin(k), size, k, each); },
-      [&](std::byte* memory, std::size_t k) {
-        const auto counts = cut.counts(k);
-        const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.output.dtype);
-        const Tensor own(memory + begin(k) * size, cut.within(me, k).count, call.output.dtype);
-        group_.scatter(all, own, call.root, {call.options.name, given(call.options.counts, counts), token});
-      }};
-  if (is_root)
-    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); };
-  run_in_segments(tensors, call.stream);
+  Segmented tensors{cut.segments(), nullptr,
+                    [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, begin(k), size, k, each); },
+                    [&](std::byte* memory, std::size_t k) {
+                      const auto counts = cut.counts(k);
+                      const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, call.dtype);
+                      const Tensor own(memory + begin(k) * size, cut.within(me, k).count, call.dtype);
+                      group_.scatter(all, own, call.root, {call.name, given(call.counts, counts), token_of(call)});
+                    }};
+  if (is_root) tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); };
+  run_in_segments(tensors, stream);
 }
 
-void Staged::stage_reduce_scatter(const GpuCall& call) {
+template <>
+void Staged::stage<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
   const int me = group_.rank(), ranks = group_.size();
-  const std::size_t size = size_bytes(call.input.dtype);
-  const PartsCut cut({ranks, call.output.count, call.options.counts}, ranks,
-                     segment_elems(call.input.dtype) / std::size_t(ranks));
-  ReduceOptions its = call.options;
-  its.consistency_token = token_of(call.options.consistency_token, call.input.count, call.options.counts);
+  const std::size_t size = size_bytes(call.dtype);
+  const PartsCut cut({ranks, output.count, call.counts}, ranks, segment_elems(call.dtype) / std::size_t(ranks));
   run_in_segments(
-      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); },
-       [&](std::size_t k, EachPiece<void*> each) {
-         cut.one(me, call.output.data, cut.within(me, k).begin, size, k, each);
-       },
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
+       [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, cut.within(me, k).begin, size, k, each); },
        [&](std::byte* memory, std::size_t k) {
          const auto counts = cut.counts(k);
          const plan::Range own = cut.within(me, k);
-         ReduceOptions now = its;
-         now.counts = given(call.options.counts, counts);
-         group_.reduce_scatter(ConstTensor(memory, cut.whole(k), call.input.dtype),
-                               Tensor(memory + own.begin * size, own.count, call.input.dtype), call.op, now);
+         ReduceOptions now = of_segments(call);
+         now.counts = given(call.counts, counts);
+         group_.reduce_scatter(ConstTensor(memory, cut.whole(k), call.dtype),
+                               Tensor(memory + own.begin * size, own.count, call.dtype), call.op, now);
        }},
-      call.stream);
+      stream);
 }
 
 // Not in place: received data goes into the second half of the segment's memory.
-void Staged::stage_alltoall(const GpuCall& call) {
-  if (!call.options.counts.empty())
-    return run_whole(call, [&](ConstTensor in, Tensor out) {
-      group_.alltoall(in, out, call.options.counts, call.recv_counts, call.common_options());
+template <>
+void Staged::stage<Kind::alltoall>(const Call& call, GpuStream stream) {
+  const ConstTensor input = tensor_of(call.input, call.dtype);
+  const Tensor output = tensor_of(call.output, call.dtype);
+  if (!call.counts.empty())
+    return run_whole(call, stream, [&](ConstTensor in, Tensor out) {
+      group_.alltoall(in, out, call.counts, call.received, {call.name, call.token});
     });
   const int ranks = group_.size();
-  const std::size_t size = size_bytes(call.input.dtype), half = segment_elems(call.input.dtype) / 2;
-  const PartsCut cut({ranks, call.input.count / std::uint64_t(ranks), {}}, ranks, half / std::size_t(ranks));
-  const Options its{call.options.name, token_of(call.options.consistency_token, call.input.count, {})};
+  const std::size_t size = size_bytes(call.dtype), half = segment_elems(call.dtype) / 2;
+  const PartsCut cut({ranks, call.count, {}}, ranks, half / std::size_t(ranks));
+  const Options its{call.name, token_of(call)};
   const auto second = [&](std::size_t k) { return cut.whole(k) * size; };
   run_in_segments(
-      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(call.input.data, size, k, each); },
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
        [&](std::size_t k, EachPiece<void*> each) {
-         cut.all<void*>(call.output.data, size, k, [&](void* piece, std::size_t offset, std::size_t bytes) {
+         cut.all<void*>(output.data, size, k, [&](void* piece, std::size_t offset, std::size_t bytes) {
            each(piece, second(k) + offset, bytes);
          });
        },
        [&](std::byte* memory, std::size_t k) {
-         group_.alltoall(ConstTensor(memory, cut.whole(k), call.input.dtype),
-                         Tensor(memory + second(k), cut.whole(k), call.input.dtype), its);
+         group_.alltoall(ConstTensor(memory, cut.whole(k), call.dtype),
+                         Tensor(memory + second(k), cut.whole(k), call.dtype), its);
        }},
-      call.stream);
+      stream);
+}
+
+void Staged::carry_out(const Call& call, GpuStream stream) {
+  by_kind(call.kind, [&](auto kind) { stage<kind()>(call, stream); });
 }
 
 }  // namespace anello::gpu

@@ -28,7 +28,9 @@ class Staged : public Collectives {
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
-  void carry_out(const GpuCall& call) override;
+  void carry_out(const Call& call, GpuStream stream) override;
+  void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                const Options& options) override;
 
   // Throws Error{unsupported} if the stream is being captured. Called before anything is queued, which would spoil the
   // capture.
@@ -52,19 +54,12 @@ class Staged : public Collectives {
   };
   static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
 
-  void stage_allreduce(const GpuCall& call);
-  void stage_reduce(const GpuCall& call);
-  void stage_broadcast(const GpuCall& call);
-  void stage_allgather(const GpuCall& call);
-  void stage_gather(const GpuCall& call);
-  void stage_scatter(const GpuCall& call);
-  void stage_reduce_scatter(const GpuCall& call);
-  void stage_alltoall(const GpuCall& call);
-  void stage_transfer(const GpuCall& call);
-  void run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
-                GpuStream stream, const std::function<void(Tensor segment)>& collective);
+  template <Kind kind>
+  void stage(const Call& call, GpuStream stream);
+  void run_list(const Call& call, bool has_input, bool has_output, GpuStream stream,
+                const std::function<void(Tensor segment)>& collective);
   void run_in_segments(const Segmented& tensors, GpuStream stream);
-  void run_whole(const GpuCall& call, const std::function<void(ConstTensor, Tensor)>& collective);
+  void run_whole(const Call& call, GpuStream stream, const std::function<void(ConstTensor, Tensor)>& collective);
   std::size_t segment_elems(DType dtype) const { return limits_.segment_bytes / size_bytes(dtype); }
   void download(Slot& slot, const Segmented& tensors, std::size_t segment);
   void upload(Slot& slot, const Segmented& tensors, std::size_t segment);

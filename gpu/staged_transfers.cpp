@@ -21,43 +21,41 @@ void wait_quietly(const Work& work) noexcept {
 
 // Transfers use halves of a segment, whether the call is send(), recv() or exchange(): received data goes into the
 // second half. For no elements there is one message.
-void Staged::stage_transfer(const GpuCall& call) {
-  const ConstTensor& sending = call.input;
-  const Tensor& receiving = call.output;
+void Staged::exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
+                      const Options& options) {
   const auto cut_of = [&](const ConstTensor& tensor) {
     return PartsCut({1, tensor.count, {}}, 1, segment_elems(tensor.dtype) / 2);
   };
-  const PartsCut out = cut_of(sending), in = cut_of(receiving);
-  const std::size_t outs = call.root == GpuCall::kNobody ? 0 : out.segments(),
-                    ins = call.from == GpuCall::kNobody ? 0 : in.segments();
-  const std::size_t out_size = size_bytes(sending.dtype), in_size = size_bytes(receiving.dtype);
+  const PartsCut out = cut_of(outgoing), in = cut_of(incoming);
+  const std::size_t outs = to == kNobody ? 0 : out.segments(), ins = from == kNobody ? 0 : in.segments();
+  const std::size_t out_size = size_bytes(outgoing.dtype), in_size = size_bytes(incoming.dtype);
   const std::size_t second = limits_.segment_bytes / 2;
   const auto options_of = [&](const ConstTensor& tensor) {
-    return Options{call.options.name, fingerprint(call.options.consistency_token, tensor.count)};
+    return Options{options.name, fingerprint(options.consistency_token, tensor.count)};
   };
-  Segmented tensors{std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k) {
-                      Work arrives, sends;
-                      try {
-                        if (k < ins)
-                          arrives = group_.recv_async(Tensor(memory + second, in.whole(k), receiving.dtype), call.from,
-                                                      options_of(receiving));
-                        if (k < outs)
-                          sends = group_.send_async(ConstTensor(memory, out.whole(k), sending.dtype), call.root,
-                                                    options_of(sending));
-                      } catch (...) {
-                        wait_quietly(arrives);
-                        throw;
-                      }
-                      wait_all(std::array{arrives, sends});
-                    }};
+  Segmented tensors{
+      std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k) {
+        Work arrives, sends;
+        try {
+          if (k < ins)
+            arrives =
+                group_.recv_async(Tensor(memory + second, in.whole(k), incoming.dtype), from, options_of(incoming));
+          if (k < outs)
+            sends = group_.send_async(ConstTensor(memory, out.whole(k), outgoing.dtype), to, options_of(outgoing));
+        } catch (...) {
+          wait_quietly(arrives);
+          throw;
+        }
+        wait_all(std::array{arrives, sends});
+      }};
   if (outs > 0)
-    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { out.all(sending.data, out_size, k, each); };
+    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { out.all(outgoing.data, out_size, k, each); };
   if (ins > 0)
     tensors.to = [&](std::size_t k, EachPiece<void*> each) {
-      in.all<void*>(receiving.data, in_size, k,
+      in.all<void*>(incoming.data, in_size, k,
                     [&](void* piece, std::size_t offset, std::size_t bytes) { each(piece, second + offset, bytes); });
     };
-  run_in_segments(tensors, call.stream);
+  run_in_segments(tensors, stream);
 }
 
 }  // namespace anello::gpu

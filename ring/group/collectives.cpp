@@ -65,7 +65,29 @@ std::shared_ptr<group::AsyncOperation> submit(group::OperationQueue& queue, Make
   return explaining_refusals(queue, [&] { return queue.submit(make()); });
 }
 
+bool exchanges_counts(const group::Call& call) {
+  return call.kind == Kind::alltoall && !call.counts.empty();
+}
+
 }  // namespace
+
+namespace group {
+
+void carry_out(OperationQueue& queue, const Call& call) {
+  if (!exchanges_counts(call)) return queue.run(call);
+  ScratchList<std::uint64_t> lent;
+  std::vector<std::uint64_t>& arriving = lent;
+  arriving.resize(call.counts.size());
+  queue.run(calls::exchange_of_counts(call, arriving));
+  queue.run(call);
+}
+
+std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call) {
+  if (!exchanges_counts(call)) return queue.submit(call);
+  return queue.submit(calls::exchange_of_counts(call, std::span<std::uint64_t>()), call);
+}
+
+}  // namespace group
 
 void Group::allreduce(const Tensor& inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
@@ -113,12 +135,7 @@ void Group::alltoall(const ConstTensor& input, const Tensor& output, std::span<c
                      std::span<const std::uint64_t> recv_counts, const Options& options) {
   group::OperationQueue& queue = impl_->queue();
   explaining_refusals(queue, [&] {
-    const group::Call operation = calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-    ScratchList<std::uint64_t> lent;
-    std::vector<std::uint64_t>& arriving = lent;
-    arriving.resize(send_counts.size());
-    queue.run(calls::exchange_of_counts(operation, arriving));
-    queue.run(operation);
+    group::carry_out(queue, calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options));
   });
 }
 
@@ -184,8 +201,7 @@ Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, std::
                            std::span<const std::uint64_t> recv_counts, const Options& options) {
   group::OperationQueue& queue = impl_->queue();
   return Work(explaining_refusals(queue, [&] {
-    const group::Call operation = calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-    return queue.submit(calls::exchange_of_counts(operation, std::span<std::uint64_t>()), operation);
+    return group::start(queue, calls::alltoall(impl_->self, input, output, send_counts, recv_counts, options));
   }));
 }
 

@@ -29,6 +29,11 @@ struct Carriers {
   std::uint32_t generation = 0;
 };
 
+// Carries out any call, and blocks until this rank's part is done; or starts it. An alltoall of unequal parts begins
+// with an exchange of the counts. Throw as OperationQueue::run() and submit().
+void carry_out(OperationQueue& queue, const Call& call);
+std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call);
+
 }  // namespace group
 
 class Group::Impl {

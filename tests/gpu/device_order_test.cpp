@@ -13,6 +13,7 @@
 
 #include "tests/gpu/on_gpu.hpp"
 #include "tests/gpu/real_gpu.hpp"
+#include "tests/gpu/verbs.hpp"
 #include "trainer/cuda/cuda_backend.hpp"
 
 namespace anello {
@@ -123,7 +124,7 @@ TEST(DeviceTrouble, ACallOverItsLimitEndsTheWorld) {
          GpuGroup gpus(world, {.device = 0});
          gpu::NcclCommunicator::Limits limits;
          limits.operation = milliseconds(500);
-         gpu::Nccl nccl(world, device(), {table, kernels()}, limits, false);
+         gpu::Verbs<gpu::Nccl> nccl(world, device(), gpu::Nccl::Tables{table, kernels()}, limits, false);
          const gpu::DeviceGuard guard(device());
          const gpu::Stream stream = gpu::make_stream(device());
          const std::vector<float> values(1000, 1);
@@ -179,7 +180,8 @@ TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
   const AnelloNcclTable* const table = library().table().nccl(&why);
   ASSERT_TRUE(table) << why;
   {
-    gpu::Nccl nccl(world, device(), {table, kernels()}, {}, true);
+    gpu::Verbs<gpu::Nccl> nccl(world, device(), gpu::Nccl::Tables{table, kernels()}, gpu::NcclCommunicator::Limits(),
+                               true);
     const gpu::DeviceGuard guard(device());
     const gpu::Stream stream = gpu::make_stream(device());
     constexpr std::size_t kCount = 131075;

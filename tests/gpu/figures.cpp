@@ -9,6 +9,7 @@
 
 #include "gpu/gpu_group.hpp"
 #include "gpu/plugin_loader.hpp"
+#include "tests/gpu/verbs.hpp"
 #include "trainer/cuda/cuda_backend.hpp"
 
 namespace {
@@ -121,7 +122,8 @@ void nccl() {
     const AnelloNcclTable& bare = *library().table().nccl(&why);
     gpu::NcclCommunicator communicator(world, device(), bare, {});
     const AnelloKernelTable& kernels = gpu::installed_kernels(Settings::from_environment().gpu_plugin);
-    gpu::Nccl own(world, device(), {&bare, &kernels}, {}, false);
+    gpu::Verbs<gpu::Nccl> own(world, device(), gpu::Nccl::Tables{&bare, &kernels}, gpu::NcclCommunicator::Limits(),
+                              false);
     const double ours = queued_us(stream.get(), 200, [&] { own.allreduce(in, out, stream.get(), Op::sum, {}); });
     double theirs = 0;
     const gpu::NcclCall call{{.count = 1, .kind = Kind::allreduce, .dtype = DType::f32}, "bare"};

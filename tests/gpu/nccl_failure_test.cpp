@@ -24,7 +24,7 @@ struct Ending {
   milliseconds took;
 };
 Ending end_of(const fake::NcclFaults& faults, const NcclCommunicator::Limits& limits,
-              const std::function<void(World&, Nccl&, GpuStream stream)>& program, bool compare = false) {
+              const std::function<void(World&, Verbs<Nccl>&, GpuStream stream)>& program, bool compare = false) {
   const auto began = std::chrono::steady_clock::now();
   Ending ending;
   ending.told = told_on_all_ranks(3, [&](World& world) {
@@ -55,7 +55,7 @@ void expect_error_on_all(const Ending& ending, ErrorCode code, int culprit, cons
   EXPECT_LT(ending.took, seconds(30));
 }
 
-void reduce_forever(World& world, Nccl& on_gpu, GpuStream stream) {
+void reduce_forever(World& world, Verbs<Nccl>& on_gpu, GpuStream stream) {
   thread_local std::vector<int> values;  // kernels use it until the caller has finished the stream
   values.assign(100, world.rank());
   for (;;) {
@@ -130,7 +130,7 @@ TEST(NcclFailure, AnErrorOfTheDeviceEndsTheWorld) {
 
 TEST(NcclFailure, AnErrorThatItFindsByItselfEndsTheWorld) {
   const int before = fake::nccl_aborted();
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Verbs<Nccl>& on_gpu, GpuStream stream) {
     std::vector<int> values(100, 1);
     on_gpu.allreduce(values, values, stream, Op::sum, {});
     fake::finish(stream);
@@ -351,7 +351,7 @@ TEST(NcclFailure, AnAbortThatDoesNotComeBackIsLeftBehind) {
 }
 
 TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
-  const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
+  const auto with_counts = [](World& world, Verbs<Nccl>& on_gpu, GpuStream stream) {
     thread_local std::vector<int> values;  // as in reduce_forever
     values.assign(world.rank() == 1 ? 101 : 100, 1);
     for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
@@ -366,11 +366,13 @@ TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
 }
 
 TEST(NcclFailure, UnequalPartsThatDoNotFitEndTheWorld) {
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
-    const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
+  const Ending ending = end_of({}, kLimits, [](World& world, Verbs<Nccl>& on_gpu, GpuStream stream) {
+    std::vector<std::uint64_t> sends(3, 4);
+    const std::vector<std::uint64_t> expects(3, 4);
+    if (world.rank() == 2) sends[0] = sends[1] = 5;
     thread_local std::vector<int> from, to;  // as in reduce_forever
-    from.assign(15, 0);
-    to.assign(15, 0);
+    from.assign(group::sum(sends), 0);
+    to.assign(12, 0);
     on_gpu.alltoall(from, to, sends, expects, stream, {});
     reduce_forever(world, on_gpu, stream);
   });

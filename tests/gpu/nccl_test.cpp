@@ -23,7 +23,8 @@ class NcclInWorldsOf : public ::testing::TestWithParam<int> {
       const auto on_gpu = nccl(world);
       std::vector<Exercise> possible;
       for (const Exercise& exercise : exercises)
-        if (on_gpu->can(exercise.kind, exercise.dtype, exercise.op, {.postscale = exercise.postscale}))
+        if (on_gpu->can(
+                {.kind = exercise.kind, .op = exercise.op, .dtype = exercise.dtype, .postscale = exercise.postscale}))
           possible.push_back(exercise);
       EXPECT_FALSE(possible.empty());
       expect_right(*on_gpu, world, fake::device(world.rank()), possible);
@@ -84,7 +85,7 @@ TEST_P(NcclInWorldsOf, PartsOfACommunicator) {
     const auto part = on_gpu->split(same);
     const Stream stream = make_stream(fake::device(world.rank()));
     std::vector<int> ranks(10, world.rank());
-    part->allreduce(ranks, ranks, stream.get(), Op::min, {});
+    part->carry_out(calls::allreduce(ranks, ranks, Op::min, {}), stream.get());
     fake::finish(stream.get());
     EXPECT_EQ(ranks, std::vector<int>(10, colour));
   });
@@ -181,11 +182,11 @@ TEST(Nccl, ExchangesInARing) {
 TEST(Nccl, SaysWhatItCannotDo) {
   run_world(1, [&](World& world) {
     const auto on_gpu = nccl(world);
-    EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::average, {.prescale = 2}));
-    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::f32, Op::max, {.postscale = 2}));
-    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::f32, Op::sum, {.wire = DType::f16}));
-    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::i32, Op::bit_or, {}));
-    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::i16, Op::sum, {}));
+    EXPECT_TRUE(on_gpu->can({.kind = Kind::allreduce, .op = Op::average, .dtype = DType::f32, .prescale = 2}));
+    EXPECT_FALSE(on_gpu->can({.kind = Kind::allreduce, .op = Op::max, .dtype = DType::f32, .postscale = 2}));
+    EXPECT_FALSE(on_gpu->can({.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .wire = DType::f16}));
+    EXPECT_FALSE(on_gpu->can({.kind = Kind::allreduce, .op = Op::bit_or, .dtype = DType::i32}));
+    EXPECT_FALSE(on_gpu->can({.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::i16}));
   });
 }
 

@@ -33,7 +33,7 @@ inline void expect_the_streams_order(Collectives& on_gpu, const Device& device) 
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       values.assign(values.size(), round);
     });
-    on_gpu.allreduce(values, values, stream.get(), Op::sum, {});
+    on_gpu.carry_out(group::calls::allreduce(values, values, Op::sum, {}), stream.get());
     fake::queue(stream.get(), [&] { seen = values; });
     fake::finish(stream.get());
     EXPECT_EQ(seen, std::vector<int>(1000, 2 * round));

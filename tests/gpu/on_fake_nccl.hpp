@@ -7,6 +7,7 @@
 #include "gpu/nccl.hpp"
 #include "tests/gpu/fake_nccl.hpp"
 #include "tests/gpu/on_fake_gpu.hpp"
+#include "tests/gpu/verbs.hpp"
 
 namespace anello::gpu {
 
@@ -18,11 +19,11 @@ inline std::vector<int> all_ranks(const World& world) {
   return all;
 }
 
-inline std::unique_ptr<Nccl> nccl(World& world, const NcclCommunicator::Limits& limits = kLimits, bool compare = false,
-                                  const AnelloKernelTable* kernels = nullptr) {
+inline std::unique_ptr<Verbs<Nccl>> nccl(World& world, const NcclCommunicator::Limits& limits = kLimits,
+                                         bool compare = false, const AnelloKernelTable* kernels = nullptr) {
   fake::nccl_moves_with(world.group(all_ranks(world)));
-  return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), kernels}, limits,
-                                compare);
+  return std::make_unique<Verbs<Nccl>>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), kernels},
+                                       limits, compare);
 }
 
 }  // namespace anello::gpu

@@ -8,6 +8,7 @@
 #include "gpu/collectives.hpp"
 #include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
+#include "ring/group/arguments.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::gpu {
@@ -21,30 +22,39 @@ inline Tensors tensors_of(const Part& part) {
   return {part.input(), part.in_place(), part.output()};
 }
 
-inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, const Tensors& part, GpuStream stream) {
+// `on_gpu`: a backend, or the inside of a GpuGroup.
+template <class OnGpu>
+void carry_out(OnGpu& on_gpu, int rank, const Exercise& exercise, const Tensors& part, GpuStream stream) {
+  namespace calls = group::calls;
+  const group::RankAndSize self{rank, exercise.world};
   const std::vector<std::uint64_t> counts = exercise.counts(rank), received = exercise.received(rank);
   const ReduceOptions options{
       .wire = exercise.wire, .prescale = exercise.prescale, .postscale = exercise.postscale, .counts = counts};
   const Tensor& out = part.output;
+  const int root = exercise.root;
+  std::vector<run::Buffer::Piece> pieces;
   switch (exercise.kind) {
     case Kind::allreduce:
-      return on_gpu.allreduce(exercise.in_place ? ConstTensor(out) : part.input, out, stream, exercise.op, options);
+      return on_gpu.carry_out(
+          calls::allreduce(exercise.in_place ? ConstTensor(out) : part.input, out, exercise.op, options), stream);
     case Kind::reduce:
-      return on_gpu.reduce(exercise.in_place ? ConstTensor(part.in_place) : part.input,
-                           exercise.in_place ? part.in_place : out, exercise.root, stream, exercise.op, options);
+      return on_gpu.carry_out(calls::reduce(self, exercise.in_place ? ConstTensor(part.in_place) : part.input,
+                                            exercise.in_place ? part.in_place : out, root, exercise.op, options),
+                              stream);
     case Kind::broadcast:
-      return on_gpu.broadcast(std::span(&out, 1), exercise.root, stream, {});
+      return on_gpu.carry_out(calls::broadcast(self, std::span(&out, 1), pieces, root, {}), stream);
     case Kind::allgather:
-      return on_gpu.allgather(part.input, out, stream, {.counts = counts});
+      return on_gpu.carry_out(calls::allgather(self, part.input, out, {.counts = counts}), stream);
     case Kind::gather:
-      return on_gpu.gather(part.input, out, exercise.root, stream, {.counts = counts});
+      return on_gpu.carry_out(calls::gather(self, part.input, out, root, {.counts = counts}), stream);
     case Kind::scatter:
-      return on_gpu.scatter(part.input, out, exercise.root, stream, {.counts = counts});
+      return on_gpu.carry_out(calls::scatter(self, part.input, out, root, {.counts = counts}), stream);
     case Kind::reduce_scatter:
-      return on_gpu.reduce_scatter(part.input, out, stream, exercise.op, options);
+      return on_gpu.carry_out(calls::reduce_scatter(self, part.input, out, exercise.op, options), stream);
     case Kind::alltoall:
-      if (exercise.uneven) return on_gpu.alltoall(part.input, out, counts, received, stream, {});
-      return on_gpu.alltoall(part.input, out, stream, {});
+      if (exercise.uneven)
+        return on_gpu.carry_out(calls::alltoall(self, part.input, out, counts, received, {}), stream);
+      return on_gpu.carry_out(calls::alltoall(self, part.input, out, {}), stream);
     default:
       FAIL() << "rank " << rank << ": no such exercise";
   }

@@ -13,21 +13,23 @@
 #include "gpu/single_rank.hpp"
 #include "tests/gpu/fake_nccl.hpp"
 #include "tests/gpu/on_fake_gpu.hpp"
+#include "tests/gpu/verbs.hpp"
 
 namespace anello::gpu {
 namespace {
 
-std::unique_ptr<Nccl> nccl(World& world, const AnelloKernelTable& kernels) {
+std::unique_ptr<Verbs<Nccl>> nccl(World& world, const AnelloKernelTable& kernels) {
   fake::nccl_moves_with(world.split(0, world.rank()));
-  return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), &kernels},
-                                NcclCommunicator::Limits{}, true);
+  return std::make_unique<Verbs<Nccl>>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), &kernels},
+                                       NcclCommunicator::Limits{}, true);
 }
 
 TEST(PackBuffer, CarriesAllreducesOfNccl) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
-    EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::max, {.wire = DType::f16, .prescale = 2}));
-    EXPECT_FALSE(on_gpu->can(Kind::reduce, DType::f32, Op::sum, {.wire = DType::f16}));
+    EXPECT_TRUE(
+        on_gpu->can({.kind = Kind::allreduce, .op = Op::max, .dtype = DType::f32, .wire = DType::f16, .prescale = 2}));
+    EXPECT_FALSE(on_gpu->can({.kind = Kind::reduce, .op = Op::sum, .dtype = DType::f32, .wire = DType::f16}));
     std::vector<Exercise> all;
     for (const DType wire : {DType::f16, DType::bf16})
       for (const std::uint64_t count : {0, 1, 7, 8, 500, 100, 1000})
@@ -180,7 +182,7 @@ TEST(PackBuffer, AveragesOf16BitsAreNotBiased) {
 
 TEST(SingleRank, CopiesAndMultipliesToTheLastElement) {
   run_world(1, [](World& world) {
-    SingleRank on_gpu(world, fake::device(2), anello_kernel_table());
+    Verbs<SingleRank> on_gpu(world, fake::device(2), anello_kernel_table());
     const Stream stream = make_stream(fake::device(2));
     std::vector<Exercise> all = exercises_of_all_kinds(131075, 0);
     for (const Exercise& exercise : exercises_of_all_reductions()) all.push_back(exercise);

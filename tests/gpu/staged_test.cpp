@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/gpu/on_fake_gpu.hpp"
+#include "tests/gpu/verbs.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -18,8 +19,8 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kSegmentBytes = 64;
 
-std::unique_ptr<Staged> staged(World& world, Staged::Limits limits = {kSegmentBytes, milliseconds(0)}) {
-  return std::make_unique<Staged>(world, fake::device(world.rank() % 2), limits);
+std::unique_ptr<Verbs<Staged>> staged(World& world, Staged::Limits limits = {kSegmentBytes, milliseconds(0)}) {
+  return std::make_unique<Verbs<Staged>>(world, fake::device(world.rank() % 2), limits);
 }
 
 class StagedInWorldsOf : public ::testing::TestWithParam<int> {
