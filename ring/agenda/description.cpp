@@ -1,7 +1,6 @@
 #include "ring/agenda/description.hpp"
 
 #include <anello/error.hpp>
-#include <array>
 #include <bit>
 
 #include "ring/base/text.hpp"
@@ -41,9 +40,38 @@ DType checked(std::uint8_t dtype) {
 }  // namespace
 
 std::string_view name(Verb verb) {
-  constexpr std::array<std::string_view, 8> kNames{"?",        "allreduce",      "allgather", "broadcast",
-                                                   "alltoall", "reduce_scatter", "barrier",   "join"};
-  return kNames[std::size_t(verb) < kNames.size() ? std::size_t(verb) : 0];
+  switch (verb) {
+#define ANELLO_NAMED(name, ...) \
+  case Verb::name:              \
+    return #name;
+#include "ring/base/collectives.def"
+    case Verb::join:
+      return "join";
+  }
+  return "?";
+}
+
+std::optional<Verb> verb_of(Kind kind) {
+  switch (kind) {
+#define ANELLO_NAMED(name, ...) \
+  case Kind::name:              \
+    return Verb::name;
+#include "ring/base/collectives.def"
+    default:
+      return std::nullopt;
+  }
+}
+
+bool reduces(Verb verb) {
+  switch (verb) {
+#define ANELLO_NAMED(name, ...) \
+  case Verb::name:              \
+    return facts_of(Kind::name).reduces;
+#include "ring/base/collectives.def"
+    case Verb::join:
+      return false;
+  }
+  return false;
 }
 
 std::size_t number_of_sizes(const Description& description, int ranks) {

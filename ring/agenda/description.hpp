@@ -3,17 +3,25 @@
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ring/base/collective.hpp"
 #include "ring/base/wire.hpp"
 
 namespace anello::agenda {
 
-// Values are part of the wire protocol: append only.
-enum class Verb : std::uint8_t { allreduce = 1, allgather, broadcast, alltoall, reduce_scatter, barrier, join };
+// Values are part of the wire protocol.
+enum class Verb : std::uint8_t {
+#define ANELLO_NAMED(name, number) name = number,
+#include "ring/base/collectives.def"
+  join = 7
+};
 std::string_view name(Verb verb);
+std::optional<Verb> verb_of(Kind kind);  // empty if there are no named operations of this kind
+bool reduces(Verb verb);
 
 // Whether a rank that has joined can take part with tensors of neutral elements.
 inline bool allows_joined(Verb verb) {

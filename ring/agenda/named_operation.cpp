@@ -106,36 +106,13 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
   }
 }
 
-void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
-  if (on_device_) return on_device_->start(key_);
-  start_works(agreed, queue, self);
-}
-
-void NamedOperation::start_works(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
-  switch (verb()) {
-    case Verb::allreduce:
-      return start_allreduce(queue);
-    case Verb::broadcast:
-      return start_broadcast(queue, self);
-    case Verb::allgather:
-      return start_allgather(queue, self);
-    case Verb::alltoall:
-      return start_alltoall(agreed, queue, self);
-    case Verb::reduce_scatter:
-      return start_reduce_scatter(queue, self);
-    case Verb::barrier:  // the decision itself is all that is needed
-    case Verb::join:
-      return;
-  }
-}
-
 // prepare() has reserved room in the list, so nothing can fail here once the operation is queued. The operation may be
 // done before this returns.
-void NamedOperation::add(group::OperationQueue& queue, const group::Call& operation) {
+void NamedOperation::add(group::OperationQueue& queue, const group::Call& call) {
   left_++;
   try {
     works_.push_back(
-        queue.submit_quietly(operation, [alive = shared_from_this()](const Error* error) { alive->note_end(error); }));
+        queue.submit_quietly(call, [alive = shared_from_this()](const Error* error) { alive->note_end(error); }));
   } catch (...) {
     left_--;
     throw;
@@ -156,7 +133,8 @@ ReduceOptions NamedOperation::options(DType dtype) const {
           .consistency_token = fingerprint(key_)};
 }
 
-void NamedOperation::start_allreduce(group::OperationQueue& queue) {
+template <>
+void NamedOperation::start_works<Verb::allreduce>(const Agreed&, group::OperationQueue& queue, group::RankAndSize) {
   const bool in_place = request_.outputs.empty();
   const std::vector<ArrayView>& outputs = in_place ? request_.inputs : request_.outputs;
   for (const auto& list : by_dtype(request_.inputs)) {
@@ -178,7 +156,9 @@ void NamedOperation::start_allreduce(group::OperationQueue& queue) {
   }
 }
 
-void NamedOperation::start_broadcast(group::OperationQueue& queue, group::RankAndSize self) {
+template <>
+void NamedOperation::start_works<Verb::broadcast>(const Agreed&, group::OperationQueue& queue,
+                                                  group::RankAndSize self) {
   for (const auto& list : by_dtype(request_.inputs)) {
     std::vector<run::Buffer::Piece> pieces;
     add(queue, calls::broadcast(self, tensors_of(request_.inputs, list), pieces, request_.root,
@@ -186,7 +166,9 @@ void NamedOperation::start_broadcast(group::OperationQueue& queue, group::RankAn
   }
 }
 
-void NamedOperation::start_allgather(group::OperationQueue& queue, group::RankAndSize self) {
+template <>
+void NamedOperation::start_works<Verb::allgather>(const Agreed&, group::OperationQueue& queue,
+                                                  group::RankAndSize self) {
   for (std::size_t k = 0; k < outputs_.size(); k++) {
     const Sizes counts = times(rows_[k], row_count(outputs_[k].shape));
     add(queue, calls::allgather(self, request_.inputs[k].tensor(), outputs_[k].tensor(),
@@ -194,14 +176,18 @@ void NamedOperation::start_allgather(group::OperationQueue& queue, group::RankAn
   }
 }
 
-void NamedOperation::start_alltoall(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
+template <>
+void NamedOperation::start_works<Verb::alltoall>(const Agreed& agreed, group::OperationQueue& queue,
+                                                 group::RankAndSize self) {
   const std::uint64_t elems = row_count(outputs_[0].shape);
   const Sizes send = times(agreed.sizes[std::size_t(self.rank)], elems), receive = times(rows_[0], elems);
   add(queue, calls::alltoall(self, request_.inputs[0].tensor(), outputs_[0].tensor(), send, receive,
                              {.name = key_, .consistency_token = fingerprint(key_)}));
 }
 
-void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::RankAndSize self) {
+template <>
+void NamedOperation::start_works<Verb::reduce_scatter>(const Agreed&, group::OperationQueue& queue,
+                                                       group::RankAndSize self) {
   auto scaled = scaled_inputs_.begin();
   for (std::size_t k = 0; k < outputs_.size(); k++) {
     Tensor input = request_.inputs[k].tensor();
@@ -215,6 +201,22 @@ void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::R
     ReduceOptions its = options(input.dtype);
     its.counts = counts;
     add(queue, calls::reduce_scatter(self, input, outputs_[k].tensor(), request_.op, its));
+  }
+}
+
+// The decision itself is all that is needed.
+template <>
+void NamedOperation::start_works<Verb::barrier>(const Agreed&, group::OperationQueue&, group::RankAndSize) {}
+
+void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
+  if (on_device_) return on_device_->start(key_);
+  switch (verb()) {
+#define ANELLO_NAMED(name, ...) \
+  case Verb::name:              \
+    return start_works<Verb::name>(agreed, queue, self);
+#include "ring/base/collectives.def"
+    case Verb::join:
+      return;
   }
 }
 

@@ -88,13 +88,9 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   void* make_memory(std::uint64_t elems, DType dtype);
   bool scales_integers(DType dtype) const;
   ReduceOptions options(DType dtype) const;
-  void start_allreduce(group::OperationQueue& queue);
-  void start_broadcast(group::OperationQueue& queue, group::RankAndSize self);
-  void start_allgather(group::OperationQueue& queue, group::RankAndSize self);
-  void start_alltoall(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
-  void start_reduce_scatter(group::OperationQueue& queue, group::RankAndSize self);
+  template <Verb kVerb>
   void start_works(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
-  void add(group::OperationQueue& queue, const group::Call& operation);
+  void add(group::OperationQueue& queue, const group::Call& call);
   void note_end(const Error* error);
   void complete(bool failed);
   bool watch() ANELLO_REQUIRES(mutex_);
@@ -104,7 +100,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::string key_;
   std::vector<std::unique_ptr<OutputMemory>> memory_;  // memory of outputs, and of inputs that are not the program's
   std::vector<ArrayView> outputs_;
-  std::vector<void*> scaled_inputs_;  // reduce_scatter of integers with a prescale: by tensor
+  std::vector<void*> scaled_inputs_;  // if rows are divided, of integers with a prescale: by tensor
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
   std::atomic<int> left_ = 1;                   // works and parts that are not done, and one until settle()

@@ -15,9 +15,6 @@ using group::refuse;
 bool has_rows_of_its_own(Verb verb) {
   return verb == Verb::allgather || verb == Verb::alltoall;
 }
-bool reduces(Verb verb) {
-  return verb == Verb::allreduce || verb == Verb::reduce_scatter;
-}
 
 void check_array(const Request& request, const ArrayView& array) {
   const std::string_view call = name(request.verb);
