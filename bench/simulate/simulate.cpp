@@ -47,8 +47,8 @@ std::vector<int> parse_worlds(const std::string& given) {
 
 Kind parse_collective(const std::string& given) {
   std::string names;
-  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce,
-                          Kind::alltoall, Kind::gather, Kind::scatter}) {
+  for (const Kind kind : kAllKinds) {
+    if (kind == Kind::barrier || kind == Kind::transfer) continue;
     if (name(kind) == given) return kind;
     names += text(names.empty() ? "" : ", ", name(kind));
   }

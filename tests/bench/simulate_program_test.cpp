@@ -88,7 +88,7 @@ TEST(Simulate, SaysWhatIsWrong) {
     EXPECT_NE(outcome.code, 0);
     return outcome.err;
   };
-  EXPECT_THAT(error({"--collective", "sum"}), HasSubstr("--collective 'sum' is not one of allreduce, allgather, "));
+  EXPECT_THAT(error({"--collective", "sum"}), HasSubstr("--collective 'sum' is not one of allreduce, broadcast, "));
   EXPECT_THAT(error({"--latency", "15"}), HasSubstr("--latency '15' is not a duration such as"));
   EXPECT_THAT(error({"--bandwidth", "fast"}), HasSubstr("--bandwidth 'fast' is not a rate such as"));
   EXPECT_THAT(error({"-n", "1"}), HasSubstr("-n='1' is not a whole number from 2"));
