@@ -11,7 +11,6 @@
 using anello::Error;
 using anello::Group;
 using anello::GroupAccess;
-using anello::Tensor;
 using anello::text;
 using anello::group::OperationQueue;
 using namespace anello::c_api;
@@ -28,24 +27,6 @@ auto receives(int from) {
   return [from](Group& group) -> OperationQueue& { return GroupAccess::receives(group, from); };
 }
 
-// If `work` is null, runs the blocking call. Otherwise starts the operation and gives its handle to the caller. If the
-// call is refused, even before the group has it, the group reports the reason to ranks that wait for this one.
-template <class Queue, class Run, class Start>
-anello_status carry_out(anello_group* group, anello_work** work, Queue queue, Run run, Start start) {
-  return guarded([&] {
-    Group& its = required(group, "group").group;
-    try {
-      if (!work)
-        run(its);
-      else
-        *work = new anello_work{start(its)};
-    } catch (const std::exception& e) {
-      queue(its).refused(e.what());
-      throw;
-    }
-  });
-}
-
 template <class Queue>
 anello_status refuse_call(anello_group* group, Queue queue, const char* reason) {
   return guarded([&] {
@@ -55,11 +36,6 @@ anello_status refuse_call(anello_group* group, Queue queue, const char* reason) 
 }
 
 }  // namespace
-
-#define ANELLO_CARRY_OUT(queue, verb, ...)                            \
-  carry_out(                                                          \
-      group, work, queue, [&](Group& its) { its.verb(__VA_ARGS__); }, \
-      [&](Group& its) { return its.verb##_async(__VA_ARGS__); })
 
 const char* anello_version(void) {
   return anello::version().data();
@@ -167,71 +143,8 @@ anello_status anello_average(anello_group* group, double value, double* mean) {
     *mean = required(group, "group").group.average(value);
   });
 }
-anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
-                               const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, allreduce, input_of(input), tensor_of(output), one_of<anello::Op>(op),
-                          Given(options).reduction());
-}
-anello_status anello_allreduce_list(anello_group* group, const anello_tensor* tensors, size_t count, anello_op op,
-                                    const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, allreduce, std::span<const Tensor>(list_of(tensors, count)),
-                          one_of<anello::Op>(op), Given(options).reduction());
-}
-anello_status anello_reduce(anello_group* group, anello_input input, anello_tensor output, int root, anello_op op,
-                            const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, reduce, input_of(input), tensor_of(output), root, one_of<anello::Op>(op),
-                          Given(options).reduction());
-}
-anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int root, const anello_options* options,
-                               anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, broadcast, tensor_of(tensor), root, Given(options).plain());
-}
-anello_status anello_broadcast_list(anello_group* group, const anello_tensor* tensors, size_t count, int root,
-                                    const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, broadcast, std::span<const Tensor>(list_of(tensors, count)), root,
-                          Given(options).plain());
-}
-anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
-                               const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, allgather, input_of(input), tensor_of(output), Given(options).parts());
-}
-anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
-                            const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, gather, input_of(input), tensor_of(output), root, Given(options).parts());
-}
-anello_status anello_scatter(anello_group* group, anello_input input, anello_tensor output, int root,
-                             const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, scatter, input_of(input), tensor_of(output), root, Given(options).parts());
-}
-anello_status anello_reduce_scatter(anello_group* group, anello_input input, anello_tensor output, anello_op op,
-                                    const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, reduce_scatter, input_of(input), tensor_of(output), one_of<anello::Op>(op),
-                          Given(options).reduction());
-}
-anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
-                              const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
-                              anello_work** work) {
-  if (!send_counts && !recv_counts)
-    return ANELLO_CARRY_OUT(collectives, alltoall, input_of(input), tensor_of(output), Given(options).plain());
-  const auto counts = [group](const std::uint64_t* list) {
-    return std::span(&required(list, "list of counts"), std::size_t(group->group.size()));
-  };
-  return ANELLO_CARRY_OUT(collectives, alltoall, input_of(input), tensor_of(output), counts(send_counts),
-                          counts(recv_counts), Given(options).plain());
-}
-anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,
-                          anello_work** work) {
-  return ANELLO_CARRY_OUT(sends(to), send, input_of(tensor), to, Given(options).plain());
-}
-anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, const anello_options* options,
-                          anello_work** work) {
-  return ANELLO_CARRY_OUT(receives(from), recv, tensor_of(tensor), from, Given(options).plain());
-}
 anello_status anello_probe(anello_group* group, int from, int* arrived) {
   return guarded([&] { required(arrived, "out parameter") = required(group, "group").group.probe(from); });
-}
-anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(collectives, barrier, Given(options).plain());
 }
 anello_status anello_refuse(anello_group* group, const char* reason) {
   return refuse_call(group, collectives, reason);

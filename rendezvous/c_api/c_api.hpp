@@ -57,7 +57,7 @@ inline anello_status failed(anello_status status, std::string_view message, int 
 }
 
 template <class Body>
-anello_status guarded(Body body) {
+[[gnu::always_inline]] inline anello_status guarded(Body body) {
   try {
     body();
     return ANELLO_OK;
@@ -101,7 +101,7 @@ inline std::chrono::milliseconds limit_of(std::uint64_t limit_ms) {
 // Copies the caller's struct, which may be shorter or longer than ours (an older or newer version). Members that it
 // lacks keep their defaults; members that this version lacks are ignored.
 template <class T>
-T known(const T* given, T defaults) {
+[[gnu::always_inline]] inline T known(const T* given, T defaults) {
   if (!given) return defaults;
   if (given->struct_size == 0 || given->struct_size > sizeof(T) * 16)
     refuse(text("struct_size is ", given->struct_size, "; initialise the struct with its ..._INIT macro"));

@@ -4,8 +4,10 @@
 #include <anello/gpu.hpp>
 #include <anello/gpu_gradients.hpp>
 
+#include "gpu/gpu_group.hpp"
 #include "gpu/plugin_loader.hpp"
-#include "rendezvous/c_api/given.hpp"
+#include "rendezvous/c_api/call.hpp"
+#include "ring/group/group_impl.hpp"
 
 struct anello_gpu_group {
   anello::GpuGroup gpus;
@@ -18,7 +20,7 @@ struct anello_gpu_gradients {
   anello::GpuGradients gradients;
 };
 
-using anello::Tensor;
+using anello::GroupAccess;
 using namespace anello::c_api;
 
 namespace {
@@ -70,95 +72,22 @@ anello_group* anello_gpu_ranks(anello_gpu_group* gpus) {
   return of(gpus, "GPU group", [](auto& its) { return &its.ranks; });
 }
 
-anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
-                                   CUstream_st* stream, const anello_options* options) {
+anello_status anello::c_api::carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream) {
   return queue(gpus, [&](anello::GpuGroup& its) {
-    its.allreduce(input_of(input), tensor_of(output), stream, one_of<anello::Op>(op), Given(options).reduction());
+    const auto options = [&] { return Given(asked.options).plain(); };
+    if (asked.kind == ANELLO_SEND) return its.send(input_of(asked.input), asked.to, stream, options());
+    if (asked.kind == ANELLO_RECV) return its.recv(tensor_of(asked.output), asked.from, stream, options());
+    if (asked.kind == ANELLO_EXCHANGE)
+      return its.exchange(input_of(asked.input), asked.to, tensor_of(asked.output), asked.from, stream, options());
+    if (asked.kind == ANELLO_BARRIER) return its.barrier(stream, options());
+    std::vector<anello::run::Buffer::Piece> pieces;
+    anello::GpuGroupAccess::impl(its).carry_out(call_of(asked, GroupAccess::self(its.group()), pieces), stream);
   });
 }
-anello_status anello_gpu_allreduce_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count,
-                                        anello_op op, CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.allreduce(std::span<const Tensor>(list_of(tensors, count)), stream, one_of<anello::Op>(op),
-                  Given(options).reduction());
-  });
-}
-anello_status anello_gpu_reduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
-                                anello_op op, CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.reduce(input_of(input), tensor_of(output), root, stream, one_of<anello::Op>(op), Given(options).reduction());
-  });
-}
-anello_status anello_gpu_broadcast(anello_gpu_group* gpus, anello_tensor tensor, int root, CUstream_st* stream,
-                                   const anello_options* options) {
-  return queue(gpus,
-               [&](anello::GpuGroup& its) { its.broadcast(tensor_of(tensor), root, stream, Given(options).plain()); });
-}
-anello_status anello_gpu_broadcast_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count, int root,
-                                        CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.broadcast(std::span<const Tensor>(list_of(tensors, count)), root, stream, Given(options).plain());
-  });
-}
-anello_status anello_gpu_allgather(anello_gpu_group* gpus, anello_input input, anello_tensor output,
-                                   CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.allgather(input_of(input), tensor_of(output), stream, Given(options).parts());
-  });
-}
-anello_status anello_gpu_gather(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
-                                CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.gather(input_of(input), tensor_of(output), root, stream, Given(options).parts());
-  });
-}
-anello_status anello_gpu_scatter(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
-                                 CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.scatter(input_of(input), tensor_of(output), root, stream, Given(options).parts());
-  });
-}
-anello_status anello_gpu_reduce_scatter(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
-                                        CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.reduce_scatter(input_of(input), tensor_of(output), stream, one_of<anello::Op>(op), Given(options).reduction());
-  });
-}
-anello_status anello_gpu_alltoall(anello_gpu_group* gpus, anello_input input, anello_tensor output,
-                                  const uint64_t* send_counts, const uint64_t* recv_counts, CUstream_st* stream,
-                                  const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    const auto counts = [&](const std::uint64_t* list) {
-      return std::span(&required(list, "list of counts"), std::size_t(its.group().size()));
-    };
-    if (!send_counts && !recv_counts)
-      its.alltoall(input_of(input), tensor_of(output), stream, Given(options).plain());
-    else
-      its.alltoall(input_of(input), tensor_of(output), counts(send_counts), counts(recv_counts), stream,
-                   Given(options).plain());
-  });
-}
-anello_status anello_gpu_send(anello_gpu_group* gpus, anello_input tensor, int to, CUstream_st* stream,
-                              const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) { its.send(input_of(tensor), to, stream, Given(options).plain()); });
-}
-anello_status anello_gpu_recv(anello_gpu_group* gpus, anello_tensor tensor, int from, CUstream_st* stream,
-                              const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) { its.recv(tensor_of(tensor), from, stream, Given(options).plain()); });
-}
-anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing, int to, anello_tensor incoming,
-                                  int from, CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) {
-    its.exchange(input_of(outgoing), to, tensor_of(incoming), from, stream, Given(options).plain());
-  });
-}
+
 anello_status anello_gpu_synchronize(anello_gpu_group* gpus, CUstream_st* stream) {
   return queue(gpus, [&](anello::GpuGroup& its) { its.synchronize(stream); });
 }
-anello_status anello_gpu_barrier(anello_gpu_group* gpus, CUstream_st* stream, const anello_options* options) {
-  return queue(gpus, [&](anello::GpuGroup& its) { its.barrier(stream, Given(options).plain()); });
-}
-
 anello_status anello_gpu_allocate(anello_gpu_group* gpus, size_t bytes, anello_gpu_memory** memory) {
   return queue(gpus, [&](anello::GpuGroup& its) {
     anello_gpu_memory*& out = required(memory, "out parameter");

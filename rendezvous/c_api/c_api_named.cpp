@@ -2,7 +2,7 @@
 #include <anello/gpu.h>
 
 #include "gpu/named_calls.hpp"
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/call.hpp"
 #include "rendezvous/c_api/dlpack.hpp"
 #include "ring/agenda/scheduler.hpp"
 
@@ -50,8 +50,8 @@ auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name
 
 // `make` returns the request without its verb, name and options, which are set here.
 template <class Make>
-anello_status submit(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
-                     anello_named** operation, Make make) {
+anello_status submit_made(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
+                          anello_named** operation, Make make) {
   return guarded([&] {
     auto& scheduler = required(agenda, "agenda").scheduler;
     anello_named_options given = ANELLO_NAMED_OPTIONS_INIT;
@@ -72,6 +72,19 @@ anello_status submit(anello_agenda* agenda, Verb verb, const char* name, const a
     handle->operation = scheduler->submit(std::move(request), given.waits != 0);
     *operation = handle.release();
   });
+}
+
+// The part of a request that a call gives. `ranks`: the length of the lists of counts.
+Request request_of(const anello_call& asked, Verb verb, int ranks) {
+  Request request{.inputs = arrays_of(asked.inputs, asked.arrays_size),
+                  .outputs = arrays_of(asked.outputs, asked.outputs ? asked.arrays_size : 0)};
+  if (!request.outputs.empty() && verb != Verb::allreduce) refuse("outputs are for allreduce");
+  if (anello::agenda::reduces(verb)) request.op = one_of<anello::Op>(asked.op);
+  if (verb == Verb::broadcast) request.root = asked.root;
+  if (verb == Verb::alltoall && asked.send_counts) request.splits.assign(asked.send_counts, asked.send_counts + ranks);
+  if (asked.options || asked.list || asked.recv_counts)
+    refuse("a named operation has inputs, outputs and its own options");
+  return request;
 }
 
 // Refuses an operation that is not done: outputs and other results do not exist before that.
@@ -107,46 +120,15 @@ void anello_agenda_free(anello_agenda* agenda) {
   delete agenda;
 }
 
-anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, const anello_array* inputs,
-                                     const anello_array* outputs, size_t count, anello_op op,
-                                     const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, Verb::allreduce, name, options, operation, [&] {
-    return Request{.inputs = arrays_of(inputs, count),
-                   .outputs = arrays_of(outputs, outputs ? count : 0),
-                   .op = one_of<anello::Op>(op)};
-  });
-}
-anello_status anello_named_allgather(anello_agenda* agenda, const char* name, const anello_array* inputs, size_t count,
-                                     const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, Verb::allgather, name, options, operation,
-                [&] { return Request{.inputs = arrays_of(inputs, count)}; });
-}
-anello_status anello_named_broadcast(anello_agenda* agenda, const char* name, const anello_array* tensors, size_t count,
-                                     int root, const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, Verb::broadcast, name, options, operation,
-                [&] { return Request{.inputs = arrays_of(tensors, count), .root = root}; });
-}
-anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, const anello_array* input,
-                                    const uint64_t* splits, const anello_named_options* options,
-                                    anello_named** operation) {
-  return submit(agenda, Verb::alltoall, name, options, operation, [&] {
-    Request request{.inputs = arrays_of(input, 1)};
-    if (splits) request.splits.assign(splits, splits + agenda->scheduler->size());
-    return request;
-  });
-}
-anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* name, const anello_array* inputs,
-                                          size_t count, anello_op op, const anello_named_options* options,
-                                          anello_named** operation) {
-  return submit(agenda, Verb::reduce_scatter, name, options, operation,
-                [&] { return Request{.inputs = arrays_of(inputs, count), .op = one_of<anello::Op>(op)}; });
-}
-anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
-                                   anello_named** operation) {
-  return submit(agenda, Verb::barrier, name, options, operation, [] { return Request{}; });
+anello_status anello::c_api::submit(anello_agenda* agenda, const char* name, const anello_call& asked,
+                                    const anello_named_options* options, anello_named** operation) {
+  const std::optional<Verb> verb = anello::agenda::verb_of(one_of<anello::Kind>(asked.kind));
+  if (!verb) return guarded([&] { refuse(text("kind ", asked.kind, " is not one of the named operations")); });
+  return submit_made(agenda, *verb, name, options, operation,
+                     [&] { return request_of(asked, *verb, agenda->scheduler->size()); });
 }
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
-  return submit(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
+  return submit_made(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
 }
 anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason) {
   return guarded([&] {

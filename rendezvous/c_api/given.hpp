@@ -7,7 +7,8 @@ namespace anello::c_api {
 // Makes the three kinds of options of the C++ API. Members that a kind does not have must have their initial values.
 class Given {
  public:
-  explicit Given(const anello_options* options) : options_(known(options, anello_options ANELLO_OPTIONS_INIT)) {}
+  explicit Given(const anello_options* options) : options_(options ? copy_ = known(options, kDefaults) : kDefaults) {}
+  Given(const Given&) = delete;
 
   anello::Options plain() const {
     check_no_counts();
@@ -47,7 +48,9 @@ class Given {
       refuse("algorithm, slab_bytes, wire and factors are for reductions");
   }
 
-  anello_options options_;
+  static constexpr anello_options kDefaults = ANELLO_OPTIONS_INIT;
+  anello_options copy_;  // only if there are options: most calls have none
+  const anello_options& options_;
 };
 
 inline std::vector<anello::Gradient> gradients_of(const anello_gradient* list, std::size_t count) {

@@ -1,41 +1,13 @@
 // The collective calls of a group, blocking and asynchronous.
-#include <new>
-
 #include "ring/group/arguments.hpp"
 #include "ring/group/group_impl.hpp"
+#include "ring/group/scratch_list.hpp"
 
 namespace anello {
 
 namespace calls = group::calls;
 
 namespace {
-
-// A list whose memory the thread's next call uses again. Calls can be nested: a thread that waits may run the callback
-// of another operation, which submits work.
-template <class T>
-class ScratchList {
- public:
-  ScratchList() {
-    if (spare.empty()) return;
-    list_ = std::move(spare.back());
-    spare.pop_back();
-  }
-  ~ScratchList() {
-    try {
-      spare.push_back(std::move(list_));
-    } catch (const std::bad_alloc&) {  // the next call then allocates a new list
-    }
-  }
-  ScratchList(const ScratchList&) = delete;
-  ScratchList& operator=(const ScratchList&) = delete;
-  operator std::vector<T>&() { return list_; }
-
- private:
-  static thread_local std::vector<std::vector<T>> spare;
-  std::vector<T> list_;
-};
-template <class T>
-thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
 
 group::Call sending(const ConstTensor& tensor, const Options& options) {
   return calls::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
@@ -65,21 +37,16 @@ std::shared_ptr<group::AsyncOperation> submit(group::OperationQueue& queue, Make
   return explaining_refusals(queue, [&] { return queue.submit(make()); });
 }
 
-bool exchanges_counts(const group::Call& call) {
-  return call.kind == Kind::alltoall && !call.counts.empty();
-}
-
 }  // namespace
 
 namespace group {
 
-void carry_out(OperationQueue& queue, const Call& call) {
-  if (!exchanges_counts(call)) return queue.run(call);
+void carry_out_with_counts(OperationQueue& queue, const Call& alltoall) {
   ScratchList<std::uint64_t> lent;
   std::vector<std::uint64_t>& arriving = lent;
-  arriving.resize(call.counts.size());
-  queue.run(calls::exchange_of_counts(call, arriving));
-  queue.run(call);
+  arriving.resize(alltoall.counts.size());
+  queue.run(calls::exchange_of_counts(alltoall, arriving));
+  queue.run(alltoall);
 }
 
 std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call) {
@@ -96,7 +63,7 @@ void Group::allreduce(const ConstTensor& input, const Tensor& output, Op op, con
   call(impl_->queue(), [&] { return calls::allreduce(input, output, op, options); });
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  ScratchList<run::Buffer::Piece> pieces;
+  group::ScratchList<run::Buffer::Piece> pieces;
   call(impl_->queue(), [&] { return calls::allreduce(tensors, pieces, op, options); });
 }
 
@@ -111,7 +78,7 @@ void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
   broadcast({&tensor, 1}, root, options);
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
-  ScratchList<run::Buffer::Piece> pieces;
+  group::ScratchList<run::Buffer::Piece> pieces;
   call(impl_->queue(), [&] { return calls::broadcast(impl_->self, tensors, pieces, root, options); });
 }
 
@@ -161,7 +128,7 @@ Work Group::allreduce_async(const ConstTensor& input, const Tensor& output, Op o
   return Work(submit(impl_->queue(), [&] { return calls::allreduce(input, output, op, options); }));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  ScratchList<run::Buffer::Piece> pieces;
+  group::ScratchList<run::Buffer::Piece> pieces;
   return Work(submit(impl_->queue(), [&] { return calls::allreduce(tensors, pieces, op, options); }));
 }
 
@@ -177,7 +144,7 @@ Work Group::broadcast_async(const Tensor& tensor, int root, const Options& optio
   return broadcast_async({&tensor, 1}, root, options);
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
-  ScratchList<run::Buffer::Piece> pieces;
+  group::ScratchList<run::Buffer::Piece> pieces;
   return Work(submit(impl_->queue(), [&] { return calls::broadcast(impl_->self, tensors, pieces, root, options); }));
 }
 

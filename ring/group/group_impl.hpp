@@ -31,7 +31,13 @@ struct Carriers {
 
 // Carries out any call, and blocks until this rank's part is done; or starts it. An alltoall of unequal parts begins
 // with an exchange of the counts. Throw as OperationQueue::run() and submit().
-void carry_out(OperationQueue& queue, const Call& call);
+void carry_out_with_counts(OperationQueue& queue, const Call& alltoall);
+inline bool exchanges_counts(const Call& call) {
+  return call.kind == Kind::alltoall && !call.counts.empty();
+}
+inline void carry_out(OperationQueue& queue, const Call& call) {
+  return exchanges_counts(call) ? carry_out_with_counts(queue, call) : queue.run(call);
+}
 std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call);
 
 }  // namespace group
@@ -127,6 +133,8 @@ class GroupAccess {
   // Like Group::abort(), but ranks get the error with this code.
   static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
+  static group::RankAndSize self(const Group& group) { return group.impl_->self; }
+  static Work start(group::OperationQueue& queue, const group::Call& call) { return Work(group::start(queue, call)); }
   // See Group::Impl.
   static group::OperationQueue& sends(const Group& group, int to) { return group.impl_->sends(to); }
   static group::OperationQueue& receives(const Group& group, int from) { return group.impl_->receives(from); }

@@ -14,7 +14,7 @@ typedef struct {
   const AnelloGpuTable* device;
   stream_handle stream;
   int rank, size;
-  float *in, *out;           /* on the GPU */
+  float *in, *out;                    /* on the GPU */
   float given[kCount], found[kCount]; /* on the host */
 } context;
 
@@ -70,6 +70,22 @@ static void reductions(context* c) {
   OK(anello_gpu_reduce_scatter(c->gpus, input(c, 4 * n), tensor(c->out, 4), ANELLO_SUM, c->stream, NULL));
   read_back(c, c->out);
   EXPECT(c->found[3] == sum(c, 4 * c->rank + 3));
+}
+
+/* A call as a record: carried out on the GPU, and refused if it is of no kind. */
+static void records(context* c) {
+  anello_call call = ANELLO_CALL_INIT;
+  fill(c);
+  call.kind = ANELLO_REDUCE;
+  call.root = c->size - 1;
+  call.input = input(c, 5);
+  call.output = tensor(c->out, 5);
+  OK(anello_gpu_carry_out(c->gpus, &call, c->stream));
+  read_back(c, c->out);
+  EXPECT(c->found[4] == (c->rank == c->size - 1 ? sum(c, 4) : 0));
+  call.kind = 0;
+  EXPECT(anello_gpu_carry_out(c->gpus, &call, c->stream) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_gpu_carry_out(c->gpus, NULL, c->stream) == ANELLO_INVALID_ARGUMENT);
 }
 
 static void movements(context* c) {
@@ -206,6 +222,7 @@ static void on_the_gpu(anello_world* world, const char* backend) {
   EXPECT(c.device->memory_create((void**)&c.in, sizeof c.given) == 0);
   EXPECT(c.device->memory_create((void**)&c.out, sizeof c.given) == 0);
   reductions(&c);
+  records(&c);
   movements(&c);
   gradients(&c);
   registered(&c);

@@ -49,6 +49,9 @@ def test_sizes_and_numbers_are_those_of_the_compiler(tmp_path):
 def test_defaults_are_those_of_the_init_macros():
     options = _library.default("anello_options")
     assert (options.slab_bytes, options.prescale, options.struct_size) == (-1, 1.0, ctypes.sizeof(options))
+    call = _library.default("anello_call")  # has structs in it
+    assert (call.op, call.to, call.struct_size) == (_library.C.SUM, -1, ctypes.sizeof(call))
+    assert call.input.dtype == call.output.dtype == _library.C.U8 and call.list is None and call.arrays_size == 0
 
 
 @pytest.mark.parametrize("text", ["int anello_f(mystery x);", "int anello_f(int);"])

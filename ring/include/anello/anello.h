@@ -109,6 +109,13 @@ typedef struct {
   size_t count; /* elements */
   anello_dtype dtype;
 } anello_tensor;
+/* A tensor with a shape: the number of its elements is the product of its dimensions, which is 1 if there are none. */
+typedef struct {
+  void* data;            /* not written if the call takes it as input */
+  const uint64_t* shape; /* borrowed until the call returns */
+  size_t dimensions;     /* the length of shape */
+  anello_dtype dtype;
+} anello_array;
 
 /* A number in a struct of options that leaves the choice to the setting (an ANELLO_... variable). */
 #define ANELLO_FROM_SETTINGS (-1)
@@ -275,6 +282,47 @@ anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
+/* One record for all of the calls above, for bindings and for programs that choose an operation at run time. Set what
+ * the operation takes, and leave the other members as ANELLO_CALL_INIT sets them. */
+typedef enum {
+  ANELLO_ALLREDUCE = 1,
+  ANELLO_BROADCAST,
+  ANELLO_ALLGATHER,
+  ANELLO_REDUCE_SCATTER,
+  ANELLO_BARRIER,
+  ANELLO_REDUCE,
+  ANELLO_GATHER,
+  ANELLO_SCATTER,
+  ANELLO_ALLTOALL,
+  ANELLO_SEND,
+  ANELLO_RECV,
+  ANELLO_EXCHANGE /* anello_gpu_carry_out only: a send and a recv at the same time */
+} anello_kind;
+typedef struct {
+  size_t struct_size;
+  int kind;                      /* one of anello_kind */
+  int op;                        /* reductions: one of anello_op */
+  int root;                      /* the root, if there is one */
+  int to, from;                  /* the peers of a send and of a recv */
+  const uint64_t* send_counts;   /* alltoall: as in anello_alltoall; anello_named_submit: the splits */
+  const uint64_t* recv_counts;   /* alltoall: likewise */
+  const anello_options* options; /* NULL in anello_named_submit, which has options of its own */
+  anello_input input;            /* what is sent */
+  anello_tensor output;          /* what is received; the tensor of a broadcast */
+  const anello_tensor* list;     /* allreduce, broadcast: a list in place of input and output; NULL: none */
+  size_t list_size;
+  const anello_array* inputs;  /* anello_named_submit: the tensors, in place of the four members above */
+  const anello_array* outputs; /* likewise, of an allreduce; NULL: in place */
+  size_t arrays_size;          /* the length of `inputs`, and of `outputs` if there are any */
+} anello_call;
+#define ANELLO_CALL_INIT                                                                                               \
+  {                                                                                                                    \
+    sizeof(anello_call), 0, ANELLO_SUM, 0, -1, -1, NULL, NULL, NULL, {NULL, 0, ANELLO_U8}, {NULL, 0, ANELLO_U8}, NULL, \
+        0, NULL, NULL, 0                                                                                               \
+  }
+/* Carries out the call, or, if `work` is not NULL, starts it, as the function for its kind does. */
+anello_status anello_carry_out(anello_group* group, const anello_call* call, anello_work** work);
+
 /* For a binding that refuses some calls itself: reports that it has refused a call of this rank's program for `reason`.
  * Ranks that wait for this call get the reason, as they do if the library refuses a call with ANELLO_INVALID_ARGUMENT:
  * in a report soon after they begin to wait, and in the error of ANELLO_OPERATION_LIMIT. Nothing else changes: the
@@ -324,13 +372,6 @@ void anello_work_free(anello_work* work);
  */
 typedef struct anello_agenda anello_agenda;
 typedef struct anello_named anello_named;
-/* A tensor with a shape: the number of its elements is the product of its dimensions, which is 1 if there are none. */
-typedef struct {
-  void* data;            /* not written if the call takes it as input */
-  const uint64_t* shape; /* borrowed until the call returns */
-  size_t dimensions;     /* the length of shape */
-  anello_dtype dtype;
-} anello_array;
 typedef struct {
   size_t struct_size;
   double prescale;  /* reductions: inputs are multiplied by this finite number; integers in f64, then truncated */
@@ -380,6 +421,10 @@ anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* nam
 /* Done when every rank has submitted it. It does not wait for operations that are running or waiting. */
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
                                    anello_named** operation);
+/* Submits any call except a join, as the function for its kind does; a group's other kinds, and the members that no
+ * such function takes, are ANELLO_INVALID_ARGUMENT. */
+anello_status anello_named_submit(anello_agenda* agenda, const char* name, const anello_call* call,
+                                  const anello_named_options* options, anello_named** operation);
 /* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,
  * and contributes neutral elements: zeros to a sum or average, which is still divided by the size of the group. Done
  * when all ranks have joined and this rank has done its part in the operations that they submitted; see

@@ -42,6 +42,7 @@ class Work {
 
  private:
   friend class Group;
+  friend class GroupAccess;  // for the engine's own rooms
   explicit Work(std::shared_ptr<group::AsyncOperation> pending);
   std::shared_ptr<group::AsyncOperation> operation_;
 };

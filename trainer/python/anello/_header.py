@@ -26,6 +26,7 @@ _ENUM = re.compile(r"(?:typedef )?enum \{(.*?)\}\s*(\w*);", re.S)
 _STRUCT = re.compile(r"typedef struct (?:\w+ )?\{(.*?)\}\s*(\w+);", re.S)
 _OPAQUE = re.compile(r"typedef struct (\w+) \1;")
 _CALLBACK = re.compile(r"typedef ([\w ]+?) \(\*(\w+)\)\((.*?)\);", re.S)
+_COMMA = re.compile(r",(?![^{]*\})")  # not inside the braces of a struct in a struct
 _FUNCTION = re.compile(r"^((?:const )?\w+\s?\**)\s*(anello_\w+)\((.*?)\);", re.M | re.S)
 
 
@@ -104,7 +105,7 @@ class _Reader:
 def _defaults(text: str) -> Dict[str, List[str]]:
     found = {}
     for name, body in _INIT_MACRO.findall(text):
-        values = body.replace("\\\n", " ").replace("{", " ").split(",")
+        values = _COMMA.split(body.replace("\\\n", " ").strip().lstrip("{"))
         found["anello_" + name.lower()] = [value.strip() for value in values]
     return found
 
@@ -134,9 +135,14 @@ def read(text: str) -> Header:
 
 def default(header: Header, struct: str) -> ctypes.Structure:
     """A struct as its ..._INIT macro makes it."""
-    made = header.structs[struct]()
-    for field, text in zip(made._fields_, header.defaults[struct]):
-        if text != "NULL":  # members are NULL already
+    return _filled(header, header.structs[struct](), header.defaults[struct])
+
+
+def _filled(header: Header, made: ctypes.Structure, values: List[str]) -> ctypes.Structure:
+    for field, text in zip(made._fields_, values):
+        if text.startswith("{"):
+            _filled(header, getattr(made, field[0]), text.strip("{} ").split(", "))
+        elif text != "NULL":  # members are NULL already
             setattr(made, field[0], _value(header, text, field[1]))
     return made
 

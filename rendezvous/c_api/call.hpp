@@ -1,0 +1,74 @@
+// A call of the C API as a call of the engine.
+#pragma once
+#include <anello/gpu.h>
+
+#include "rendezvous/c_api/given.hpp"
+#include "ring/base/collective.hpp"
+#include "ring/group/arguments.hpp"
+
+namespace anello::c_api {
+
+// The numbers of anello_kind are those of Kind, except for transfers, which have a kind for each direction.
+static_assert(int(Kind::allreduce) == ANELLO_ALLREDUCE && int(Kind::broadcast) == ANELLO_BROADCAST &&
+              int(Kind::allgather) == ANELLO_ALLGATHER && int(Kind::reduce_scatter) == ANELLO_REDUCE_SCATTER &&
+              int(Kind::barrier) == ANELLO_BARRIER && int(Kind::reduce) == ANELLO_REDUCE &&
+              int(Kind::gather) == ANELLO_GATHER && int(Kind::scatter) == ANELLO_SCATTER &&
+              int(Kind::alltoall) == ANELLO_ALLTOALL);
+
+inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self) {
+  const auto counts = [self](const std::uint64_t* list) {
+    return std::span(&required(list, "list of counts"), std::size_t(self.size));
+  };
+  const ConstTensor input = input_of(asked.input);
+  const Tensor output = tensor_of(asked.output);
+  const Options options = Given(asked.options).plain();
+  if (!asked.send_counts && !asked.recv_counts) return group::calls::alltoall(self, input, output, options);
+  return group::calls::alltoall(self, input, output, counts(asked.send_counts), counts(asked.recv_counts), options);
+}
+
+// The functions that anello_gpu_carry_out and anello_named_submit run, with a record that is complete.
+anello_status carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream);
+anello_status submit(anello_agenda* agenda, const char* name, const anello_call& asked,
+                     const anello_named_options* options, anello_named** operation);
+
+// Returns the checked call, which borrows what `asked` borrows, and `pieces` if it has a list. Throws
+// Error{invalid_argument}.
+[[gnu::always_inline]] inline group::Call call_of(const anello_call& asked, group::RankAndSize self,
+                                                  std::vector<run::Buffer::Piece>& pieces) {
+  namespace calls = group::calls;
+  const Given options(asked.options);
+  const ConstTensor input = input_of(asked.input);
+  const Tensor output = tensor_of(asked.output);
+  const bool is_list = asked.list || asked.list_size > 0;
+  const int root = asked.root;
+  const Op op = one_of<Op>(asked.op);
+  switch (asked.kind) {
+    case ANELLO_ALLREDUCE:
+      if (!is_list) return calls::allreduce(input, output, op, options.reduction());
+      return calls::allreduce(list_of(asked.list, asked.list_size), pieces, op, options.reduction());
+    case ANELLO_REDUCE:
+      return calls::reduce(self, input, output, root, op, options.reduction());
+    case ANELLO_BROADCAST:
+      if (!is_list) return calls::broadcast(self, std::span(&output, 1), pieces, root, options.plain());
+      return calls::broadcast(self, list_of(asked.list, asked.list_size), pieces, root, options.plain());
+    case ANELLO_ALLGATHER:
+      return calls::allgather(self, input, output, options.parts());
+    case ANELLO_GATHER:
+      return calls::gather(self, input, output, root, options.parts());
+    case ANELLO_SCATTER:
+      return calls::scatter(self, input, output, root, options.parts());
+    case ANELLO_REDUCE_SCATTER:
+      return calls::reduce_scatter(self, input, output, op, options.reduction());
+    case ANELLO_ALLTOALL:
+      return alltoall_of(asked, self);
+    case ANELLO_BARRIER:
+      return calls::barrier(options.plain());
+    case ANELLO_SEND:
+      return calls::transfer(input, Tensor(nullptr, 0, input.dtype), options.plain());
+    case ANELLO_RECV:
+      return calls::transfer(ConstTensor(nullptr, 0, output.dtype), output, options.plain());
+  }
+  refuse(text("kind must be one of anello_kind, not ", asked.kind));
+}
+
+}  // namespace anello::c_api

@@ -1,0 +1,36 @@
+// Memory for the lists of a call, which a thread's next call uses again. One thread.
+#pragma once
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace anello::group {
+
+// A list whose memory the thread's next call uses again. Calls can be nested: a thread that waits may run the callback
+// of another operation, which submits work.
+template <class T>
+class ScratchList {
+ public:
+  ScratchList() {
+    if (spare.empty()) return;
+    list_ = std::move(spare.back());
+    spare.pop_back();
+  }
+  ~ScratchList() {
+    try {
+      spare.push_back(std::move(list_));
+    } catch (const std::bad_alloc&) {  // the next call then allocates a new list
+    }
+  }
+  ScratchList(const ScratchList&) = delete;
+  ScratchList& operator=(const ScratchList&) = delete;
+  operator std::vector<T>&() { return list_; }
+
+ private:
+  static thread_local std::vector<std::vector<T>> spare;
+  std::vector<T> list_;
+};
+template <class T>
+thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
+
+}  // namespace anello::group
