@@ -14,8 +14,8 @@ ManagerConnection::Turn::Turn(ManagerConnection& connection) : connection_(&conn
     throw Error(ErrorCode::configuration, text("another thread of this process starts a world through ",
                                                connection.protocol_, "; start one at a time"));
   if (connection.is_open() && !connection.is_own())
-    throw Error(ErrorCode::unsupported,
-                text("a forked process cannot use ", connection.protocol_, ": the process manager does not know it"));
+    throw Error(ErrorCode::unsupported, text("a forked process cannot use ", connection.protocol_,
+                                             ": the process manager serves only the process that it started"));
   connection.in_use_ = true;
 }
 

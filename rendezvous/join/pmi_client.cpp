@@ -74,7 +74,7 @@ void PmiClient::introduce() {
 void PmiClient::agree_on_version() {
   const PmiMessage answer = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
   if (answer.number("rc", INT_MIN, INT_MAX) != 0 || answer.number("pmi_version", 0, INT_MAX) != 1)
-    throw Error(ErrorCode::protocol, "it does not speak version 1 of PMI");
+    throw Error(ErrorCode::protocol, "it does not support version 1 of PMI");
 }
 
 void PmiClient::ask_for_limits() {

@@ -74,7 +74,7 @@ Roster::Sends Roster::give_up_because_of(int exited) {
 std::string Roster::conflict(const Join& join) const {
   if (size_ == 0)
     return text(describe(join),
-                " does not know the size of the world, and neither does the rendezvous server; set ANELLO_SIZE");
+                " was given no size of the world, and neither was the rendezvous server; set ANELLO_SIZE");
   if (join.size >= 0 && join.size != size_)
     return text(describe(join), " was started for a world of ", join.size, ", but ", size_from_, " expects ", size_);
   if (join.rank >= size_) return text(describe(join), ": the ranks of this world are 0 to ", size_ - 1);

@@ -292,7 +292,7 @@ TEST(Ending, NothingIsLeftWhenTheKeeperIsKilled) {
   kill(number_after(job.out(), "[0] ready "), SIGKILL);
   EXPECT_EQ(job.wait(), 137);
   EXPECT_THAT(job.err(), ::testing::ContainsRegex(
-                             "anello: the keeper process \\(pid [0-9]+\\), below which all ranks run, was killed "
+                             "anello: the process that supervises all ranks \\(pid [0-9]+\\) was killed "
                              "by signal 9 \\(Killed\\); to end a job, interrupt `anello run`; all ranks are killed"));
   EXPECT_EQ(job.marked(), std::vector<pid_t>());
 }

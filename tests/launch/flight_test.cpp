@@ -57,13 +57,13 @@ TEST(FlightReader, SaysWhoNeverCameAndWhoWaits) {
                       flight_of(2, {world_with({before, waits})})}));
   EXPECT_EQ(said,
             "job a job, 4 ranks: enough\n"
-            "no file here of rank 3: its process was killed, or the file is on its host\n"
+            "no file from rank 3 in this folder: its process was killed, or the file is on its host\n"
             "\n"
             "not done:\n"
             "the world: allreduce #7 (sum of 100 f32) 'gradients'\n"
-            "  rank 0 on h0: waits since 6 s before the end\n"
+            "  rank 0 on h0: waiting since 6 s before the end\n"
             "  rank 1 on h1: NEVER CAME; its last call in this group is barrier #6, done 8 s before the end\n"
-            "  rank 2 on h2: waits since 6 s before the end\n"
+            "  rank 2 on h2: waiting since 6 s before the end\n"
             "  rank 3: no file\n"
             "\n"
             "last operation of each rank:\n"
@@ -81,8 +81,8 @@ TEST(FlightReader, SaysWhoCallsSomethingElseAndWhoHasNotMadeTheGroup) {
   EXPECT_THAT(said,
               ::testing::HasSubstr(
                   "group (0, 1, 2): barrier #0\n"
-                  "  rank 0 on h0: waits since 1 s before the end\n"
-                  "  rank 1 on h1: calls allreduce #0 (sum of 100 f32) INSTEAD, waits since 0.5 s before the end\n"
+                  "  rank 0 on h0: waiting since 1 s before the end\n"
+                  "  rank 1 on h1: calls allreduce #0 (sum of 100 f32) INSTEAD, waiting since 0.5 s before the end\n"
                   "  rank 2 on h2: NEVER CAME; it has not made this group, or has left it\n"));
   EXPECT_THAT(said, ::testing::HasSubstr("  rank 3 on h3: nothing\n"));
   EXPECT_FALSE(contains(said, "the world: "));
@@ -114,7 +114,7 @@ TEST(FlightReader, ReadsWhatAJobHasLeft) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "3 ranks: rank 0 on ")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "the world: barrier #0\n  rank 0")) << outcome.out;
-  EXPECT_TRUE(contains(outcome.out, ": waits since ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, ": waiting since ")) << outcome.out;
   const Outcome none = testing::run(anello({"flight", "/dev/null"}));
   EXPECT_EQ(none.code, 1);
   EXPECT_TRUE(contains(none.err, "'/dev/null' cannot be read: Not a directory")) << none.err;

@@ -160,7 +160,7 @@ Words before_full_pipe(const std::string& options, const std::string& pipe) {
 TEST(Output, ThatNobodyReadsIsLostWhenTheTimeOfTheJobIsOver) {
   const Scratch scratch;
   Process job(before_full_pipe("--timeout 0.2 --grace 0.2", scratch / "pipe"));
-  EXPECT_TRUE(job.says_error("its time is over"));
+  EXPECT_TRUE(job.says_error("timed out after"));
   EXPECT_TRUE(testing::in_state(job.pid(), 'Z'));
 }
 

@@ -263,7 +263,7 @@ TEST_F(SupervisorTest, TheTimeOfAJobMayBeLimited) {
   EXPECT_THAT(orders_, IsEmpty());
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
-  EXPECT_THAT(printed_, ElementsAre("the job is ended: its time is over (--timeout 1.5)"));
+  EXPECT_THAT(printed_, ElementsAre("the job is ended: timed out after 1.5 s (--timeout)"));
   ends(0, SIGTERM);
   ends(2, SIGTERM);
   EXPECT_EQ(supervisor_.exit_code(), 124);

@@ -128,7 +128,7 @@ TEST(PmiClient, AnswersThatAreNoneAreErrors) {
       {"\n", "it is empty"},
       {"HTTP/1.1 400 Bad Request\r\n", "not printable ASCII"},
       {"cmd=maxes rc=0\n", "it sent PMI message 'maxes' where 'response_to_init' was due"},
-      {"cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0\n", "does not speak version 1"},
+      {"cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0\n", "does not support version 1"},
       {"cmd=response_to_init pmi_version=1\n", "no field 'rc'"},
       {greeting + "cmd=maxes keylen_max=64 vallen_max=1024\n", "that was not asked for"},
       {std::string(10000, 'x'), "without an end"},

@@ -58,7 +58,7 @@ constexpr Row kRows[] = {
     {"--cycle-time-ms", "leave it out: operations begin at once"},
     {"--cache-capacity", "leave it out: there is no cache of responses to limit"},
     {"--disable-cache", "leave it out: there is no cache of responses"},
-    {"--hierarchical-allreduce", "leave it out: algorithms know which ranks share a host"},
+    {"--hierarchical-allreduce", "leave it out: algorithms are chosen by which ranks share a host"},
     {"--no-stall-check", "set the variable ANELLO_STALL_TIME=0"},
     {"--stall-check-warning-time-seconds", "set the variable ANELLO_STALL_TIME, in milliseconds"},
     {"--stall-check-shutdown-time-seconds", "set the variable ANELLO_OPERATION_LIMIT, in milliseconds"},

@@ -101,7 +101,8 @@ class GroupReport {
   std::string describe_state(const Flight::Operation& operation) const {
     const std::string before = seconds_before(end_us_, operation.since_us);
     if (operation.state == Flight::State::done) return text("done ", before, " before the end");
-    return text(operation.state == Flight::State::begun ? "waits since " : "queued since ", before, " before the end");
+    return text(operation.state == Flight::State::begun ? "waiting since " : "queued since ", before,
+                " before the end");
   }
 
   const Flight::Group& group_;
@@ -173,7 +174,8 @@ std::string explain(const std::vector<Flight>& flights) {
     if (!present.contains(rank)) absent.push_back(rank);
   std::string out = text("job ", flights[0].job, ", ", flights[0].size, " ranks: ", flights[0].why, "\n");
   if (!absent.empty())
-    out += text("no file here of ", rank_list(absent), ": its process was killed, or the file is on its host\n");
+    out += text("no file from ", rank_list(absent),
+                " in this folder: its process was killed, or the file is on its host\n");
   std::string groups;
   std::set<std::string> reported;
   for (const Flight& flight : flights)

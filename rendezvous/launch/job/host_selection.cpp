@@ -49,7 +49,7 @@ void select_this_node(const HostOptions& options, Job& job) {
     throw wrong("with --nnodes, -n and -N both are the ranks on this host; give one");
   if (long(*given) * nodes > kMaxRanks) throw wrong(text("more than ", kMaxRanks, " ranks"));
   if (net::parse_host_port("--rendezvous", options.rendezvous).port == 0)
-    throw wrong("--rendezvous needs a port that all hosts know, not 0");
+    throw wrong("--rendezvous needs a port that is the same on all hosts, not 0");
   job.rendezvous = options.rendezvous;
   job.size = *given * nodes;
   job.layout = {{rendezvous::host_name(), node * *given, *given}};

@@ -61,7 +61,7 @@ LocalRanks::LocalRanks(const Job& job, const HostRanks& here, std::string rendez
   Pipe channel = make_channel(), last_words = make_channel();
   adopt_orphans();
   keeper_ = fork();
-  if (keeper_ < 0) throw system_error("starting the keeper process");
+  if (keeper_ < 0) throw system_error("starting the process that supervises the ranks");
   if (keeper_ == 0)
     run_keeper({job, here, std::move(rendezvous_host), std::move(master), std::move(channel.read),
                 std::move(last_words.write), std::move(ends), inherited.signal_mask, inherited.open_files_limit,
@@ -96,9 +96,9 @@ std::string LocalRanks::how_the_keeper_ended() {
   const pid_t keeper = std::exchange(keeper_, -1);
   if (waitpid(keeper, &status, 0) != keeper || status == 0) return {};
   if (!WIFSIGNALED(status))
-    return text("the keeper process (pid ", keeper, ") exited with status ", WEXITSTATUS(status));
-  return text("the keeper process (pid ", keeper, "), below which all ranks run, was killed by ",
-              signal_text(WTERMSIG(status)), remedy_for(WTERMSIG(status)));
+    return text("the process that supervises all ranks (pid ", keeper, ") exited with status ", WEXITSTATUS(status));
+  return text("the process that supervises all ranks (pid ", keeper, ") was killed by ", signal_text(WTERMSIG(status)),
+              remedy_for(WTERMSIG(status)));
 }
 
 }  // namespace anello::launch

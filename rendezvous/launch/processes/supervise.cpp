@@ -162,7 +162,7 @@ void Supervisor::signalled(int signal, Clock::time_point now) {
 void Supervisor::timed_out(Clock::time_point now) {
   exit_code_ = kTimedOut;
   asked_to_end_ = true;
-  failure_ = text("its time is over (--timeout ", double(job_.timeout->count()) / 1000, ")");
+  failure_ = text("timed out after ", double(job_.timeout->count()) / 1000, " s (--timeout)");
   actions_.print("the job is ended: " + failure_);
   end(SIGTERM, failure_, now);
 }
@@ -185,8 +185,8 @@ void Supervisor::keeper_gone(const std::string& how) {
   if (phase_ == Phase::searching) name_cause();
   if (phase_ == Phase::running || ranks_.alive_count() > 0) {
     keeper_was_killed_ = true;
-    actions_.print(
-        text(how.empty() ? "the keeper process has ended" : how, "; all ranks are killed", lack_of_memory()));
+    actions_.print(text(how.empty() ? "the process that supervises all ranks has ended" : how, "; all ranks are killed",
+                        lack_of_memory()));
     if (exit_code_ == 0) exit_code_ = 128 + SIGKILL;
   }
   phase_ = Phase::over;
