@@ -55,9 +55,8 @@ class Filter {
       if (more) list.remove_prefix(comma + 1);
       if (names_.back().empty())
         throw Error(ErrorCode::configuration,
-                    text("ANELLO_IFACE='", list_,
-                         "' has an empty name; write eth (prefix), =eth0 (exact) or ^docker,lo "
-                         "(all but)"));
+                    text("ANELLO_IFACE='", list_, "' has an empty name; write eth (interfaces that begin with eth), ",
+                         "=eth0 (this one), or ^docker,lo (all except these)"));
     }
   }
   bool admits(std::string_view name) const {

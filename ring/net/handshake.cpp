@@ -26,7 +26,7 @@ constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives at most three fr
 constexpr std::size_t kMaxReasonBytes = 1000;
 
 std::string versions(unsigned theirs) {
-  return text("protocol version ", theirs, " is not spoken here, only version ", kProtocolVersion,
+  return text("protocol version ", theirs, " is not supported here, only version ", kProtocolVersion,
               "; use the same release of anello on all hosts");
 }
 
@@ -95,7 +95,7 @@ class HandshakeStream {
     co_await fill(header);
     Reader reader("handshake", header);
     if (reader.raw(kMagic.size()) != kMagic)
-      throw error(trace::RejectReason::noise, "the other side does not speak this protocol");
+      throw error(trace::RejectReason::noise, "the other side does not use this protocol");
     const unsigned version = reader.u16();
     const HandshakeStep kind{reader.u8()};
     const std::size_t bytes = reader.u16();
@@ -231,7 +231,7 @@ asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& 
   co_await talk.send(HandshakeStep::proof, proof(kConnecting, credentials.secret, hello, nonce));
   const std::string theirs = co_await talk.receive(HandshakeStep::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
-    throw talk.error(trace::RejectReason::secret, "the accepting side does not know the job's secret");
+    throw talk.error(trace::RejectReason::secret, "the accepting side could not prove that it has the job's secret");
   talk.end_deadline();
   if (between_ranks(claim.role)) co_await talk.send(HandshakeStep::taken, {});
 }

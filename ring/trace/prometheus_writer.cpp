@@ -33,7 +33,7 @@ void PrometheusWriter::describe(std::string_view name, std::string_view type, st
 }
 
 void PrometheusWriter::rejected_connections(const RejectedConnections::Counts& counts) {
-  describe("rejected_connections_total", "counter", "Connections that were turned away, by what was wrong with them.");
+  describe("rejected_connections_total", "counter", "Connections that were rejected, by reason.");
   for (std::size_t k = 0; k < kRejectReasons; k++) value(counts[k], {{"kind", name(RejectReason(k))}});
 }
 

@@ -210,7 +210,7 @@ TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
 
 TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
   constexpr unsigned kNext = kProtocolVersion + 1;
-  const auto refusal = AllOf(HasSubstr(text("version ", kNext, " is not spoken here")),
+  const auto refusal = AllOf(HasSubstr(text("version ", kNext, " is not supported here")),
                              HasSubstr(text("only version ", kProtocolVersion)));
   std::string answer;
   const Result welcomed = welcome_against(kOpen, [&](tcp::socket& socket) {
@@ -224,10 +224,10 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
 
   const Result greeted = greet_against(kOpen, [&](tcp::socket& socket) {
     hear_frame(socket);
-    say(socket, frame(5, "version 1 is not spoken here\x1b[31m", kNext));
+    say(socket, frame(5, "version 1 is not supported here\x1b[31m", kNext));
   });
   EXPECT_EQ(greeted.code, ErrorCode::protocol);
-  EXPECT_THAT(greeted.message, HasSubstr("refused: version 1 is not spoken here?[31m"));
+  EXPECT_THAT(greeted.message, HasSubstr("refused: version 1 is not supported here?[31m"));
 }
 
 // Recorded bytes, of either direction, are refused the second time.
@@ -262,8 +262,8 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
       say(socket, reflect ? frame(4, theirs.substr(kHeader)) : accepted);
     });
   };
-  EXPECT_THAT(answer_with(false).message, HasSubstr("the accepting side does not know the job's secret"));
-  EXPECT_THAT(answer_with(true).message, HasSubstr("the accepting side does not know the job's secret"));
+  EXPECT_THAT(answer_with(false).message, HasSubstr("the accepting side could not prove that it has the job's secret"));
+  EXPECT_THAT(answer_with(true).message, HasSubstr("the accepting side could not prove that it has the job's secret"));
 }
 
 // A change of any field on the way makes the proof fail.
