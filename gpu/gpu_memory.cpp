@@ -19,7 +19,7 @@ void end_or_log(const End& end) {
   try {
     end();
   } catch (const std::exception& error) {
-    log(Severity::info, text("memory of a GPU is not taken back: ", error.what()));
+    log(Severity::info, text("memory of a GPU could not be freed: ", error.what()));
   }
 }
 
@@ -63,16 +63,16 @@ gpu::NcclCommunicator& GpuGroup::Impl::registering() {
 }
 
 GpuGroup::Impl::End GpuGroup::Impl::register_memory(void* memory, std::size_t bytes) {
-  if (!memory || bytes == 0) group::refuse("register_memory", "there is no memory");
+  if (!memory || bytes == 0) group::refuse("register_memory", "the memory is null or has 0 bytes");
   const gpu::DeviceGuard guard(device_);
   if (in_host_memory("register_memory", std::vector<ConstTensor>{{memory, bytes, DType::u8}}))
-    group::refuse("register_memory", "it is in host memory");
+    group::refuse("register_memory", "the memory is in host memory, not on a GPU");
   if (alone_) return [] {};
   return registering().register_memory(memory, bytes);
 }
 
 std::pair<void*, GpuGroup::Impl::End> GpuGroup::Impl::allocate(std::size_t bytes) {
-  if (bytes == 0) group::refuse("allocate", "there are no bytes");
+  if (bytes == 0) group::refuse("allocate", "the size must be more than 0 bytes");
   if (alone_) {
     auto memory = std::make_shared<gpu::DeviceMemory>(gpu::make_memory(device_, bytes));
     return {memory->get(), [memory] {}};
@@ -90,11 +90,11 @@ std::pair<void*, GpuGroup::Impl::End> GpuGroup::Impl::allocate(std::size_t bytes
     const gpu::DeviceGuard its(device);
     if (const int status = nccl.memory_destroy(made->memory); status != 0)
       throw Error(ErrorCode::device,
-                  text("GPU ", int(device.id), ": NCCL does not free memory: ", nccl.describe(status)));
+                  text("GPU ", int(device.id), ": NCCL could not free memory: ", nccl.describe(status)));
   };
   if (const int status = nccl.memory_create(&made->memory, bytes); status != 0)
     throw Error(ErrorCode::device,
-                text("GPU ", int(device_.id), ": NCCL makes no room for ", bytes, " bytes: ", nccl.describe(status)));
+                text("GPU ", int(device_.id), ": NCCL could not allocate ", bytes, " bytes: ", nccl.describe(status)));
   try {
     made->deregister = communicator.register_memory(made->memory, bytes);
   } catch (...) {

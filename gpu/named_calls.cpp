@@ -220,7 +220,7 @@ bool NamedCalls::Operation::has_ended() {
 bool NamedCalls::Operation::look() {
   if (const auto failure = state_->world_failure()) fail(*failure);
   if (!queued_) {
-    fail(Error(ErrorCode::aborted, "the agenda, or this rank's world, has ended"));
+    fail(Error(ErrorCode::aborted, "the agenda was closed, or this rank's world ended, before the operation was done"));
     return true;
   }
   const Device device = state_->chosen();

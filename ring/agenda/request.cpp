@@ -24,7 +24,7 @@ void check_array(const Request& request, const ArrayView& array) {
   group::check_size(call, "tensor", count(array.shape), array.dtype);
   group::check_tensor(call, "tensor", array.tensor());
   if (array.shape.empty() && request.verb != Verb::allreduce && request.verb != Verb::broadcast)
-    refuse(call, "a tensor needs a first dimension, which its rows are counted by");
+    refuse(call, "a tensor needs a first dimension, which counts its rows");
 }
 
 void check_reduction(const Request& request, DType dtype) {
@@ -85,10 +85,10 @@ Sizes splits_of(const Request& request, int ranks) {
     refuse("alltoall", text("there are ", request.splits.size(), " splits for ", ranks, " ranks"));
   std::uint64_t left = rows;
   for (const std::uint64_t split : request.splits) {
-    if (split > left) refuse("alltoall", text("the splits are more than the ", rows, " rows"));
+    if (split > left) refuse("alltoall", text("the splits add up to more than the ", rows, " rows"));
     left -= split;
   }
-  if (left > 0) refuse("alltoall", text("the splits are ", rows - left, " of the ", rows, " rows"));
+  if (left > 0) refuse("alltoall", text("the splits add up to ", rows - left, " of the ", rows, " rows"));
   return request.splits;
 }
 

@@ -91,7 +91,7 @@ void Scheduler::close() {
   baton_.wait_until_free(lock);
   if (!world_has_failed(lock)) flush(lock);
   GroupAccess::carried_out(messages_, decided_);  // ranks that received fewer decisions do not wait for this rank
-  end_all(group::ended("the agenda, or this rank's world, has ended", own_rank()));
+  end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done", own_rank()));
   call_back(lock);
   if (DeviceCarrier* const carrier = carrier_.get()) {
     const MutexUnlock unlocked(lock, mutex_);

@@ -230,7 +230,8 @@ TEST(SchedulerCallbacks, ReceiveTheEndOfTheAgenda) {
     scheduler->when_done(operation, calls.note("never"));
     world.barrier();
     scheduler->close();
-    EXPECT_THAT(calls.sorted(1)[0], HasSubstr("the agenda, or this rank's world, has ended"));
+    EXPECT_THAT(calls.sorted(1)[0],
+                HasSubstr("the agenda was closed, or this rank's world ended, before the operation was done"));
     EXPECT_THROW(allreduce(*scheduler, "later", never), Error);
     world.barrier();  // a rank that leaves the world would end the operation of the other
   });

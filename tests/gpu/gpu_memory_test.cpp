@@ -88,7 +88,7 @@ TEST(GpuMemory, ThatCannotBeFreedIsInTheLog) {
   });
   set_log(Severity::warning, "");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("memory of a GPU is not taken back: GPU 1: NCCL does not free memory: the fake is broken"));
+              HasSubstr("memory of a GPU could not be freed: GPU 1: NCCL could not free memory: the fake is broken"));
   EXPECT_EQ(fake::reclaim(), 1);
   EXPECT_EQ(fake::alive(), 0);
 }
@@ -131,8 +131,9 @@ TEST(GpuMemory, SaysWhyItCannotBeRegistered) {
 TEST(GpuMemory, ThatIsNotThereIsRefused) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
-    EXPECT_THAT(error_of([&] { (void)gpus.allocate(0); }).what(), HasSubstr("there are no bytes"));
-    EXPECT_THAT(error_of([&] { (void)gpus.register_memory(nullptr, 4); }).what(), HasSubstr("there is no memory"));
+    EXPECT_THAT(error_of([&] { (void)gpus.allocate(0); }).what(), HasSubstr("the size must be more than 0 bytes"));
+    EXPECT_THAT(error_of([&] { (void)gpus.register_memory(nullptr, 4); }).what(),
+                HasSubstr("the memory is null or has 0 bytes"));
     fake::pretend(-1);
     std::vector<float> values(100);
     EXPECT_THAT(error_of([&] { (void)gpus.register_memory(values.data(), 400); }).what(), HasSubstr("in host memory"));
@@ -144,7 +145,7 @@ TEST(GpuMemory, ThatIsNotThereIsRefused) {
     EXPECT_EQ(twice.code(), ErrorCode::device);
     EXPECT_THAT(twice.what(), HasSubstr("registering memory: NCCL on GPU"));
     fake::fail("memory_create");
-    EXPECT_THAT(error_of([&] { (void)gpus.allocate(400); }).what(), HasSubstr("NCCL makes no room for 400 bytes"));
+    EXPECT_THAT(error_of([&] { (void)gpus.allocate(400); }).what(), HasSubstr("NCCL could not allocate 400 bytes"));
     EXPECT_FALSE(world.failure());
     world.barrier();
   });
