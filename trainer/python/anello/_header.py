@@ -59,7 +59,7 @@ class _Reader:
         if words == ["void"]:
             return None
         if len(words) != 1 or words[0] not in self.types:
-            raise ValueError(f"anello.h has a type that this package does not know: {text!r}")
+            raise ValueError(f"anello.h has a type that this package does not support: {text!r}")
         return self.types[words[0]]
 
     def declarators(self, text: str) -> List[Tuple[str, Any]]:

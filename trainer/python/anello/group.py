@@ -85,7 +85,7 @@ class Group:
         options = arguments.options(name, wire, prescale, postscale)
         if isinstance(tensor, (list, tuple)):
             if out is not None:
-                raise ValueError("a list is reduced in place: leave out= away")
+                raise ValueError("a list is reduced in place: omit out=")
             views = [reduced_view(each, op, self.size) for each in tensor]
             return work.start(lib.anello_allreduce_list, self._handle, in_place_array(views), len(views), op_code(op),
                               ctypes.byref(options), result=results(tensor, views), keep=(views, options))

@@ -34,7 +34,7 @@ def view(tensor: Any, gpu: Optional[int] = None) -> View:
     if gpu is None:
         return (_readers.get(type(tensor)) or _reader_of(tensor))(tensor)
     if not is_torch(tensor):
-        raise ValueError(f"{kind_of(tensor)} does not lie on cuda:{gpu}: give a tensor of torch, or leave gpu= away")
+        raise ValueError(f"{kind_of(tensor)} does not lie on cuda:{gpu}: give a tensor of torch, or omit gpu=")
     return readers.view_torch(tensor, gpu)
 
 

@@ -23,7 +23,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
     def __init__(self, fused: Optional[bool] = False, process_set: ProcessSet = global_process_set,
                  **options: Any) -> None:
         if fused is not False:
-            raise ValueError("SyncBatchNormalization cannot be fused: leave fused= away")
+            raise ValueError("SyncBatchNormalization cannot be fused: omit fused=")
         super().__init__(**options)
         if hasattr(self, "fused"):
             self.fused = False

@@ -78,7 +78,7 @@ def _checked(variables: Any) -> List[Any]:
     for each in every:
         if not isinstance(of_tensorflow(each), tf.Variable):
             raise TypeError(f"variables must be a list of variables, as model.variables is; a {type(each).__name__} is "
-                            "none: hvd.broadcast() takes tensors, hvd.broadcast_object() other objects")
+                            "not one: hvd.broadcast() takes tensors, hvd.broadcast_object() other objects")
     return every
 
 

@@ -47,7 +47,7 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
     _world = init() if "ANELLO_RENDEZVOUS" in os.environ else _init_through(store, rank, size)
     if (_world.rank, _world.size) != (rank, size):
         raise RuntimeError(f"init_process_group was given rank {rank} of {size}, but this is rank {_world.rank} of "
-                           f"{_world.size}: leave rank and world_size away, or give those of the launcher")
+                           f"{_world.size}: omit rank and world_size, or give those of the launcher")
     return AnelloProcessGroup(_world, timeout, store, _maps_memory(_world))
 
 

@@ -41,7 +41,7 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
-                raise ValueError(f"Keras does not know how many batches an epoch has: give {type(self).__name__} "
+                raise ValueError(f"Keras was given no number of batches in an epoch: give {type(self).__name__} "
                                  "steps_per_epoch")
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
