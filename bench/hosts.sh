@@ -10,7 +10,7 @@ enter_private_namespaces() {
     $unshare --net --mount true 2>/dev/null || continue
     exec $unshare --net --mount --pid --fork --mount-proc --kill-child env ANELLO_NETNS=inside bash "$@"
   done
-  fail "this system lets us make no network namespaces; try it as root"
+  fail "network namespaces cannot be made here; run it as root"
 }
 
 # make_hosts COUNT MBIT CONGESTION [GSO]. MBIT may be a list, 1000+100: then each host has an interface eth0, eth1, ... of
