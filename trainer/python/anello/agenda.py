@@ -152,9 +152,8 @@ class Agenda:
         given = _Arrays(inputs, gpu, View.in_place if outputs is None else View.input, self._reduction(op))
         made = None if outputs is None else _Arrays(outputs, gpu, View.output)
         result = given.results() if outputs is None else lambda: outputs
-        return self._submit(lib.anello_named_allreduce, name, given.list, made and made.list, len(inputs),
-                            op_code(op), options=_options(prescale, postscale, wire, waits, gpu), keep=(given, made),
-                            result=lambda _: result())
+        return self._submit(C.ALLREDUCE, name, given, made, op=op_code(op), result=lambda _: result(),
+                            options=_options(prescale, postscale, wire, waits, gpu))
 
     def _reduction(self, op: str) -> Callable[[Any], Any]:
         return lambda number: for_reduction(number, op, self.group.size)
@@ -163,15 +162,15 @@ class Agenda:
     def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """For each tensor of the list, the tensors of all ranks, concatenated; first dimensions may differ."""
         given = _Arrays(tensors, makes=True)
-        return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
-                            keep=given, result=lambda done: done._outputs(tensors))
+        return self._submit(C.ALLGATHER, name, given, options=_options(waits=waits),
+                            result=lambda done: done._outputs(tensors))
 
     @_submits("allgather")
     def allgather_bytes(self, data: bytes, *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """The bytes of each rank, as a list; their lengths may differ."""
         given = _Arrays([data])
-        return self._submit(lib.anello_named_allgather, name, given.list, 1, options=_options(waits=waits),
-                            keep=given, result=lambda done: done._bytes_of_ranks(self.group.size))
+        return self._submit(C.ALLGATHER, name, given, options=_options(waits=waits),
+                            result=lambda done: done._bytes_of_ranks(self.group.size))
 
     @_submits("broadcast")
     def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
@@ -179,9 +178,8 @@ class Agenda:
         """Copies the root's elements to the same tensors of every other rank. `gpu` as in allreduce()."""
         given = _Arrays(tensors, gpu, View.in_place)
         result = given.results()
-        return self._submit(lib.anello_named_broadcast, name, given.list, len(tensors),
-                            arguments.rank("root", root, self.group.size), options=_options(waits=waits, gpu=gpu),
-                            keep=given, result=lambda _: result())
+        return self._submit(C.BROADCAST, name, given, root=arguments.rank("root", root, self.group.size),
+                            options=_options(waits=waits, gpu=gpu), result=lambda _: result())
 
     @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
@@ -190,23 +188,22 @@ class Agenda:
         given = _Arrays([tensor], makes=True)
         ranks = self.group.size
         rows = counts_of_ranks("splits", splits, ranks)
-        return self._submit(lib.anello_named_alltoall, name, given.list, rows, options=_options(waits=waits),
-                            keep=(given, rows), result=lambda done: (done._outputs([tensor])[0], done.rows(0, ranks)))
+        return self._submit(C.ALLTOALL, name, given, splits=rows, options=_options(waits=waits),
+                            result=lambda done: (done._outputs([tensor])[0], done.rows(0, ranks)))
 
     @_submits("reduce_scatter")
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
         """This rank's rows of the reduction of each tensor; the first ranks get one more if some are left over."""
         given = _Arrays(tensors, prepare=self._reduction(op), makes=True)
-        return self._submit(lib.anello_named_reduce_scatter, name, given.list, len(tensors), op_code(op),
-                            options=_options(prescale, postscale, None, waits), keep=given,
+        return self._submit(C.REDUCE_SCATTER, name, given, op=op_code(op),
+                            options=_options(prescale, postscale, None, waits),
                             result=lambda done: done._outputs(given.sent))
 
     @_submits("barrier")
     def barrier(self, *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """Done when every rank has submitted it; does not wait for other operations."""
-        return self._submit(lib.anello_named_barrier, name, options=_options(waits=waits), keep=None,
-                            result=lambda _: None)
+        return self._submit(C.BARRIER, name, None, options=_options(waits=waits), result=lambda _: None)
 
     def join(self, gpu: Optional[Gpu] = None) -> Operation:
         """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last.
@@ -226,12 +223,20 @@ class Agenda:
         number = getattr(C, f"NAMED_{verb.upper()}")
         report(error, lambda reason: lib.anello_named_refuse(self._owned.handle, number, text("name", name), reason))
 
-    def _submit(self, function: Any, name: Optional[str], *arguments: Any, options: Any, keep: Any,
-                result: Callable[[Operation], Any]) -> Operation:
-        handle = ctypes.c_void_p()
-        function(self._owned.live("agenda"), text("name", name), *arguments, ctypes.byref(options),
-                 ctypes.byref(handle))
-        return Operation(handle.value, keep, result)
+    def _submit(self, kind: int, name: Optional[str], inputs: Optional["_Arrays"], outputs: Optional["_Arrays"] = None,
+                *, options: Any, result: Callable[[Operation], Any], op: int = C.SUM, root: int = 0,
+                splits: Any = None) -> Operation:
+        call, handle = default("anello_call"), ctypes.c_void_p()
+        call.kind, call.op, call.root = kind, op, root
+        if inputs is not None:
+            call.inputs, call.arrays_size = ctypes.addressof(inputs.list), len(inputs.list)
+        if outputs is not None:
+            call.outputs = ctypes.addressof(outputs.list)
+        if splits is not None:
+            call.send_counts = ctypes.addressof(splits)
+        lib.anello_named_submit(self._owned.live("agenda"), text("name", name), ctypes.byref(call),
+                                ctypes.byref(options), ctypes.byref(handle))
+        return Operation(handle.value, (inputs, outputs), result)
 
 
 class _Arrays:
