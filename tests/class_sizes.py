@@ -9,7 +9,6 @@ API = "anello::Group"  # has a method for each form of each collective
 LARGER = {
     "anello::agenda::Scheduler": 74,
     "anello::group::OperationQueue": 67,
-    "anello::group::OperationRunner": 78,
     "anello::run::Execution": 70,
 }
 

@@ -8,6 +8,7 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/run/step_trace.hpp"
 #include "ring/shm/shm_link.hpp"
 
 namespace anello::group {
@@ -15,13 +16,7 @@ namespace anello::group {
 using std::chrono::steady_clock;
 
 DirectCollective::DirectCollective(int rank, int size, run::Explain explain)
-    : rank_(rank),
-      windows_(std::size_t(size)),
-      explain_(std::move(explain)),
-      connected_(windows_.size()),
-      missing_(windows_.size() - 1),
-      parts_(size),
-      tensors_(windows_.size()) {}
+    : rank_(rank), windows_(std::size_t(size)), explain_(std::move(explain)), parts_(size), tensors_(windows_.size()) {}
 
 void DirectCollective::start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
                              const run::Scaling* scaling) {
@@ -56,10 +51,16 @@ void DirectCollective::clear() {
   loans_.clear();
 }
 
+void DirectCollective::begin(const run::Load& load) {
+  for (int peer = 0; peer < int(windows_.size()); peer++)
+    if (peer != rank_ && !windows_[std::size_t(peer)]) connect(peer, *load.links[std::size_t(peer)]);
+  trace_ = load.trace;
+  if (trace_) trace_->start();
+  post(load.signature);
+}
+
 // A link over TCP has no window; without one this rank cannot show its tensors to all peers.
 void DirectCollective::connect(int peer, link::Link& link) {
-  connected_[std::size_t(peer)] = true;
-  missing_--;
   if (auto* const shared = dynamic_cast<shm::ShmLink*>(&link)) windows_[std::size_t(peer)] = &shared->window();
 }
 
@@ -70,6 +71,7 @@ void DirectCollective::post(const Signature& signature) {
   for (std::size_t peer = 0; peer < windows_.size() && shows; peer++)
     if (peer != std::size_t(rank_)) shows = windows_[peer] && windows_[peer]->can_show(places_);
   each_window([&](std::size_t, shm::Window& window) { window.post(number_, signature_, shows ? &places_ : nullptr); });
+  set(shows ? Status::moving : Status::refused);
   if (!shows) return loans_.clear();
   await_all(State::meeting);
 }
@@ -81,6 +83,23 @@ void DirectCollective::await_all(State state) {
 }
 
 bool DirectCollective::pass() {
+  const std::uint64_t before = at_;
+  const bool moved = take_turn();
+  if (!active())
+    set(Status::refused);
+  else if (trace_)
+    record(before);
+  return moved;
+}
+
+void DirectCollective::record(std::uint64_t before) {
+  if (at_ > before)
+    trace_->folded((at_ - before) << arithmetic_.shift);
+  else
+    trace_->mark();
+}
+
+bool DirectCollective::take_turn() {
   switch (state_) {
     case State::meeting:
       return meet();
@@ -190,7 +209,8 @@ bool DirectCollective::end() {
   const std::size_t before = awaited_.size();
   std::erase_if(awaited_, [&](std::size_t peer) { return windows_[peer]->ended(number_); });
   if (awaited_.empty()) {
-    state_ = State::done;
+    state_ = State::ended;
+    set(Status::done);
     loans_.clear();
   }
   return awaited_.size() < before;

@@ -17,9 +17,7 @@
 
 #include "ring/base/signature.hpp"
 #include "ring/group/direct_parts.hpp"
-#include "ring/link/link.hpp"
-#include "ring/run/arithmetic.hpp"
-#include "ring/run/buffer.hpp"
+#include "ring/run/carrier.hpp"
 #include "ring/run/fold.hpp"
 #include "ring/run/message_header.hpp"
 #include "ring/shm/region.hpp"
@@ -27,55 +25,52 @@
 
 namespace anello::group {
 
-class DirectCollective {
+class DirectCollective final : public run::Carrier {
  public:
   // `rank`: this process's rank among `size` ranks, two or more.
   DirectCollective(int rank, int size, run::Explain explain);
 
-  // Starts `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
+  // Prepares `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
   // `scaling` (null: none) are borrowed until the operation is done or given up.
   void start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
-  // The next operation does not use this class: drops the tensors of the last one.
+  // Prepares an operation that does not show this rank's tensors, so that all ranks will refuse this way.
   void clear();
   // Whether the tensors of this rank that other ranks use are in memory that these ranks can map.
   bool may_show() const { return !loans_.empty(); }
 
-  // The link to `peer` is open now. Links that were not passed here are missing.
+  // Connects this to the peers' links, which must all be open, and shows this rank's tensors to them.
+  void begin(const run::Load& load) override;
   void connect(int peer, link::Link& link);
-  bool is_missing(int peer) const { return peer != rank_ && !connected_[std::size_t(peer)]; }
-  bool misses_any() const { return missing_ > 0; }
-  // Shows this rank's tensors to all peers. No link may be missing.
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // this rank's tensors were posted, and no rank has refused
-  bool done() const { return state_ == State::done; }
-  // Does what can be done at once. Returns true if anything was done. Throws the error that `explain` returns, and
-  // Error{network, protocol} with the peer's rank. If a peer does not show its tensors, active() is false afterwards.
-  bool pass();
+  // Throws also what `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
+  bool pass() override;
+  bool send() override { return false; }
   // Calls want(peer) for every peer for which this rank waits.
   template <class Want>
   void each_awaited(Want want) const;
-  // Call before sleeping. False if pass() can do something already.
+  std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }
   bool may_sleep();
+  bool want(link::Waiter&) override { return may_sleep(); }  // peers ring the bell
+  bool notices_death() const override { return false; }      // a dead peer's memory stays mapped
 
   // Withdraws this rank's tensors. Blocks until no peer uses them, for at most 100 ms: a peer that was stopped in the
   // middle of a copy may still write one block (kBiteBytes) when it continues.
-  void give_up();
-  std::pair<std::uint64_t, std::uint64_t> progress() const;  // bytes of this rank's part: done, total
-
+  void give_up() override;
+  std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of this rank's part
   // Counts the bytes that went from this rank's tensors to other ranks, and from theirs to this rank, whichever rank
   // copied them.
-  struct Moved {
-    std::uint64_t sent_bytes = 0, received_bytes = 0;
-  };
-  Moved moved() const;
+  Moved moved() const override;
 
  private:
   static constexpr std::uint64_t kBiteBytes = 64 << 10;  // results that one call of pass() computes at most
-  enum class State { idle, meeting, making, ending, done };
+  enum class State { idle, meeting, making, ending, ended };
 
   bool lend(const run::Buffer& tensor, std::uint64_t elems);
+  bool take_turn();
+  void record(std::uint64_t before);
   void await_all(State state);
   bool meet();
   void begin();
@@ -93,9 +88,7 @@ class DirectCollective {
   int rank_;
   std::vector<shm::Window*> windows_;  // by peer; null for this rank, and for peers without one
   run::Explain explain_;
-  std::vector<bool> connected_;  // by peer
-  std::size_t missing_;          // links
-
+  run::StepTrace* trace_ = nullptr;
   State state_ = State::idle;
   run::Arithmetic arithmetic_;
   const run::Scaling* scaling_ = nullptr;

@@ -30,7 +30,7 @@ class Driver {
 
   // Calls want(link, wanted) for every link on which the next pass depends.
   template <class Want>
-  void each_wanted(Want want);
+  void each_wanted(Want want) const;
 
  private:
   static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is reserved for the signature
@@ -69,7 +69,7 @@ class Driver {
 };
 
 template <class Want>
-void Driver::each_wanted(Want want) {
+void Driver::each_wanted(Want want) const {
   const auto& streams = execution_->plan().streams;
   std::array<Bytes, 1> place;
   for (std::uint32_t s = 0; s < end_receives_; s++) {

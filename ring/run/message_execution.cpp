@@ -30,6 +30,7 @@ bool MessageExecution::suits(const plan::Plan& plan, const Arithmetic& arithmeti
 void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input,
                              const Buffer& output, const Scaling* results, const Signature& signature,
                              std::span<link::Link* const> links) {
+  use(links);
   plan_ = &plan;
   arithmetic_ = arithmetic;
   results_ = results;
@@ -55,16 +56,17 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
     if (planned.kind == Kind::send) first_receive_ = s + 1;
   }
   unsent_ = first_receive_;
+  set(unfinished_ > 0 ? Status::moving : Status::done);
   turns_.start(first_receive_, first_local_);
 }
 
 void MessageExecution::end_step(Stream& stream) {
   stream.ahead = stream.moved = 0;
   stream.step++;
-  if (stream.ended())
-    unfinished_--;
-  else
+  if (!stream.ended())
     stream.bytes = bytes_of(*stream.step);
+  else if (--unfinished_ == 0)
+    set(Status::done);
 }
 
 bool MessageExecution::send() {
@@ -225,6 +227,15 @@ bool MessageExecution::pass() {
   moved |= turns_.pass(order_of, [this](std::uint32_t s) { return receive_some(streams_[s]); });
   if (first_local_ < plan_->streams.size()) moved |= compute();
   return moved;
+}
+
+void MessageExecution::each_wanted(const Want& want) const {
+  for (std::uint32_t s = 0; s < first_local_; s++) {
+    const Stream& stream = streams_[s];
+    if (stream.ended()) continue;
+    if (s >= first_receive_ && may_receive(stream)) want(*stream.link, link::Wanted::bytes);
+    if (s < first_receive_ && is_ready(*stream.step)) want(*stream.link, link::Wanted::room);
+  }
 }
 
 std::pair<std::uint64_t, std::uint64_t> MessageExecution::progress() const {

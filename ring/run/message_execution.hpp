@@ -8,16 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "ring/link/link.hpp"
-#include "ring/plan/plan.hpp"
-#include "ring/run/arithmetic.hpp"
-#include "ring/run/buffer.hpp"
+#include "ring/run/link_carrier.hpp"
 #include "ring/run/message_header.hpp"
 #include "ring/run/receive_turns.hpp"
 
 namespace anello::run {
 
-class MessageExecution {
+class MessageExecution final : public LinkCarrier {
  public:
   static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // of one step
 
@@ -35,26 +32,18 @@ class MessageExecution {
   // the plan's peers must be set. Plan, links, tensors and scaling must outlive the execution. Throws std::bad_alloc.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results, const Signature& signature, std::span<link::Link* const> links);
-  bool done() const { return unfinished_ == 0; }
-
-  // Sends, receives and computes what can be done now. Returns true if anything was done. Throws like Driver::pass().
-  bool pass();
-  // The first part of a pass: sends all that can go.
-  bool send();
-
-  // Calls want(link, wanted) for every link on which the next pass depends.
-  template <class Want>
-  void each_wanted(Want want) const {
-    for (std::uint32_t s = 0; s < first_local_; s++) {
-      const Stream& stream = streams_[s];
-      if (stream.ended()) continue;
-      if (s >= first_receive_ && may_receive(stream)) want(*stream.link, link::Wanted::bytes);
-      if (s < first_receive_ && is_ready(*stream.step)) want(*stream.link, link::Wanted::room);
-    }
+  void begin(const Load& load) override {
+    start(*load.plan, *load.arithmetic, load.input, load.output, load.results(), load.signature, load.links);
   }
 
+  bool pass() override;
+  bool send() override;
+
+  void each_wanted(const Want& want) const override;
+
   // Bytes of elements moved or computed so far, and the total. A message counts once it has been sent or used.
-  std::pair<std::uint64_t, std::uint64_t> progress() const;
+  std::pair<std::uint64_t, std::uint64_t> progress() const override;
+  Moved moved() const override { return moved_by(*plan_, arithmetic_.shift); }
 
  private:
   static constexpr std::size_t kPieces = 32;  // in one call of a link

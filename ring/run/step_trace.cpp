@@ -2,10 +2,8 @@
 
 namespace anello::run {
 
-void StepTrace::start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift,
-                      std::uint32_t shift) {
+void StepTrace::start(const Execution& execution, std::uint32_t wire_shift, std::uint32_t shift) {
   execution_ = &execution;
-  members_ = members;
   wire_shift_ = wire_shift;
   shift_ = shift;
   next_reply_ = 0;

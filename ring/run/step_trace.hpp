@@ -11,8 +11,11 @@ namespace anello::run {
 
 class StepTrace {
  public:
-  // The execution must have been started. `members`: world ranks, by rank in the group.
-  void start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift, std::uint32_t shift);
+  // `members`: world ranks, by rank in the group; must outlive this.
+  explicit StepTrace(std::span<const int> members) : members_(members) {}
+
+  // The execution must have been started.
+  void start(const Execution& execution, std::uint32_t wire_shift, std::uint32_t shift);
 
   // Starts for an operation without steps: only the calls below are recorded.
   void start();

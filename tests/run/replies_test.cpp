@@ -192,16 +192,16 @@ TEST_P(Exchange, OfAListWithAnother) {
 std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
   constexpr std::uint32_t kSlab = 8, kShift = 2;
   const std::array<int, 2> members{0, 1};
+  std::array traces{StepTrace(members), StepTrace(members)};
   Links links(65536);
   std::array<Words, 2> values{numbers(slabs * kSlab, 0), numbers(slabs * kSlab, 7000)};
   std::array<Rank, 2> ranks;
-  std::array<StepTrace, 2> traces;
   for (int r = 0; r < 2; r++) {
     Rank& rank = ranks[std::size_t(r)];
     rank.plan = algorithms::plan_allreduce(Algorithm::two_shot, {.rank = r, .world = 2, .count = slabs * kSlab}, kSlab);
     rank.execution.start(rank.plan, kLopsided, whole(values[std::size_t(r)]), whole(values[std::size_t(r)]));
     rank.links[std::size_t(1 - r)] = r == 0 ? &links.maker : &links.taker;
-    traces[std::size_t(r)].start(rank.execution, members, kShift, kShift);
+    traces[std::size_t(r)].start(rank.execution, kShift, kShift);
     rank.driver.start(rank.execution, {}, rank.links, &traces[std::size_t(r)]);
     EXPECT_TRUE(rank.replies());
   }

@@ -1,15 +1,31 @@
-// Explains an operation in which the ranks do not agree: how a peer's call differs from this rank's.
+#include "ring/group/agreement.hpp"
+
 #include <cstring>
 #include <utility>
 
 #include "ring/base/text.hpp"
-#include "ring/group/operation_runner.hpp"
+#include "ring/group/operation_load.hpp"
+#include "ring/run/checksum.hpp"
 
 namespace anello::group {
 
+Signature Agreement::signature() const {
+  Signature signature = operation_->signature;
+  signature.results = results_.checksum;
+  return signature;
+}
+
+void Agreement::sum_up_results() {
+  const Call& operation = *operation_->call;
+  if (!has_elements(operation) || !facts_of(operation.kind).equal_results) return;
+  const run::Nans nans = operation.kind == Kind::allreduce ? run::Nans::alike : run::Nans::as_they_are;
+  results_ = {operation_->signature.sequence,
+              checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
+}
+
 // Compares the numbers that the peers sent with those that this call expects. This rank cannot decide which rank is at
 // fault: that depends on what the other ranks find.
-void OperationRunner::check_agreed() {
+void Agreement::compare_numbers() {
   const Call& operation = *operation_->call;
   std::string why;
   std::vector<int> contradicted;
@@ -30,7 +46,7 @@ void OperationRunner::check_agreed() {
 }
 
 // If the sequence numbers differ, the ranks diverged earlier: their two calls with the lower number explain it best.
-Error OperationRunner::explain(int peer, const Signature& encoded) {
+Error Agreement::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;
   theirs.results = 0;
@@ -48,7 +64,7 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
 }
 
 // Which of the two results is right cannot be determined.
-Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
+Error Agreement::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
   const std::optional<NamedSignature> then = recorder_.begun(results_.sequence);

@@ -1,0 +1,66 @@
+// Finds that the ranks do not agree about an operation, and explains how: a peer's call differs from this rank's, its
+// counts contradict, or its results of an earlier operation have another checksum. Used by the thread that moves the
+// group's data.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ring/group/operation.hpp"
+#include "ring/trace/flight_recorder.hpp"
+
+namespace anello::group {
+
+class Agreement {
+ public:
+  // `rank`: this process's rank in the group. `compares`: check that results which must be equal on all ranks are
+  // equal. Everything passed must outlive this.
+  Agreement(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder, bool compares)
+      : rank_(rank), group_(group), recorder_(recorder), compares_(compares) {}
+
+  // `pending` must outlive the operation.
+  void begin(const Operation& pending) { operation_ = &pending; }
+  // Returns the operation's signature with the checksum of earlier results.
+  Signature signature() const;
+  // Returns the error for a peer (a rank in the group) whose signature differs.
+  Error explain(int peer, const Signature& encoded);
+  // NamedSignature when the operation is done. Throws Error{mismatch} if the numbers that the peers sent are not as
+  // agreed.
+  void check_numbers() {
+    if (!operation_->call->agreed.empty()) compare_numbers();
+  }
+  // NamedSignature then. Keeps the checksum of results that must be equal on all ranks.
+  void keep_results() {
+    if (compares_) sum_up_results();
+  }
+
+  // Set after an error was returned or thrown because this rank and a peer disagree about the operation.
+  struct Differing {
+    NamedSignature mine;
+    std::vector<int> peers;  // world ranks
+    Signature theirs;        // if it is a different call: the signature of the only peer in `peers`
+  };
+  const std::optional<Differing>& differing() const { return differing_; }
+
+ private:
+  // The newest operation whose results must be equal on all ranks, and their checksum.
+  struct Results {
+    std::uint64_t sequence = 0;
+    std::uint32_t checksum = 0;  // 0: none yet
+  };
+
+  void compare_numbers();
+  void sum_up_results();
+  Error divergence(int peer, std::uint32_t theirs) const;
+  int world_rank(int member) const { return group_.members[std::size_t(member)]; }
+
+  int rank_;
+  const link::GroupInfo& group_;
+  trace::FlightRecorder& recorder_;
+  bool compares_;
+  const Operation* operation_ = nullptr;
+  Results results_;
+  std::optional<Differing> differing_;
+};
+
+}  // namespace anello::group

@@ -1,0 +1,35 @@
+// Carries an operation of any size as streams of bytes over links: the execution of its plan, and the driver that moves
+// it. A step may begin as soon as the first bytes that it needs are there.
+#pragma once
+#include "ring/run/driver.hpp"
+#include "ring/run/execution.hpp"
+#include "ring/run/link_carrier.hpp"
+
+namespace anello::run {
+
+class Streaming final : public LinkCarrier {
+ public:
+  explicit Streaming(Explain explain) : driver_(std::move(explain)) {}
+
+  // Call before begin(), when the links may still be missing: a rank without the memory finds that out before it waits
+  // for others. Throws std::bad_alloc.
+  void prepare(const Load& load);
+  void begin(const Load& load) override;
+  bool pass() override { return note_end(driver_.pass()); }
+  bool send() override { return note_end(driver_.send()); }
+  void each_wanted(const Want& want) const override { driver_.each_wanted(want); }
+  std::pair<std::uint64_t, std::uint64_t> progress() const override { return execution_.progress(); }  // in elements
+  Moved moved() const override { return moved_by(execution_.plan(), wire_shift_); }
+
+ private:
+  bool note_end(bool moved) {
+    if (execution_.done()) set(Status::done);
+    return moved;
+  }
+
+  Execution execution_;
+  Driver driver_;
+  std::uint32_t wire_shift_ = 0;
+};
+
+}  // namespace anello::run
