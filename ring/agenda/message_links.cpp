@@ -38,6 +38,28 @@ MessageLinks::Neighbour& MessageLinks::find(int rank) {
   return *std::ranges::find(neighbours_, rank, &Neighbour::rank);
 }
 
+void MessageLinks::queue(Agenda& agenda) {
+  if (!agenda.has_to_say()) return;
+  for (const Neighbour& each : neighbours_)
+    if (std::string message = agenda.say(each.rank); !message.empty()) send(each.rank, std::move(message));
+}
+
+bool MessageLinks::send(Agenda& agenda) {
+  queue(agenda);
+  return send_some();
+}
+
+bool MessageLinks::receive(Agenda& agenda) {
+  bool moved = false;
+  std::vector<std::string> messages;
+  for (const Neighbour& each : neighbours_) {
+    moved |= receive_some(each.rank, messages);
+    for (const std::string& message : messages) agenda.receive(each.rank, message);
+    messages.clear();
+  }
+  return moved;
+}
+
 void MessageLinks::send(int neighbour, std::string message) {
   find(neighbour).out += Writer().str(message).bytes();
 }

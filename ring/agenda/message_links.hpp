@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/agenda/agenda.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/data_links.hpp"
 
@@ -17,6 +18,15 @@ class MessageLinks {
   // errors.
   MessageLinks(std::shared_ptr<net::DataLinks> links, const std::vector<int>& neighbours,
                const std::vector<int>& members);
+
+  // Queues the agenda's messages for the neighbours.
+  void queue(Agenda& agenda);
+  // Does that, and sends as much as the links take now. True if anything was sent. Throws Error{network} with the
+  // neighbour.
+  bool send(Agenda& agenda);
+  // Gives the agenda the messages that have arrived. True if any data arrived. Throws as receive_some(), and what the
+  // agenda throws.
+  bool receive(Agenda& agenda);
 
   // Queues a message for a neighbour.
   void send(int neighbour, std::string message);

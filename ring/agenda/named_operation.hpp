@@ -79,7 +79,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   bool abandoned = false;     // it has no handle
   bool name_is_free = false;  // like the line above, guarded by the scheduler's lock
   const std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
-  std::chrono::milliseconds reported{0};  // its age at the last report; guarded by the scheduler's lock
+  group::ReportTimes reports;  // of its age; guarded by the scheduler's lock
 
  private:
   using Work = std::shared_ptr<group::AsyncOperation>;

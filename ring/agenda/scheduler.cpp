@@ -6,12 +6,11 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/group/drive_loop.hpp"
 
 namespace anello::agenda {
 
-using group::has_passed;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
@@ -31,13 +30,12 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       self_{data_.rank(), data_.size()},
       members_(std::move(members)),
       carriers_(GroupAccess::carriers(messages_)),
-      report_after_(GroupAccess::settings(data_).stall_time),
-      silence_limit_(GroupAccess::settings(data_).silence_limit),
-      operation_limit_(GroupAccess::settings(data_).operation_limit),
       baton_(*carriers_.info->bell),
       waiter_(carriers_.wait_policy, *carriers_.info->bell),
       links_(carriers_.links, Agenda(self_.rank, members_).neighbours(), members_),
-      agenda_(self_.rank, members_) {}
+      agenda_(self_.rank, members_),
+      stall_({.ping = GroupAccess::settings(data_).silence_limit / 2}),
+      late_(self_.rank, GroupAccess::settings(data_), carriers_.control) {}
 
 // In a child that fork() made, the carrier's threads do not exist, and its destructor would wait for them.
 Scheduler::~Scheduler() {
@@ -143,35 +141,13 @@ bool Scheduler::move(Lock& lock) {
   bool moved = true;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     // Receives only if an operation waits: otherwise a neighbour may have left in good order.
-    moved = agenda_.waits() && receive();
-    moved |= send();
+    moved = agenda_.waits() && links_.receive(agenda_);
+    moved |= links_.send(agenda_);
     carry_out_decisions();
-    moved |= send();
-    if (moved) stuck_since_.reset();
+    moved |= links_.send(agenda_);
+    if (moved) stall_.moved();
   });
   return moved;
-}
-
-bool Scheduler::receive() {
-  bool moved = false;
-  std::vector<std::string> messages;
-  for (const int neighbour : agenda_.neighbours()) {
-    moved |= links_.receive_some(neighbour, messages);
-    for (const std::string& message : messages) agenda_.receive(neighbour, message);
-    messages.clear();
-  }
-  return moved;
-}
-
-bool Scheduler::send() {
-  queue_messages();
-  return links_.send_some();
-}
-
-void Scheduler::queue_messages() {
-  if (!agenda_.has_to_say()) return;
-  for (const int neighbour : agenda_.neighbours())
-    if (std::string message = agenda_.say(neighbour); !message.empty()) links_.send(neighbour, std::move(message));
 }
 
 void Scheduler::carry_out_decisions() {
@@ -278,42 +254,56 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
 }
 
 void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until) {
-  while (baton_.acquire(lock, operation.decided, until)) {
-    while (!operation.decided && callbacks_.empty() && baton_.closed() == 0 && !has_passed(until)) {
-      if (move(lock)) {
-        waiter_.moved();
-        if (!operation.decided) or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) { offer_started(); });
-        continue;
-      }
-      if (operation.decided) break;
-      bool tired = false;
-      {
-        const MutexUnlock unlocked(lock, mutex_);
-        tired = waiter_.pause();
-      }
-      if (tired && !operation.decided) sleep(lock, until);
-    }
+  const auto move_some = [&]() ANELLO_REQUIRES(mutex_) {
+    const bool moved = move(lock);
+    if (moved && !operation.decided) or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) { offer_started(); });
+    return moved || operation.decided;
+  };
+  const auto pause = [&]() ANELLO_REQUIRES(mutex_) {
+    const MutexUnlock unlocked(lock, mutex_);
+    return waiter_.pause();
+  };
+  const auto rest = [&]() ANELLO_REQUIRES(mutex_) { return operation.decided || sleep(lock, until); };
+  const auto move_or_rest = [&]() ANELLO_REQUIRES(mutex_) {
+    if (!callbacks_.empty()) return false;
+    group::move_or_sleep(waiter_, move_some, pause, rest);
+    return true;
+  };
+  group::drive(baton_, lock, operation.decided, until, move_or_rest, [&]() ANELLO_REQUIRES(mutex_) {
     baton_.release();
     call_back(lock);  // without the baton: a callback may end the agenda
-    if (has_passed(until)) break;
-  }
+  });
 }
 
-// Returns at once if another thread has submitted something since this thread last moved messages: the other thread has
-// left the rest to this one.
-void Scheduler::sleep(Lock& lock, group::Until until) {
-  waiter_.forget();
+// Returns false at once if another thread has submitted something since this thread last moved messages: the other
+// thread has left the rest to this one.
+bool Scheduler::sleep(Lock& lock, group::Until until) {
+  bool slept = false;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     const bool failed = carriers_.control && carriers_.control->failed();
-    if (failed || agenda_.has_to_say() || !links_.want(waiter_, agenda_.waits())) return waiter_.moved();
-    milliseconds limit = note_stuck();
-    if (until)
-      limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
-    sleeps_ = true;
+    if (failed || agenda_.has_to_say() || !links_.want(waiter_, agenda_.waits())) return;
+    const milliseconds limit = group::no_longer_than(until, note_stuck());
+    sleeps_ = slept = true;
     const MutexUnlock unlocked(lock, mutex_);
     waiter_.sleep(limit);
   });
   sleeps_ = false;
+  return slept;
+}
+
+// Call when nothing moves while something waits. The control plane notices a rank that has left in good order only if
+// it is asked, and each time only whether it has left by then. Returns for how long the thread may sleep before it
+// checks again.
+milliseconds Scheduler::note_stuck() {
+  const group::StallClock::Due due = stall_.look();
+  if (!carriers_.control) return due.sleep;
+  late_.look(undecided_, due.stuck, agenda_);
+  if (due.stuck < group::StallClock::kQuestionAfter) return due.sleep;
+  const std::string here = undecided_.empty() ? "passes messages on" : "waits in " + undecided_.begin()->first;
+  carriers_.control->needs_messages(carriers_.info->id, decided_, here);
+  if (due.pings)
+    for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(members_[std::size_t(neighbour)]);
+  return due.sleep;
 }
 
 bool Scheduler::done(NamedOperation& operation) {

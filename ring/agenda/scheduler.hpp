@@ -12,19 +12,20 @@
 #include <anello/group.hpp>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ring/agenda/agenda.hpp"
+#include "ring/agenda/late_operations.hpp"
 #include "ring/agenda/message_links.hpp"
 #include "ring/agenda/named_operation.hpp"
 #include "ring/base/mutex.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/group_impl.hpp"
 #include "ring/group/progress_thread.hpp"
+#include "ring/group/stall_clock.hpp"
 
 namespace anello::agenda {
 
@@ -74,8 +75,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
 
  private:
   using Lock = group::Baton::Lock;
-  class Access;                                                     // holds the lock, and then calls the callbacks
-  static constexpr std::chrono::milliseconds kDiagnosisAfter{200};  // time in which nothing moves
+  class Access;  // holds the lock, and then calls the callbacks
 
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
@@ -87,9 +87,6 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   template <class Work>
   void or_end_world(Lock& lock, Work work) ANELLO_REQUIRES(mutex_);
   bool move(Lock& lock) ANELLO_REQUIRES(mutex_);
-  bool receive() ANELLO_REQUIRES(mutex_);
-  bool send() ANELLO_REQUIRES(mutex_);
-  void queue_messages() ANELLO_REQUIRES(mutex_);
   void carry_out_decisions() ANELLO_REQUIRES(mutex_);
   void carry_out(const Decision& decision) ANELLO_REQUIRES(mutex_);
   void apply(const Decision& decision, Handle& operation) ANELLO_REQUIRES(mutex_);
@@ -103,11 +100,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   Error verdict(const std::exception& thrown);
   void end_all(Error why) ANELLO_REQUIRES(mutex_);
   void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until) ANELLO_REQUIRES(mutex_);
-  void sleep(Lock& lock, group::Until until) ANELLO_REQUIRES(mutex_);
+  bool sleep(Lock& lock, group::Until until) ANELLO_REQUIRES(mutex_);
   std::chrono::milliseconds note_stuck() ANELLO_REQUIRES(mutex_);
-  std::chrono::milliseconds age(const NamedOperation& operation) const ANELLO_REQUIRES(mutex_);
-  void report_late() ANELLO_REQUIRES(mutex_);
-  void end_if_overdue(const NamedOperation& operation) ANELLO_REQUIRES(mutex_);
   void flush(Lock& lock) ANELLO_REQUIRES(mutex_);
   void free_name(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
   // In a child that fork() made, the lock may be held by threads that do not exist there.
@@ -120,7 +114,6 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const group::RankAndSize self_;
   const std::vector<int> members_;
   const group::Carriers carriers_;
-  const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
   Mutex mutex_;
   std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors are in host memory
@@ -128,7 +121,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
   MessageLinks links_;
   Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
-  std::map<std::string, Handle, std::less<>> undecided_ ANELLO_GUARDED_BY(mutex_);  // by key
+  LateOperations::Undecided undecided_ ANELLO_GUARDED_BY(mutex_);
   std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // of a rank that has joined; those that are not done
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
   // Decisions received here; all ranks receive the same ones in the same order.
@@ -137,7 +130,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
   bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started and not offered
   bool closing_ ANELLO_GUARDED_BY(mutex_) = false;
-  std::optional<std::chrono::steady_clock::time_point> stuck_since_ ANELLO_GUARDED_BY(mutex_);
+  group::StallClock stall_ ANELLO_GUARDED_BY(mutex_);
+  const LateOperations late_;
 };
 
 // Held by each public function, on any thread. Callbacks are called without the lock, because they may submit

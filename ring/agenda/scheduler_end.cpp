@@ -26,16 +26,12 @@ bool Scheduler::world_has_failed(Lock& lock) {
 
 // If memory runs out, the errors say less, but no operation is left undecided, and no thread keeps the baton.
 void Scheduler::fail(Lock& lock, const std::exception& thrown) {
-  Error why = group::out_of_memory(own_rank());
+  std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    try {
-      why = verdict(thrown);
-    } catch (const std::bad_alloc&) {
-      if (carriers_.control) carriers_.control->abort_without_memory();
-    }
+    why = group::or_out_of_memory(carriers_.control, own_rank(), [&] { return verdict(thrown); });
   }
-  end_all(std::move(why));
+  end_all(std::move(*why));
 }
 
 // Returns the error that all ranks get, whichever rank found it first. A cause without a rank is in this process.
@@ -104,15 +100,16 @@ void Scheduler::close() {
 // Reports of this rank do not matter any more. Other threads may use the scheduler meanwhile, but none has the baton.
 void Scheduler::flush(Lock& lock) {
   constexpr milliseconds kUsually{10'000};
-  const auto end = steady_clock::now() + (silence_limit_.count() > 0 ? silence_limit_ : kUsually);
+  const milliseconds limit = GroupAccess::settings(data_).silence_limit;
+  const auto end = steady_clock::now() + (limit.count() > 0 ? limit : kUsually);
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
-    queue_messages();
+    links_.queue(agenda_);
     if (self_.rank > 0) links_.drop(agenda_.neighbours().back());
     while (links_.sending() && steady_clock::now() < end && !world_has_failed(lock)) {
       waiter_.forget();
       if (links_.send_some() || !links_.want(waiter_, false)) continue;
       const MutexUnlock unlocked(lock, mutex_);
-      waiter_.sleep(kDiagnosisAfter);
+      waiter_.sleep(group::StallClock::kQuestionAfter);
     }
   });
 }

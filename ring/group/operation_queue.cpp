@@ -5,6 +5,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/group/device_memory.hpp"
+#include "ring/group/drive_loop.hpp"
 
 namespace anello::group {
 namespace {
@@ -144,13 +145,12 @@ void OperationQueue::enqueue_async(const std::shared_ptr<AsyncOperation>& pendin
 
 bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const Until& until) {
   const std::atomic<int>& closed = baton_.closed();
-  while (baton_.acquire(lock, pending.done, until)) {
-    const auto advance_once = [&] { return runner_.advance(waiter_, closed, until); };
-    while (head_ && closed == 0 && !pending.done.load(std::memory_order_relaxed) && !has_passed(until))
-      if (advance(lock, *head_, advance_once)) complete(lock);
-    release();
-    if (has_passed(until)) break;
-  }
+  const auto advance_head = [&] { return runner_.advance(waiter_, closed, until); };
+  const auto move = [&]() ANELLO_REQUIRES(mutex_) {
+    if (head_ && advance(lock, *head_, advance_head)) complete(lock);
+    return head_ != nullptr;
+  };
+  drive(baton_, lock, pending.done, until, move, [this]() ANELLO_REQUIRES(mutex_) { release(); });
   offer();  // the progress thread does no work while a caller wants the baton
   return pending.done.load(std::memory_order_relaxed);
 }

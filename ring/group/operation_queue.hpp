@@ -5,6 +5,7 @@
 // other.
 #pragma once
 #include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,18 @@ Error out_of_memory(int world_rank);
 // Returns the error of operations whose owner has ended on this rank; `what` says which. If memory is short, returns
 // out_of_memory().
 Error ended(const char* what, int world_rank);
+
+// Returns the error that find() returns. If memory runs out, ends the world, for which `control` (may be null) needs
+// none.
+template <class Find>
+Error or_out_of_memory(control::ControlPlane* control, int world_rank, Find find) {
+  try {
+    return find();
+  } catch (const std::bad_alloc&) {
+    if (control) control->abort_without_memory();
+    return out_of_memory(world_rank);
+  }
+}
 
 class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:

@@ -30,16 +30,15 @@ Error OperationQueue::cause_of(const std::exception& thrown) const {
 // The head's error also says how far the operation got. If memory runs out, the errors say less, but the queue is
 // emptied in any case: the operation of a blocking call is on the stack of its thread.
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
-  Error why = out_of_memory(world_rank_);
   std::string how_far;
+  const auto find = [&] {
+    how_far = ", " + runner_.how_far();
+    return verdict(cause_of(thrown));
+  };
+  std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    try {
-      how_far = ", " + runner_.how_far();
-      why = verdict(cause_of(thrown));  // before give_up(), so that peers which notice it find the reason
-    } catch (const std::bad_alloc&) {
-      if (control_) control_->abort_without_memory();
-    }
+    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers find the reason
     runner_.give_up();
   }
   failure_ = std::move(why);

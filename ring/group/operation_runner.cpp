@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/group/drive_loop.hpp"
 #include "ring/group/operation_load.hpp"
 #include "ring/link/with_rank.hpp"
 
@@ -144,20 +145,13 @@ bool OperationRunner::pass() {
 }
 
 bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until) {
-  while (interrupt.load(std::memory_order_relaxed) == 0 && !has_passed(until)) {
-    const Step now = step();
-    if (now != Step::stuck) waiter.moved();
-    if (now == Step::complete) return true;
-    if (now == Step::moved) continue;
-    if (!moving_ || waiter.pause()) {
-      waiter.forget();
-      if (!moving_ || carrier_->want(waiter))
-        sleep(waiter, until);
-      else
-        waiter.moved();
-    }
-  }
-  return false;
+  Step last = Step::stuck;
+  const auto move = [&] { return (last = step()) != Step::stuck; };
+  const auto pause = [&] { return !moving_ || waiter.pause(); };
+  const auto rest = [&] { return (!moving_ || carrier_->want(waiter)) && sleep(waiter, until); };
+  while (last != Step::complete && interrupt.load(std::memory_order_relaxed) == 0 && !has_passed(until))
+    move_or_sleep(waiter, move, pause, rest);
+  return last == Step::complete;
 }
 
 OperationRunner::Step OperationRunner::step() {
@@ -194,16 +188,14 @@ void OperationRunner::conclude() {
   moving_ = false;
 }
 
-// Returns at once in a world that has failed.
-void OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
-  if (has_failed()) return;
-  milliseconds limit = note_stuck();
-  if (until)
-    limit =
-        std::clamp(std::chrono::ceil<milliseconds>(*until - std::chrono::steady_clock::now()), milliseconds(0), limit);
+// Returns false at once in a world that has failed.
+bool OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
+  if (has_failed()) return false;
+  const milliseconds limit = no_longer_than(until, note_stuck());
   const trace::Ticks from = trace::ticks();
   waiter.sleep(limit);
   slept(from);
+  return true;
 }
 
 bool OperationRunner::prepare_sleep(link::Waiter& waiter, milliseconds& limit) {

@@ -69,7 +69,7 @@ class OperationRunner {
   void begin_to_move();
   bool pass();
   bool has_failed() const { return control_ && control_->failed(); }
-  void sleep(link::Waiter& waiter, const Until& until);
+  bool sleep(link::Waiter& waiter, const Until& until);
   std::chrono::milliseconds note_stuck();
   std::vector<int> awaited() const;
   void conclude();

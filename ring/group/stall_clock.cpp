@@ -5,8 +5,9 @@
 
 namespace anello::group {
 
-std::optional<ReportTimes::Time> ReportTimes::due(Time waited) {
-  if (next_.count() == 0 || waited < next_) return std::nullopt;
+std::optional<ReportTimes::Time> ReportTimes::due(Time first, Time waited) {
+  next_ = std::max(next_, first);
+  if (first.count() == 0 || waited < next_) return std::nullopt;
   const Time due = next_;
   while (next_ <= waited) next_ *= 2;
   return due;
@@ -24,7 +25,7 @@ StallClock::Due StallClock::look() {
   Due due{.stuck = std::chrono::duration_cast<Time>(now - *since_)};
   due.question = due.stuck >= kQuestionAfter && !std::exchange(asked_, true);
   due.sleep = asked_ ? kLongSleep : kQuestionAfter - due.stuck;
-  due.report = reports_.due(due.stuck);
+  due.report = reports_.due(limits_.report, due.stuck);
   if (limits_.report.count() > 0) due.sleep = std::min(due.sleep, reports_.next() - due.stuck);
   if (limits_.end.count() > 0) due.sleep = std::min(due.sleep, until_end(due));
   if (limits_.ping.count() > 0) due.sleep = std::min(due.sleep, until_ping(due));

@@ -11,14 +11,12 @@ class ReportTimes {
  public:
   using Time = std::chrono::milliseconds;
 
-  // `first` 0: no reports.
-  explicit ReportTimes(Time first = Time(0)) : next_(first) {}
-  // If a time has come that was not returned before: returns the first of these.
-  std::optional<Time> due(Time waited);
-  Time next() const { return next_; }
+  // Returns the first of these times that has come and was not returned before. `first` 0: there are none.
+  std::optional<Time> due(Time first, Time waited);
+  Time next() const { return next_; }  // after due()
 
  private:
-  Time next_;
+  Time next_{0};
 };
 
 class StallClock {
@@ -37,7 +35,7 @@ class StallClock {
   // Something else is waited for now.
   void begin() {
     since_.reset();
-    reports_ = ReportTimes(limits_.report);
+    reports_ = {};
     asked_ = ended_ = spoke_ = false;
   }
   // Something has moved. True if a question, a report or an end was due before: it does not hold any more.

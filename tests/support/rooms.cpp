@@ -65,7 +65,7 @@ const Uses kUses = {
     {"control", {"failure", "link", "net", "trace"}},
     {"services", {"net"}},
     {"group", {"algorithms", "control", "link", "net", "plan", "run", "shm", "trace"}},
-    {"agenda", {"group", "link", "net", "shm"}},
+    {"agenda", {"control", "group", "link", "net", "shm"}},
     {"gradients", {"group", "run"}},
     {"world", {"algorithms", "control", "failure", "group", "net", "services", "shm", "trace"}},
     {"testing", {"world"}},
