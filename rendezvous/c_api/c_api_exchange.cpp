@@ -1,7 +1,7 @@
 // Starts a world through the caller's own exchange (anello_init_through).
 #include <map>
 
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/handles.hpp"
 #include "rendezvous/init_through.hpp"
 #include "rendezvous/protocol/interruption.hpp"
 #include "ring/base/mutex.hpp"

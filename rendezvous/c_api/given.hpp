@@ -1,6 +1,6 @@
 // Converts the options and lists of the C API to those of the C++ API. All throw Error{invalid_argument}.
 #pragma once
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/handles.hpp"
 
 namespace anello::c_api {
 

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/handles.hpp"
 
 namespace anello::c_api {
 namespace {

@@ -131,24 +131,25 @@ Complaints rooms_in_circles(Uses uses) {
   return out;
 }
 
-// Each room of the ring and of the rendezvous that includes others than base stands on their page as
+// Each room of the ring and of the rendezvous that includes others than base stands on a page as
 // "run: link, plan, trace".
 Complaints wrong_picture(const std::vector<File>& tree) {
   Complaints out = rooms_in_circles(kUses);
-  for (const char* top : {"ring", "rendezvous"}) {
-    const std::string page_path = std::string(top) + "/README.md";
-    const auto page = std::find_if(tree.begin(), tree.end(), [&](const File& file) { return file.path == page_path; });
-    if (page == tree.end()) return {page_path + ": is not there"};
+  const std::map<std::string, std::string> pages = {{"ring/", "ring/README.md"},
+                                                    {"rendezvous/", "docs/notes/starting.md"}};
+  for (const auto& [top, path] : pages) {
+    const auto page = std::ranges::find(tree, path, &File::path);
+    if (page == tree.end()) return {path + ": is not there"};
     std::set<std::string> rooms;
     for (const File& file : tree)
-      if (is_product(file) && file.path.starts_with(std::string(top) + "/")) rooms.insert(room_of(file.path));
+      if (is_product(file) && file.path.starts_with(top)) rooms.insert(room_of(file.path));
     rooms.erase("gpu");  // its public headers lie in ring/include
     for (const auto& [room, used] : kUses) {
       std::string line;
       for (const std::string& each : used) line += (line.empty() ? room + ": " : ", ") + each;
       const bool stands_there = std::find(page->lines.begin(), page->lines.end(), line) != page->lines.end();
       if (rooms.contains(room) && !used.empty() && !stands_there)
-        out.push_back(page_path + ": lacks the line '" + line + "'");
+        out.push_back(path + ": lacks the line '" + line + "'");
     }
   }
   return out;

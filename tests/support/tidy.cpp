@@ -47,7 +47,7 @@ std::vector<File> read_tree(const fs::path& root) {
   const auto add = [&](const fs::path& path) {
     if (is_text(path)) tree.push_back(read_file(root, path));
   };
-  for (const char* room : {"ring", "gpu", "rendezvous", "trainer", "bench", "tests", ".ci"}) {
+  for (const char* room : {"ring", "gpu", "rendezvous", "trainer", "bench", "tests", "docs", ".ci"}) {
     if (!fs::exists(root / room)) continue;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room))
       if (entry.is_regular_file()) add(entry.path());

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/handles.hpp"
 #include "tests/support/worlds.hpp"
 #include "tests/tensorflow/fake_tensorflow.hpp"
 #include "trainer/python/tensorflow/library.hpp"
