@@ -18,12 +18,12 @@
 namespace anello::gpu {
 
 using agenda::ArrayView;
-using agenda::Request;
+using agenda::NamedCall;
 using agenda::Verb;
 
 class NamedCalls::Operation final : public agenda::DeviceOperation, public std::enable_shared_from_this<Operation> {
  public:
-  Operation(std::shared_ptr<State> state, const Request& request) : state_(std::move(state)), request_(request) {
+  Operation(std::shared_ptr<State> state, const NamedCall& request) : state_(std::move(state)), request_(request) {
     request_.name = {};
   }
 
@@ -56,7 +56,7 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   }
 
   const std::shared_ptr<State> state_;
-  Request request_;
+  NamedCall request_;
   std::string key_;  // set by start()
   Event made_, queued_;
   bool has_run_ ANELLO_GUARDED_BY(state_->mutex) = false;
@@ -252,13 +252,13 @@ NamedCalls::~NamedCalls() {
   close();
 }
 
-std::shared_ptr<agenda::DeviceOperation> NamedCalls::make(const Request& request) {
+std::shared_ptr<agenda::DeviceOperation> NamedCalls::make(const NamedCall& request) {
   auto operation = std::make_shared<Operation>(state_, request);
   operation->wait_for_stream();
   return operation;
 }
 
-std::shared_ptr<agenda::DeviceOperation> NamedCalls::make_neutral(const Request& request) {
+std::shared_ptr<agenda::DeviceOperation> NamedCalls::make_neutral(const NamedCall& request) {
   return std::make_shared<Operation>(state_, request);
 }
 

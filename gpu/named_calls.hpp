@@ -23,8 +23,8 @@ class NamedCalls final : public agenda::DeviceCarrier {
   NamedCalls(Group ranks, Makers makers);
   ~NamedCalls() override;
 
-  std::shared_ptr<agenda::DeviceOperation> make(const agenda::Request& request) override;
-  std::shared_ptr<agenda::DeviceOperation> make_neutral(const agenda::Request& request) override;
+  std::shared_ptr<agenda::DeviceOperation> make(const agenda::NamedCall& request) override;
+  std::shared_ptr<agenda::DeviceOperation> make_neutral(const agenda::NamedCall& request) override;
   void choose(int device) override;
   void close() override;
 

@@ -9,7 +9,7 @@
 using namespace anello::c_api;
 using anello::text;
 using anello::agenda::ArrayView;
-using anello::agenda::Request;
+using anello::agenda::NamedCall;
 using anello::agenda::Verb;
 
 struct anello_agenda {
@@ -48,7 +48,7 @@ auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name
   }
 }
 
-// `make` returns the request without its verb, name and options, which are set here.
+// `make` returns the call without its verb, name and options, which are set here.
 template <class Make>
 anello_status submit_made(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
                           anello_named** operation, Make make) {
@@ -57,34 +57,33 @@ anello_status submit_made(anello_agenda* agenda, Verb verb, const char* name, co
     anello_named_options given = ANELLO_NAMED_OPTIONS_INIT;
     auto handle = std::make_unique<anello_named>();
     handle->scheduler = scheduler;
-    Request request = or_refuse(*scheduler, verb, name, [&] {
+    NamedCall call = or_refuse(*scheduler, verb, name, [&] {
       required(operation, "out parameter");
       given = known(options, given);
       return make();
     });
-    request.verb = verb;
-    request.name = view(name);
-    request.prescale = given.prescale;
-    request.postscale = given.postscale;
-    if (given.wire != 0) request.wire = one_of<anello::DType>(given.wire);
-    if (given.on_gpu != 0)
-      request.on_gpu = anello::agenda::OnGpu{given.device, static_cast<CUstream_st*>(given.stream)};
-    handle->operation = scheduler->submit(std::move(request), given.waits != 0);
+    call.verb = verb;
+    call.name = view(name);
+    call.prescale = given.prescale;
+    call.postscale = given.postscale;
+    if (given.wire != 0) call.wire = one_of<anello::DType>(given.wire);
+    if (given.on_gpu != 0) call.on_gpu = anello::agenda::OnGpu{given.device, static_cast<CUstream_st*>(given.stream)};
+    handle->operation = scheduler->submit(std::move(call), given.waits != 0);
     *operation = handle.release();
   });
 }
 
-// The part of a request that a call gives. `ranks`: the length of the lists of counts.
-Request request_of(const anello_call& asked, Verb verb, int ranks) {
-  Request request{.inputs = arrays_of(asked.inputs, asked.arrays_size),
-                  .outputs = arrays_of(asked.outputs, asked.outputs ? asked.arrays_size : 0)};
-  if (!request.outputs.empty() && verb != Verb::allreduce) refuse("outputs are for allreduce");
-  if (anello::agenda::reduces(verb)) request.op = one_of<anello::Op>(asked.op);
-  if (verb == Verb::broadcast) request.root = asked.root;
-  if (verb == Verb::alltoall && asked.send_counts) request.splits.assign(asked.send_counts, asked.send_counts + ranks);
+// The part of a named call that the record gives. `ranks`: the length of the lists of counts.
+NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
+  NamedCall call{.inputs = arrays_of(asked.inputs, asked.arrays_size),
+                 .outputs = arrays_of(asked.outputs, asked.outputs ? asked.arrays_size : 0)};
+  if (!call.outputs.empty() && verb != Verb::allreduce) refuse("outputs are for allreduce");
+  if (anello::agenda::reduces(verb)) call.op = one_of<anello::Op>(asked.op);
+  if (verb == Verb::broadcast) call.root = asked.root;
+  if (verb == Verb::alltoall && asked.send_counts) call.splits.assign(asked.send_counts, asked.send_counts + ranks);
   if (asked.options || asked.list || asked.recv_counts)
     refuse("a named operation has inputs, outputs and its own options");
-  return request;
+  return call;
 }
 
 // Refuses an operation that is not done: outputs and other results do not exist before that.
@@ -125,10 +124,10 @@ anello_status anello::c_api::submit(anello_agenda* agenda, const char* name, con
   const std::optional<Verb> verb = anello::agenda::verb_of(one_of<anello::Kind>(asked.kind));
   if (!verb) return guarded([&] { refuse(text("kind ", asked.kind, " is not one of the named operations")); });
   return submit_made(agenda, *verb, name, options, operation,
-                     [&] { return request_of(asked, *verb, agenda->scheduler->size()); });
+                     [&] { return named_call_of(asked, *verb, agenda->scheduler->size()); });
 }
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
-  return submit_made(agenda, Verb::join, nullptr, options, operation, [] { return Request{}; });
+  return submit_made(agenda, Verb::join, nullptr, options, operation, [] { return NamedCall{}; });
 }
 anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* name, const char* reason) {
   return guarded([&] {

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "ring/agenda/request.hpp"
+#include "ring/agenda/named_call.hpp"
 
 namespace anello::c_api {
 

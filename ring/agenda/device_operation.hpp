@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "ring/agenda/request.hpp"
+#include "ring/agenda/named_call.hpp"
 #include "ring/group/baton.hpp"
 
 namespace anello::agenda {
@@ -34,9 +34,9 @@ class DeviceCarrier {
   // Makes an operation, which waits for the work that is queued on the request's stream so far. Borrows the tensors.
   // Throws Error{invalid_argument} for requests that this rank cannot carry out, Error{unsupported} and Error{device}.
   // Any thread.
-  virtual std::shared_ptr<DeviceOperation> make(const Request& request) = 0;
+  virtual std::shared_ptr<DeviceOperation> make(const NamedCall& request) = 0;
   // Makes the part of a rank that has joined: allocates the tensors, and fills them with neutral elements.
-  virtual std::shared_ptr<DeviceOperation> make_neutral(const Request& request) = 0;
+  virtual std::shared_ptr<DeviceOperation> make_neutral(const NamedCall& request) = 0;
   // Sets the GPU of this rank, if no tensor has chosen one. Throws Error{unsupported}.
   virtual void choose(int device) = 0;
   // Lets the operations that have not started fail. Blocks until those that have started are done or have failed.

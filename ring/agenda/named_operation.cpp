@@ -47,7 +47,7 @@ OutputMemory::~OutputMemory() {
     ::operator delete(data_, kAlignment);
 }
 
-NamedOperation::NamedOperation(Request request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)
+NamedOperation::NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)
     : request_(std::move(request)), on_device_(std::move(on_device)) {
   request_.name = {};
   if (verb() != Verb::reduce_scatter) return;

@@ -14,7 +14,7 @@
 
 #include "ring/agenda/agenda.hpp"
 #include "ring/agenda/device_operation.hpp"
-#include "ring/agenda/request.hpp"
+#include "ring/agenda/named_call.hpp"
 #include "ring/base/mutex.hpp"
 #include "ring/group/checks.hpp"
 #include "ring/group/operation_queue.hpp"
@@ -39,7 +39,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
  public:
   // Made before the operation is reported to other ranks: allocates the outputs whose size this rank can compute alone.
   // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is no memory.
-  NamedOperation(Request request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
+  NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
   // Makes the neutral contribution of a rank that has joined to an operation of other ranks.
   NamedOperation(const Description& description, std::string key);
   void set_key(std::string key) { key_ = std::move(key); }
@@ -96,7 +96,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   bool watch() ANELLO_REQUIRES(mutex_);
   std::function<void()> end();
 
-  Request request_;
+  NamedCall request_;
   std::string key_;
   std::vector<std::unique_ptr<OutputMemory>> memory_;  // memory of outputs, and of inputs that are not the program's
   std::vector<ArrayView> outputs_;

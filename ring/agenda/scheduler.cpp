@@ -50,7 +50,7 @@ void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
 }
 
 // Called without the lock: the first call loads the plugin and initializes the device, which takes long.
-std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& request) {
+std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const NamedCall& request) {
   if (!request.on_gpu) return nullptr;
   Lock lock(mutex_);
   DeviceCarrier* const carrier = carrier_.get();  // is never replaced once it is set
@@ -65,7 +65,7 @@ std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& reques
 
 // All steps that can fail on this rank alone come before the operation is reported. If one of them fails, the failure
 // is reported instead.
-Scheduler::Handle Scheduler::submit(Request request, bool waits) {
+Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
   queue().check_process();
   const std::string_view name = request.name;
   const Verb verb = request.verb;

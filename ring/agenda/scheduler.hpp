@@ -43,7 +43,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // Does not block while the world lives. `waits`: the caller calls wait() at once, and nothing moves before that.
   // Throws Error{invalid_argument} if a tensor, an option or the name is wrong; Error{unsupported} or std::bad_alloc if
   // there is no memory for its outputs; and the verdict if the world has failed.
-  Handle submit(Request request, bool waits = false);
+  Handle submit(NamedCall request, bool waits = false);
   // Call when the program's call of an operation was refused before submit(). It counts as submitted: the operation
   // fails on the other ranks, with the reason. Not for join. Does not block. No effect if submit() would throw.
   void refuse(std::string_view name, Verb verb, const std::string& why);
@@ -79,7 +79,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
 
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
-  std::shared_ptr<DeviceOperation> make_on_device(const Request& request);
+  std::shared_ptr<DeviceOperation> make_on_device(const NamedCall& request);
   void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation)
       ANELLO_REQUIRES(mutex_);
   void say_more() ANELLO_REQUIRES(mutex_);

@@ -94,7 +94,7 @@ class Trial {
     for (const Asked& each : asked_)
       values.emplace_back(std::vector<int>(each.rows, world.rank() + 1),
                           std::vector<float>(each.rows, float(world.rank() + 1)));
-    std::vector<Request> requests;
+    std::vector<NamedCall> requests;
     for (std::size_t k = 0; k < asked_.size(); k++) requests.push_back(request_of(asked_[k], values[k]));
     std::vector<Scheduler::Handle> handles(asked_.size());
     if (faulty) faults::plan(plan_);
@@ -113,7 +113,7 @@ class Trial {
     return lives && !world.failure();
   }
 
-  static Request request_of(const Asked& asked, Values& values) {
+  static NamedCall request_of(const Asked& asked, Values& values) {
     return {.verb = asked.verb,
             .name = asked.name,
             .inputs = {asked.integers ? view_of(values.first) : view_of(values.second)},

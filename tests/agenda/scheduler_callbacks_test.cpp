@@ -89,7 +89,7 @@ TEST(SchedulerCallbacks, FollowTheResults) {
     std::vector<int> none;
     Calls calls;
     std::vector<Scheduler::Handle> all;
-    const auto submit = [&](Request request) {
+    const auto submit = [&](NamedCall request) {
       const std::string verb(name(request.verb));
       all.push_back(scheduler.submit(std::move(request)));
       scheduler.when_done(all.back(), calls.note(verb));
@@ -154,7 +154,7 @@ TEST(SchedulerCallbacks, MayNotWait) {
     std::vector<float> values{1};
     Calls calls;
     for (const Verb verb : {Verb::allreduce, Verb::barrier}) {
-      Request request{.verb = verb, .name = "x"};
+      NamedCall request{.verb = verb, .name = "x"};
       if (verb == Verb::allreduce) request.inputs = {view_of(values)};
       const auto operation = scheduler.submit(std::move(request));
       scheduler.when_done(operation, [&, operation](const Error*) {

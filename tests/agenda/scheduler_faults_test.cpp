@@ -28,7 +28,7 @@ std::optional<Error> outcome(World& world, Scheduler& scheduler, const Scheduler
   return Error(ErrorCode::timed_out, "it hangs");
 }
 
-Request reduce_scatter_of(std::vector<int>& values, std::string_view name, double prescale = 1) {
+NamedCall reduce_scatter_of(std::vector<int>& values, std::string_view name, double prescale = 1) {
   return {.verb = Verb::reduce_scatter, .name = name, .inputs = {view_of(values)}, .prescale = prescale};
 }
 
@@ -135,8 +135,8 @@ TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
     std::vector<float> values(1000, float(world.rank()));
     const Agreed agreed{.description = {.verb = Verb::allreduce, .arrays = {{DType::f32, {1000}}}}, .sizes = {}};
     const group::RankAndSize self{world.rank(), world.size()};
-    const auto operation =
-        std::make_shared<NamedOperation>(Request{.verb = Verb::allreduce, .inputs = {view_of(values)}}, nullptr, self);
+    const auto operation = std::make_shared<NamedOperation>(
+        NamedCall{.verb = Verb::allreduce, .inputs = {view_of(values)}}, nullptr, self);
     operation->set_key(world.rank() == 1 ? "allreduce 'y'" : "allreduce 'x'");
     operation->prepare(agreed, self, nullptr);
     operation->start(agreed, GroupAccess::queue(world), self);
@@ -160,7 +160,7 @@ TEST(SchedulerFaults, ACallThatOneRankRefusesFailsOnAllRanks) {
     for (const std::string_view name : {"", "x"}) {
       std::vector<float> values{1};
       const double factor = world.rank() == 2 ? 1.0 / 0.0 : 1;
-      const Request request{.verb = Verb::allreduce, .name = name, .inputs = {view_of(values)}, .postscale = factor};
+      const NamedCall request{.verb = Verb::allreduce, .name = name, .inputs = {view_of(values)}, .postscale = factor};
       if (world.rank() == 2) {
         EXPECT_THROW(scheduler.submit(request), Error);
       } else {

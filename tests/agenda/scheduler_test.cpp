@@ -167,7 +167,7 @@ TEST_P(SchedulerInWorldsOf, WhatDiffersFailsAlone) {
 TEST(Scheduler, ABarrierOvertakesAndNamesAreTakenUntilSeen) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> tensor{1};
-    const Request x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
+    const NamedCall x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
     Scheduler::Handle operation;
     if (world.rank() == 0) operation = scheduler.submit(x);
     wait(scheduler, scheduler.submit({.verb = Verb::barrier}, true));
@@ -241,7 +241,7 @@ TEST(Scheduler, AJoinIsDoneWhenOthersNeedThisRankNoMore) {
 TEST(Scheduler, WaitingReturnsAfterItsTime) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> tensor(100'000, 1);
-    const Request x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
+    const NamedCall x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
     if (world.rank() == 0) {
       const auto operation = scheduler.submit(x, true);
       for (int k = 0; k < 3; k++) EXPECT_FALSE(scheduler.wait(*operation, steady_clock::now() + milliseconds(20)));
@@ -282,7 +282,7 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
     std::vector<int> whole_numbers(3);
     std::vector<bool> no;
     const ArrayView good = view_of(tensor);
-    const auto refused = [&](Request request) {
+    const auto refused = [&](NamedCall request) {
       try {
         scheduler.submit(std::move(request));
       } catch (const Error& e) {

@@ -11,7 +11,7 @@
 namespace anello {
 namespace {
 
-using agenda::Request;
+using agenda::NamedCall;
 using std::chrono::milliseconds;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -185,7 +185,7 @@ TEST_P(NamedCallsBy, TensorsInDifferentMemoriesDoNotMatch) {
   run_agendas(2, GetParam(), [](World& world, Scheduler& scheduler) {
     const OnGpu tensor(world, {1, 2});
     std::vector<float> host{1, 2};
-    Request request{.verb = Verb::allreduce, .name = "where", .inputs = {tensor.view()}, .on_gpu = tensor.place()};
+    NamedCall request{.verb = Verb::allreduce, .name = "where", .inputs = {tensor.view()}, .on_gpu = tensor.place()};
     if (world.rank() == 1)
       request = {.verb = Verb::allreduce, .name = "where", .inputs = {{host.data(), {2}, DType::f32}}};
     const auto operation = scheduler.submit(std::move(request));
@@ -208,7 +208,7 @@ TEST_P(NamedCallsBy, TensorsInDifferentMemoriesDoNotMatch) {
 TEST(NamedCalls, RefuseWhatTheyCannotDo) {
   run_agendas(1, "auto", [](World& world, Scheduler& scheduler) {
     const OnGpu tensor(world, {1, 2});
-    const auto refusal = [&](Request request) -> std::string {
+    const auto refusal = [&](NamedCall request) -> std::string {
       try {
         scheduler.submit(std::move(request));
         return "";

@@ -1,4 +1,4 @@
-#include "ring/agenda/request.hpp"
+#include "ring/agenda/named_call.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -16,7 +16,7 @@ bool has_rows_of_its_own(Verb verb) {
   return verb == Verb::allgather || verb == Verb::alltoall;
 }
 
-void check_array(const Request& request, const ArrayView& array) {
+void check_array(const NamedCall& request, const ArrayView& array) {
   const std::string_view call = name(request.verb);
   if (name(array.dtype) == "?") refuse(call, "a tensor's dtype must be one of the known types");
   if (array.shape.size() > kMaxDimensions)
@@ -27,7 +27,7 @@ void check_array(const Request& request, const ArrayView& array) {
     refuse(call, "a tensor needs a first dimension, which counts its rows");
 }
 
-void check_reduction(const Request& request, DType dtype) {
+void check_reduction(const NamedCall& request, DType dtype) {
   const std::string_view call = name(request.verb);
   group::check_op(call, request.op, dtype);
   const bool integers = is_integer(dtype);
@@ -42,7 +42,7 @@ void check_reduction(const Request& request, DType dtype) {
 
 // Checks that a GPU can carry out the request: only allreduce, broadcast and join; integers only without factors,
 // because the kernels multiply only floats.
-void check_on_gpu(const Request& request) {
+void check_on_gpu(const NamedCall& request) {
   const std::string_view call = name(request.verb);
   if (request.verb != Verb::allreduce && request.verb != Verb::broadcast && request.verb != Verb::join)
     refuse(call, "only those of allreduce and broadcast may lie in GPU memory");
@@ -52,7 +52,7 @@ void check_on_gpu(const Request& request) {
       refuse(call, text("factors of ", name(array.dtype), " are not available in GPU memory"));
 }
 
-void check_outputs(const Request& request) {
+void check_outputs(const NamedCall& request) {
   const std::string_view call = name(request.verb);
   if (request.outputs.empty()) return;
   if (request.outputs.size() != request.inputs.size())
@@ -67,14 +67,14 @@ void check_outputs(const Request& request) {
   }
 }
 
-void check_results_apart(const Request& request) {
+void check_results_apart(const NamedCall& request) {
   std::vector<Tensor> results;
   for (const ArrayView& array : request.outputs.empty() ? request.inputs : request.outputs)
     results.push_back(array.tensor());
   group::check_apart(name(request.verb), results);
 }
 
-Sizes splits_of(const Request& request, int ranks) {
+Sizes splits_of(const NamedCall& request, int ranks) {
   const std::uint64_t rows = request.inputs[0].shape[0];
   if (request.splits.empty()) {
     if (rows % std::uint64_t(ranks) != 0)
@@ -94,7 +94,7 @@ Sizes splits_of(const Request& request, int ranks) {
 
 }  // namespace
 
-std::pair<Description, Sizes> describe(const Request& request, int ranks) {
+std::pair<Description, Sizes> describe(const NamedCall& request, int ranks) {
   const std::string_view call = name(request.verb);
   const bool has_tensors = request.verb != Verb::barrier && request.verb != Verb::join;
   if (has_tensors == request.inputs.empty())

@@ -1,4 +1,4 @@
-// A named operation as a rank submits it. Borrows the tensors. Pure.
+// A call of a named operation, as a rank submits it. Borrows the tensors. Pure.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -19,13 +19,13 @@ struct ArrayView {
   Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
 };
 
-// The GPU whose memory has a request's tensors, and the cudaStream_t on which they are made.
+// The GPU whose memory has a call's tensors, and the cudaStream_t on which they are made.
 struct OnGpu {
   int device = 0;
   CUstream_st* stream = nullptr;
 };
 
-struct Request {
+struct NamedCall {
   Verb verb = Verb::barrier;
   std::string_view name = {};           // may be empty; borrowed until the call returns
   std::vector<ArrayView> inputs = {};   // broadcast: the same memory as the outputs
@@ -43,9 +43,9 @@ struct Request {
 std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays);
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
-// Returns the parts of the request that are sent to other ranks. Throws Error{invalid_argument} if the request cannot
+// Returns the parts of the call that are sent to other ranks. Throws Error{invalid_argument} if the call cannot
 // be carried out, whatever the other ranks submit.
-std::pair<Description, Sizes> describe(const Request& request, int ranks);
+std::pair<Description, Sizes> describe(const NamedCall& call, int ranks);
 
 // Returns the number of rows of each rank in a reduce_scatter: the first ranks have one more if `rows` is not a
 // multiple of `ranks`.
