@@ -8,8 +8,8 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/link/memory_link.hpp"
 #include "ring/run/step_trace.hpp"
-#include "ring/shm/shm_link.hpp"
 
 namespace anello::group {
 
@@ -61,7 +61,7 @@ void DirectCollective::begin(const run::Load& load) {
 
 // A link over TCP has no window; without one this rank cannot show its tensors to all peers.
 void DirectCollective::connect(int peer, link::Link& link) {
-  if (auto* const shared = dynamic_cast<shm::ShmLink*>(&link)) windows_[std::size_t(peer)] = &shared->window();
+  if (link::MemoryLink* const memory = link.memory()) windows_[std::size_t(peer)] = memory->window();
 }
 
 void DirectCollective::post(const Signature& signature) {

@@ -4,7 +4,6 @@
 // operation, and one element.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "ring/base/bytes.hpp"
@@ -15,9 +14,14 @@ namespace anello::link {
 // The event for which a rank waits: there is room to send, bytes have arrived, or the other side has replied.
 enum class Wanted { room, bytes, reply };
 
+class MemoryLink;
+
 class Link {
  public:
   virtual ~Link() = default;
+
+  // Returns this link if it goes through memory (memory_link.hpp), otherwise null. The answer never changes.
+  virtual MemoryLink* memory() { return nullptr; }
 
   // Moves as much as possible now, from or into the pieces in order, and returns the number of bytes; 0 if nothing can
   // move. Never blocks. Throws Error{network} when the other end is gone.
@@ -28,35 +32,12 @@ class Link {
   // Maximum number of bytes that send_from() copies: it needs no pieces beyond this.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 
-  // For links through memory: returns the buffer for the next bytes, empty if there is no room; put() sends what was
-  // written there. nullopt: use send_from(), because room() is not supported or is slower for this size.
-  virtual std::optional<Bytes> room(std::size_t /*bytes*/) { return std::nullopt; }
-  virtual void put(std::size_t /*bytes*/) {}
-
-  // For links that can show received bytes in their buffer: peek() returns a run of them, empty if there are none, and
-  // consume() frees it. The bytes after begin() begin at a cache line, if the other side also called begin().
-  virtual bool peeks() const { return false; }
-  virtual Bytes peek() { return {}; }
-  virtual void consume(std::size_t /*bytes*/) {}
-
-  // Replies, for links through memory: bytes that are sent after keep(), until begin(), stay in the buffer. The other
-  // side may overwrite them before it consumes them. replies() returns a run of consumed bytes, and take() frees it.
-  // reply_bytes(): how many there can be at a time; 0 if the link gives no replies.
-  virtual std::size_t reply_bytes() const { return 0; }
-  virtual void keep() {}
-  virtual Bytes replies() { return {}; }
-  virtual void take(std::size_t /*bytes*/) {}
-
   // Only between two operations: whether bytes of the next one have arrived. Throws like recv_into().
   virtual bool has_arrived() = 0;
 
   // Call before the first byte of an operation in this direction. may_refer: sent bytes may stay in the caller's memory
   // until the peer has copied them, and count as sent only then.
   virtual void begin(bool /*sending*/, bool /*may_refer*/) {}
-
-  // Call when the operation is given up: bytes that do not count as sent may change from now on, so the other side must
-  // not use them. Nothing may be sent on this link any more.
-  virtual void revoke() {}
 
   // Adds to the waiter the descriptors that are ready for poll() when the wanted event occurs. A link without
   // descriptors rings this rank's bell then. False if the event has occurred already.

@@ -16,12 +16,14 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   if (peers_.size() < links.size()) peers_.resize(links.size());
   const auto& streams = execution.plan().streams;
   first_receive_ = end_receives_ = 0;
-  replies_ =
-      execution.plan().reply_elems > 0 && execution.use_replies(links[std::size_t(streams[0].peer)]->reply_bytes());
+  link::MemoryLink* const gives =
+      execution.plan().reply_elems > 0 ? links[std::size_t(streams[0].peer)]->memory() : nullptr;
+  replies_ = gives && execution.use_replies(gives->reply_bytes());
   for (const plan::Stream& stream : streams) {
     if (stream.kind == plan::Stream::Kind::local) break;
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
+    peer.memory = links[std::size_t(stream.peer)]->memory();
     const bool sends = stream.kind == plan::Stream::Kind::send;
     links[std::size_t(stream.peer)]->begin(sends, !execution.plan().pairwise && !replies_);
     first_receive_ += sends;
@@ -49,7 +51,7 @@ bool Driver::send_signature(Peer& peer, link::Link& link) {
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
   peer.signature_sent += link.send_from(piece);
   if (peer.signature_sent < kSignatureBytes) return false;
-  if (replies_) link.keep();
+  if (replies_) peer.memory->keep();
   return true;
 }
 
@@ -60,14 +62,15 @@ bool Driver::send_some(std::uint32_t s) {
   link::Link& link = *links_[std::size_t(rank)];
   const bool moved = link::with_rank(rank, [&] {
     const std::size_t bytes = execution_->to_make(s);
-    const std::optional<Bytes> room = bytes > 0 ? link.room(bytes) : std::nullopt;
-    return room ? send_made(s, peer, link, *room) : send_pieces(s, peer, link);
+    const std::optional<Bytes> room = bytes > 0 && peer.memory ? peer.memory->room(bytes) : std::nullopt;
+    return room ? send_made(s, peer, *room) : send_pieces(s, peer, link);
   });
   if (trace_) trace_->look(s);
   return moved;
 }
 
-bool Driver::send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room) {
+bool Driver::send_made(std::uint32_t s, Peer& peer, Bytes room) {
+  link::MemoryLink& link = *peer.memory;
   const std::size_t before = peer.signature_sent;
   if (!send_signature(peer, link)) return peer.signature_sent > before;
   if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // after it
@@ -134,8 +137,9 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
 }
 
 // Uses the data directly from the link's memory, so that what is reduced is never copied.
-std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
+std::size_t Driver::receive_in_place(std::uint32_t s, int rank) {
   Peer& peer = peers_[std::size_t(rank)];
+  link::MemoryLink& link = *peer.memory;
   const bool reply = is_reply(s);
   Bytes run = link::with_rank(rank, [&] { return reply ? link.replies() : link.peek(); });
   const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
@@ -151,10 +155,9 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link
 Look Driver::receive_some(std::uint32_t s) {
   if (execution_->ended(s)) return Look::skipped;
   const int rank = execution_->plan().streams[s].peer;
-  link::Link& link = *links_[std::size_t(rank)];
   std::size_t bytes = 0;
-  if (link.peeks()) {
-    bytes = receive_in_place(s, rank, link);
+  if (peers_[std::size_t(rank)].memory) {
+    bytes = receive_in_place(s, rank);
   } else {
     const std::span<Bytes> pieces = incoming_pieces_;
     const std::size_t count = execution_->receivable(s, pieces.subspan(1));

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "ring/link/link.hpp"
+#include "ring/link/memory_link.hpp"
 #include "ring/run/execution.hpp"
 #include "ring/run/message_header.hpp"
 #include "ring/run/receive_turns.hpp"
@@ -36,13 +36,14 @@ class Driver {
   static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is reserved for the signature
   struct Peer {
     EncodedSignature incoming;
+    link::MemoryLink* memory = nullptr;  // the link, if it goes through memory
     std::size_t signature_sent = 0, signature_received = 0;
   };
   std::span<const ConstBytes> put_signature_first(const Peer& peer, const link::Link& link,
                                                   std::span<ConstBytes> pieces, std::size_t count);
   std::size_t receive_first(Peer& peer, int rank, std::span<Bytes> pieces);
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
-  std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
+  std::size_t receive_in_place(std::uint32_t s, int rank);
   void take_signature(Peer& peer, int rank, ConstBytes bytes);
   bool is_reply(std::uint32_t s) const {  // stream `s` receives a reply next
     const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];
@@ -50,7 +51,7 @@ class Driver {
   }
   bool send_signature(Peer& peer, link::Link& link);
   bool send_some(std::uint32_t s);
-  bool send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room);
+  bool send_made(std::uint32_t s, Peer& peer, Bytes room);
   bool send_pieces(std::uint32_t s, Peer& peer, link::Link& link);
   Look receive_some(std::uint32_t s);
 

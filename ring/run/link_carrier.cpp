@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ring/link/memory_link.hpp"
+
 namespace anello::run {
 
 bool LinkCarrier::want(link::Waiter& waiter) {
@@ -20,7 +22,7 @@ std::vector<int> LinkCarrier::awaited() const {
 
 void LinkCarrier::give_up() {
   for (link::Link* const link : links_)
-    if (link) link->revoke();
+    if (link::MemoryLink* const memory = link ? link->memory() : nullptr) memory->revoke();
 }
 
 }  // namespace anello::run

@@ -51,6 +51,7 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
     stream.bytes = kSignatureBytes + bytes_of(*stream.step);
     stream.peer = planned.peer;
     stream.link = links[std::size_t(planned.peer)];
+    stream.memory = stream.link->memory();
     stream.link->begin(planned.kind == Kind::send, false);
     first_local_ = s + 1;
     if (planned.kind == Kind::send) first_receive_ = s + 1;
@@ -130,21 +131,21 @@ Look MessageExecution::receive_some(Stream& stream) {
 // A message that arrives whole when its step is ready, as nearly all do, is used in the link's memory. Any other
 // message is kept: its place may be memory that is still being sent.
 bool MessageExecution::receive(Stream& stream) {
-  link::Link& link = *stream.link;
+  link::MemoryLink* const memory = stream.memory;
   const std::size_t before = stream.moved, rest = stream.bytes - before;
   std::size_t bytes = 0;
-  if (link.peeks()) {
-    const ConstBytes there = link::with_rank(stream.peer, [&] { return link.peek(); });
+  if (memory) {
+    const ConstBytes there = link::with_rank(stream.peer, [&] { return memory->peek(); });
     bytes = std::min(there.size(), rest);
     if (bytes == 0) return false;
     const bool in_place = before == 0 && bytes == rest && is_ready(*stream.step);
     if (!in_place) std::copy_n(there.begin(), bytes, room_to_keep(stream).begin());
     if (in_place && stream.ahead > 0) check_signature(signature_, there, stream.peer, explain_);
     if (in_place) take(stream, there.data());
-    link::with_rank(stream.peer, [&] { link.consume(bytes); });
+    link::with_rank(stream.peer, [&] { memory->consume(bytes); });
     if (in_place) return true;
   } else {
-    bytes = link::with_rank(stream.peer, [&] { return link.recv_into(std::array{room_to_keep(stream)}); });
+    bytes = link::with_rank(stream.peer, [&] { return stream.link->recv_into(std::array{room_to_keep(stream)}); });
   }
   stream.moved += std::uint32_t(bytes);
   // Checked even if no data follows: a peer in another operation may send less.

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "ring/link/memory_link.hpp"
 #include "ring/run/link_carrier.hpp"
 #include "ring/run/message_header.hpp"
 #include "ring/run/receive_turns.hpp"
@@ -50,6 +51,7 @@ class MessageExecution final : public LinkCarrier {
   struct Stream {
     const plan::Step *step = nullptr, *end = nullptr;  // the next step, and the end of the stream's steps
     link::Link* link = nullptr;
+    link::MemoryLink* memory = nullptr;  // the same link, if it goes through memory
     int peer = -1;
     std::uint32_t ahead = 0;             // bytes of the signature, which precedes the first step's data
     std::uint32_t moved = 0, bytes = 0;  // bytes of the current message, with its signature: moved, total

@@ -23,7 +23,7 @@ static_assert(sizeof(States) % kLineBytes == 0);
 States& states(const MemoryFile& file) {
   return *reinterpret_cast<States*>(file.memory().data());
 }
-Bytes memory(const MemoryFile& file, std::size_t pipe_bytes, int pipe) {
+Bytes pipe_memory(const MemoryFile& file, std::size_t pipe_bytes, int pipe) {
   return file.memory().subspan(sizeof(States) + std::size_t(pipe) * pipe_bytes, pipe_bytes);
 }
 
@@ -36,8 +36,8 @@ std::size_t ShmLink::file_bytes(std::size_t pipe_bytes) {
 ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket)
     : file_(std::move(file)),
       pipe_bytes_(pipe_bytes),
-      out_(states(file_).pipes[side == Side::taker], memory(file_, pipe_bytes, side == Side::taker)),
-      in_(states(file_).pipes[side == Side::maker], memory(file_, pipe_bytes, side == Side::maker)),
+      out_(states(file_).pipes[side == Side::taker], pipe_memory(file_, pipe_bytes, side == Side::taker)),
+      in_(states(file_).pipes[side == Side::maker], pipe_memory(file_, pipe_bytes, side == Side::maker)),
       bell_(std::move(bell)),
       regions_(std::move(fd_socket), states(file_).windows[side == Side::taker].files,
                states(file_).windows[side == Side::maker].files),

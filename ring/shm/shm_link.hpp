@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "ring/link/link.hpp"
+#include "ring/link/memory_link.hpp"
 #include "ring/shm/byte_pipe.hpp"
 #include "ring/shm/memory_file.hpp"
 #include "ring/shm/region_files.hpp"
@@ -15,7 +15,7 @@
 
 namespace anello::shm {
 
-class ShmLink final : public link::Link {
+class ShmLink final : public link::MemoryLink {
  public:
   // Returns the size of the memory for pipes of `pipe_bytes` each, a multiple of kLineBytes.
   static std::size_t file_bytes(std::size_t pipe_bytes);
@@ -28,10 +28,9 @@ class ShmLink final : public link::Link {
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   bool prefers_one_piece() const override { return false; }
-  std::size_t send_bytes() const override { return out_.pending() > 0 ? Link::send_bytes() : kBiteBytes; }
+  std::size_t send_bytes() const override { return out_.pending() > 0 ? MemoryLink::send_bytes() : kBiteBytes; }
   std::optional<Bytes> room(std::size_t bytes) override;
   void put(std::size_t bytes) override;
-  bool peeks() const override { return true; }
   Bytes peek() override;
   void consume(std::size_t bytes) override;
   void begin(bool sending, bool may_refer) override;
@@ -42,7 +41,7 @@ class ShmLink final : public link::Link {
   void take(std::size_t bytes) override { out_.take(bytes); }
   bool want(link::Wanted wanted, link::Waiter& waiter) override;
   void revoke() override { out_.revoke(); }
-  Window& window() { return window_; }
+  Window* window() override { return &window_; }
 
  private:
   // Bytes moved at once: few, so that the other side begins while this side continues.

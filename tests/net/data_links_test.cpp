@@ -14,6 +14,7 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/link/memory_link.hpp"
 #include "tests/net/two_ranks.hpp"
 #include "tests/support/readiness.hpp"
 #include "tests/support/resources.hpp"
@@ -91,10 +92,10 @@ TEST(DataLinks, RanksThatMayGoOverToSharedMemory) {
     link::Link* const up = ranks.high.links->find(0);
     link::Link* const down = ranks.low.links->find(1);
     ASSERT_TRUE(up && down);
-    EXPECT_TRUE(up->peeks() && down->peeks());
+    EXPECT_TRUE(up->memory() && down->memory());
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
-    EXPECT_EQ(down->peek().size(), word.size());
+    EXPECT_EQ(down->memory()->peek().size(), word.size());
     EXPECT_TRUE(ready(*down, link::Wanted::room, {})) << "there is room";
   }
   EXPECT_EQ(open_descriptors(), before);
@@ -144,7 +145,7 @@ TEST(DataLinks, SharedMemoryNeedsNoFurtherConnections) {
   TwoRanks ranks(over(true, 4096, 3));
   ranks.high.links->find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-  EXPECT_TRUE(ranks.high.links->find(0)->peeks() && ranks.low.links->find(1)->peeks());
+  EXPECT_TRUE(ranks.high.links->find(0)->memory() && ranks.low.links->find(1)->memory());
 }
 
 // If one side cannot make the memory or the other cannot map it, both sides use the connection for the data.
@@ -155,7 +156,7 @@ TEST(DataLinks, WithoutMemoryTcpIsUsed) {
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
     link::Link* const up = ranks.high.links->find(0);
     ASSERT_TRUE(up && ranks.low.links->find(1));
-    EXPECT_FALSE(up->peeks() || ranks.low.links->find(1)->peeks());
+    EXPECT_FALSE(up->memory() || ranks.low.links->find(1)->memory());
   }
 }
 
@@ -198,7 +199,7 @@ TEST(DataLinks, ALinkWaitsForNoProgramOnTheOtherSide) {
     ranks.low.begin();
     link::Link* const down = ranks.low.link();
     ASSERT_TRUE(down);
-    EXPECT_EQ(down->peeks(), options.shares_memory[0]);
+    EXPECT_EQ(down->memory() != nullptr, options.shares_memory[0]);
     EXPECT_EQ(receive(*down, 4), "word");
   }
 }

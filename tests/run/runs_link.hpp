@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "ring/base/signature.hpp"
-#include "ring/link/link.hpp"
+#include "ring/link/memory_link.hpp"
 #include "tests/run/by_hand.hpp"
 
 namespace anello::run {
 
 // Accepts all bytes, or `takes` bytes in each call, and records the sizes of the pieces. Shows `incoming` up to `cut`,
 // and later the rest.
-class RunsLink final : public link::Link {
+class RunsLink final : public link::MemoryLink {
  public:
   std::size_t send_from(std::span<const ConstBytes> pieces) override {
     throw_if_broken();
@@ -34,7 +34,7 @@ class RunsLink final : public link::Link {
     }
     return bytes;
   }
-  bool peeks() const override { return shows; }
+  link::MemoryLink* memory() override { return shows ? this : nullptr; }
   Bytes peek() override {
     looks++;
     throw_if_broken();

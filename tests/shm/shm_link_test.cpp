@@ -112,7 +112,7 @@ TEST(ShmLink, TheRestOfAReferenceIsNotSentTwice) {
 TEST(ShmLink, ShowsWhatHasComeWhereItLies) {
   Pair pair;
   send(pair.maker, "abc");
-  ASSERT_TRUE(pair.taker.peeks());
+  ASSERT_TRUE(pair.taker.memory());
   ASSERT_EQ(pair.taker.peek().size(), 3);
   EXPECT_EQ(std::memcmp(pair.taker.peek().data(), "abc", 3), 0);
   pair.taker.consume(2);
@@ -148,7 +148,7 @@ TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
     const FewDescriptors none(0);
     EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), 0) << "referred to, and not taken";
     const std::optional<Loan> mine = lend(std::as_bytes(std::span(memory)));
-    const bool took_all = shown_first && pair.taker.window().can_show({mine->place, mine->place});
+    const bool took_all = shown_first && pair.taker.window()->can_show({mine->place, mine->place});
     EXPECT_EQ(took_all, shown_first);
     try {
       receive(pair.taker, memory.size());
@@ -322,14 +322,14 @@ TEST(ShmLink, ATensorMustBeThereInEachSizeInWhichItIsUsed) {
   Memory memory(8192, 'a');
   const Place place = lend(std::as_bytes(std::span(memory)))->place;
   const Window::Places places{place, place};
-  ASSERT_TRUE(pair.maker.window().can_show(places));
-  pair.maker.window().post(1, {}, &places);
-  EXPECT_NE(pair.taker.window().tensors(0, 4096).output, nullptr);
-  const Window::Tensors tensors = pair.taker.window().tensors(8192, 8192);
+  ASSERT_TRUE(pair.maker.window()->can_show(places));
+  pair.maker.window()->post(1, {}, &places);
+  EXPECT_NE(pair.taker.window()->tensors(0, 4096).output, nullptr);
+  const Window::Tensors tensors = pair.taker.window()->tensors(8192, 8192);
   EXPECT_EQ(tensors.input, tensors.output);
-  EXPECT_THROW(pair.taker.window().tensors(std::uint64_t(1) << 30, 0), Error);
-  EXPECT_THROW(pair.taker.window().tensors(0, std::uint64_t(1) << 30), Error);
-  EXPECT_EQ(pair.taker.window().tensors(1, 1).output, tensors.output);
+  EXPECT_THROW(pair.taker.window()->tensors(std::uint64_t(1) << 30, 0), Error);
+  EXPECT_THROW(pair.taker.window()->tensors(0, std::uint64_t(1) << 30), Error);
+  EXPECT_EQ(pair.taker.window()->tensors(1, 1).output, tensors.output);
 }
 
 TEST(ShmLink, LeavesNoDescriptorBehind) {

@@ -42,9 +42,9 @@ Weather draw_weather(Random& random) {
   return weather;
 }
 
-class Simulation::MemoryLink final : public link::Link {
+class Simulation::SimulatedLink final : public link::MemoryLink {
  public:
-  MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
+  SimulatedLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
   std::size_t recv_into(std::span<const Bytes> pieces) override { return world_.receive(in_, pieces); }
   bool prefers_one_piece() const override { return world_.weather_.joins; }
@@ -53,7 +53,7 @@ class Simulation::MemoryLink final : public link::Link {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
     if (!sending) begun_ = in_.received;
   }
-  bool peeks() const override { return world_.weather_.shows; }
+  link::MemoryLink* memory() override { return world_.weather_.shows ? this : nullptr; }
   // Returns a copy with the same alignment, relative to the operation's beginning, as the bytes in the link.
   Bytes peek() override {
     const std::size_t skipped = (in_.received - begun_) % run::Execution::kMaxElemBytes;
@@ -98,7 +98,7 @@ struct Simulation::Seat {
   int member;
   std::deque<std::size_t> queue;  // indices of the rank's tasks
   const Task* task = nullptr;     // underway
-  std::vector<std::unique_ptr<MemoryLink>> owned;
+  std::vector<std::unique_ptr<SimulatedLink>> owned;
   std::vector<link::Link*> links;
   bool by_message = false;  // whether the current task uses short messages
   bool sleeps = false;      // nothing moved in the last pass
@@ -154,7 +154,7 @@ void Simulation::seat(std::size_t group, const std::vector<int>& members) {
       if (other == member) continue;
       const int peer = members[other];
       seat.owned.push_back(
-          std::make_unique<MemoryLink>(*this, pipe(group, rank.rank, peer), pipe(group, peer, rank.rank)));
+          std::make_unique<SimulatedLink>(*this, pipe(group, rank.rank, peer), pipe(group, peer, rank.rank)));
       seat.links[other] = seat.owned.back().get();
     }
   }

@@ -80,7 +80,7 @@ class Simulation {
   Outcome run();
 
  private:
-  class MemoryLink;
+  class SimulatedLink;
   // The bytes from one rank to another.
   struct Pipe {
     struct Batch {
