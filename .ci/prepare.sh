@@ -9,7 +9,7 @@ cd -- "$root" || exit
 
 engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libxxhash-dev libssl-dev)
 program_packages=(libpmix-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
-test_packages=(dpkg-dev file man-db zsh libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2
+test_packages=(ccache dpkg-dev file man-db zsh libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2
   slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server openssh-client mpich openmpi-bin
   clang shellcheck python3-torch python3-numpy python3-pytest python3-pip python3-kubernetes)
 picture_packages=(gnuplot-nox)
@@ -117,10 +117,6 @@ build() {
   shift
   [[ -w $root ]] || fail "build: '$root' cannot be written to; copy it to a folder of yours"
   mkdir -p build
-  if command -v ccache >/dev/null; then
-    configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-    export CCACHE_SLOPPINESS=pch_defines,time_macros  # or it passes on what uses a precompiled header
-  fi
   say "build: $preset ${*:-(everything)} on $(nproc) cores; log: $log"
   # A build folder that came from elsewhere with the sources is refused at first, and then made afresh.
   cmake --preset "$preset" "${configure[@]}" >"$log" 2>&1 ||
