@@ -1,7 +1,7 @@
 #include "tests/conformance/cases.hpp"
 
+#include <map>
 #include <set>
-#include <tuple>
 
 #include "ring/base/element_types.hpp"
 #include "ring/run/arithmetic.hpp"
@@ -13,10 +13,15 @@ namespace {
 constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,      Kind::allgather,
                             Kind::gather,    Kind::scatter, Kind::reduce_scatter, Kind::alltoall};
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
+constexpr std::array kPostscales{1., 4., .5};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
-// No element, one, fewer than ranks or only a few, an odd number, and more than links and slabs hold if they use small
-// pieces.
-constexpr std::array<std::uint64_t, 5> kCounts{0, 1, 7, 1001, 20'011};
+
+// No element, one, about as many as ranks, an odd number, more than one block of a fold in a short message, and more
+// than links and slabs hold if they use small pieces.
+std::set<std::uint64_t> counts_for(int world) {
+  const auto n = std::uint64_t(world);
+  return {0, 1, n - 1, n, n + 1, 1001, 3001, 20'011};
+}
 
 class Product {
  public:
@@ -39,7 +44,7 @@ class Product {
     for (const bool in_place : {false, true}) {
       next.exercise.in_place = in_place;
       if (in_place ? next.exercise.kind == Kind::alltoall : next.exercise.kind == Kind::broadcast) continue;
-      for (const std::uint64_t count : kCounts) {
+      for (const std::uint64_t count : counts_for(next.exercise.world)) {
         next.exercise.count = count;
         add_roots(next);
       }
@@ -70,10 +75,9 @@ class Product {
     if (facts_of(exercise.kind).parts) exercise.uneven = random_.percent(40);
     if (wide && facts_of(exercise.kind).reduces && random_.percent(40))
       exercise.wire = random_.percent(50) ? DType::f16 : DType::bf16;
-    const bool scales = exercise.op == Op::sum || exercise.op == Op::average;
-    if (floats && scales && facts_of(exercise.kind).reduces && random_.percent(30)) {
+    if (floats && exercise.op != Op::product && facts_of(exercise.kind).reduces && random_.percent(30)) {
       exercise.prescale = 2;
-      exercise.postscale = random_.percent(50) ? 4 : 1;
+      exercise.postscale = kPostscales[random_.below(kPostscales.size())];
     }
     all.push_back(next);
   }
@@ -81,21 +85,75 @@ class Product {
   Random random_{1};
 };
 
+// Numbers the values of each dimension from 0 on.
+class Numbers {
+ public:
+  std::array<std::size_t, Case::kDimensions> of(const Case& each) {
+    const auto values = each.values();
+    std::array<std::size_t, Case::kDimensions> numbers;
+    for (std::size_t k = 0; k < values.size(); k++) {
+      const auto [at, fresh] = numbers_[k].try_emplace(values[k], numbers_[k].size());
+      numbers[k] = at->second;
+    }
+    return numbers;
+  }
+
+ private:
+  std::array<std::map<std::uint64_t, std::size_t>, Case::kDimensions> numbers_;
+};
+
+// The sets of `together` values of different dimensions that were added so far.
+class Met {
+ public:
+  explicit Met(std::size_t together) : together_(together), met_(power(Case::kDimensions * kMaxValues, together)) {}
+
+  // Returns whether a set of these values is new.
+  bool add(const std::array<std::size_t, Case::kDimensions>& numbers) {
+    return add(numbers, numbers.size(), together_, 0);
+  }
+
+ private:
+  static constexpr std::size_t kMaxValues = 32;  // of a dimension
+
+  // Adds the sets with `more` further values, of dimensions before `end`; `chosen` stands for those chosen so far.
+  bool add(const std::array<std::size_t, Case::kDimensions>& numbers, std::size_t end, std::size_t more,
+           std::size_t chosen) {
+    if (more == 0) return is_new(chosen);
+    bool fresh = false;
+    for (std::size_t k = more - 1; k < end; k++)
+      fresh |= add(numbers, k, more - 1, (chosen * Case::kDimensions + k) * kMaxValues + numbers[k]);
+    return fresh;
+  }
+
+  bool is_new(std::size_t set) {
+    const bool fresh = !met_[set];
+    met_[set] = true;
+    return fresh;
+  }
+  static std::size_t power(std::size_t base, std::size_t exponent) {
+    return exponent == 0 ? 1 : base * power(base, exponent - 1);
+  }
+
+  std::size_t together_;
+  std::vector<bool> met_;
+};
+
 }  // namespace
 
 std::array<std::uint64_t, Case::kDimensions> Case::values() const {
-  return {std::uint64_t(exercise.kind),
-          std::uint64_t(exercise.dtype),
-          std::uint64_t(exercise.op),
-          exercise.in_place,
-          std::uint64_t(exercise.world),
-          exercise.count,
-          std::uint64_t(exercise.algorithm),
-          std::uint64_t(way),
-          std::uint64_t(exercise.root),
-          std::uint64_t(exercise.wire.value_or(kAsTheyAre)),
-          std::uint64_t(exercise.uneven) + 2 * std::uint64_t(exercise.prescale) * std::uint64_t(exercise.postscale),
-          started};
+  return {
+      std::uint64_t(exercise.kind),
+      std::uint64_t(exercise.dtype),
+      std::uint64_t(exercise.op),
+      exercise.in_place,
+      std::uint64_t(exercise.world),
+      exercise.count,
+      std::uint64_t(exercise.algorithm),
+      std::uint64_t(way),
+      std::uint64_t(exercise.root),
+      std::uint64_t(exercise.wire.value_or(kAsTheyAre)),
+      std::uint64_t(exercise.uneven) + 2 * std::uint64_t(exercise.prescale) + 8 * std::uint64_t(2 * exercise.postscale),
+      started};
 }
 
 std::vector<Case> product(const std::vector<int>& worlds) {
@@ -107,18 +165,14 @@ std::vector<Case> product(const std::vector<int>& worlds) {
 }
 
 // In a random order, since neighbours in the product are similar.
-std::vector<Case> covering(const std::vector<Case>& all) {
+std::vector<Case> covering(const std::vector<Case>& all, std::size_t together) {
   std::vector<Case> order = all, some;
   Random random(1);
   random.shuffle(order);
-  std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> met;
-  for (const Case& each : order) {
-    const auto values = each.values();
-    bool fresh = false;
-    for (std::size_t a = 0; a < values.size(); a++)
-      for (std::size_t b = 0; b < a; b++) fresh |= met.emplace(a, values[a], b, values[b]).second;
-    if (fresh) some.push_back(each);
-  }
+  Numbers numbers;
+  Met met(together);
+  for (const Case& each : order)
+    if (met.add(numbers.of(each))) some.push_back(each);
   return some;
 }
 

@@ -17,10 +17,13 @@ namespace anello::conformance {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: anello-conformance [--covering | --all] [WORLD...]\n"
-    "  --covering  so few cases that every two arguments meet in one (what CI runs)\n"
-    "  --all       all cases (the default)\n"
-    "  WORLD       numbers of ranks, 1 to 16; 1 to 8 unless given\n";
+    "usage: anello-conformance [--pairs | --triples | --all] [WORLD...]\n"
+    "  --pairs    a few cases: every two arguments that can meet do so in one of them\n"
+    "  --triples  more cases: every three arguments do\n"
+    "  --all      all cases (the default)\n"
+    "  WORLD      numbers of ranks, 1 to 16; 1 to 8 unless given\n";
+// How many arguments meet.
+const std::map<std::string, std::size_t> kMeetings{{"--all", 0}, {"--pairs", 2}, {"--triples", 3}};
 
 Settings settings_for(Way way) {
   Settings settings = Settings::from_environment();
@@ -84,19 +87,19 @@ int report(const Scores& scores) {
 }
 
 int main(const std::vector<std::string>& arguments) {
-  bool few = false;
+  std::size_t together = 0;
   std::vector<int> worlds;
   for (const std::string& argument : arguments) {
     constexpr long kMaxRanks = 16;
-    if (argument == "--covering" || argument == "--all")
-      few = argument == "--covering";
+    if (const auto at = kMeetings.find(argument); at != kMeetings.end())
+      together = at->second;
     else if (argument == "--help" || argument.starts_with("-"))
       return std::cerr << kUsage, argument == "--help" ? 0 : 2;
     else
       worlds.push_back(int(parse_number("WORLD", argument, 1, kMaxRanks)));
   }
   if (worlds.empty()) worlds = {1, 2, 3, 4, 5, 6, 7, 8};
-  const std::vector<Case> cases = few ? covering(product(worlds)) : product(worlds);
+  const std::vector<Case> cases = together > 0 ? covering(product(worlds), together) : product(worlds);
   std::cout << text(cases.size(), " cases\n");
   Scores scores;
   for (const auto& [world, its] : by_world(cases)) run(its, scores);

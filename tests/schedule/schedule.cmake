@@ -27,14 +27,12 @@ takes(54 5 Python.tensorflow_ending)
 takes(48 3 Python.ending)
 takes(46 5 Python.tensorflow_of_2_ranks)
 takes(44 4 Cluster.JobsEnd)
-takes(40 5 group_test.Ranks/CollectivesInWorldsOf.tcp)
 takes(39 5 Python.completer)
 takes(35 3 faults_test.EachFault)
 takes(35 5 Python.tensorflow_benchmark)
 takes(35 4 Cluster.JobsKeepApart)
 takes(33 1 launch_test.Agents)
 takes(30 5 Python.examples Python.of_3_ranks)
-takes(25 5 group_test.Ranks/CollectivesInWorldsOf.shm)
 takes(24 1 launch_test.Ending)
 takes(22 5 Consumer.trainer)
 takes(20 1 gpu_programs_test.GpuScript)
@@ -57,7 +55,8 @@ takes(12 5 Consumer.archives)
 takes(11 5 group_test.Ranks/InWorldsOf.tcp group_test.Ranks/ReproducibleIn.shm
   programs_test.Ranks/ProgramsInWorldsOf.tcp)
 takes(10 1 failure_test.Stall.shm failure_test.Stall.tcp)
-takes(10 5 large_test.Large.tcp Python.one_process Python.tensorflow_alone)
+takes(10 5 group_test.Ranks/CollectivesInWorldsOf.shm group_test.Ranks/CollectivesInWorldsOf.tcp
+  large_test.Large.tcp Python.one_process Python.tensorflow_alone)
 takes(9 5 fuzz_corpus_test.EachParser)
 takes(8 1 launch_test.Timeout)
 takes(8 5 arguments_test.DirectCollective group_test.Ranks/ReproducibleIn.tcp Python.packages
@@ -70,7 +69,8 @@ takes(6 1 gpu_test.NamedCallsEnd launch_test.LostHost launch_test.Output)
 takes(6 5 failure_unit_test.FailureAgreement Python.store)
 takes(5 1 launch_test.StoppedAgent control_test.ControlPlaneLeaving rendezvous_test.Rendezvous)
 takes(5 2 rendezvous_test.HandStart)
-takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryTwoArgumentsMeet Consumer.fetched Consumer.installed
+takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryThreeArgumentsMeet
+  Conformance.EveryTwoArgumentsMeet Consumer.fetched Consumer.installed
   group_test.Allreduce.shm instructions_test.Instructions scarcity_test.Scarcity.shm scarcity_test.Scarcity.tcp)
 takes(4 1 failure_test.Of/Refusal.shm failure_test.Of/Refusal.tcp failure_test.Of4/LateRank.shm
   failure_test.Of4/LateRank.tcp Faults.APartitionIsFoundOutOnBothSides
