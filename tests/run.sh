@@ -27,8 +27,9 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--sanitizers | --interop | --frameworks | --wheel]
+usage: bash tests/run.sh [--sanitizers | --nightly | --interop | --frameworks | --wheel]
   --sanitizers  also under the address+undefined and the thread sanitizer
+  --nightly     likewise, and the tests that take long: the others leave them out and say which they are
   --interop     only the tests that need other systems (MPI, Slurm, ssh, Grid Engine)
   --frameworks  only the tests that need TensorFlow, Keras, JAX or today's PyTorch, which it installs into
                 build/frameworks and build/torch
@@ -103,7 +104,7 @@ count_results() {
 
 run_suite() {
   local preset=$1 junit=$root/build/$1-tests.xml status=0
-  build "$preset" -DANELLO_BUILD_TESTS=ON -- "${targets[@]}"
+  build "$preset" -DANELLO_BUILD_TESTS=ON -DANELLO_NIGHTLY=$nightly -- "${targets[@]}"
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
   # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
@@ -113,13 +114,14 @@ run_suite() {
   ((status == 0 || ${#problems[@]} > 0)) || problems+=("$preset: ctest ended with status $status")
 }
 
-suites=(release) label=() targets=()
+suites=(release) label=() targets=() nightly=OFF
 case $#:${1-} in
   0:) ;;
   1:--sanitizers) suites=(release asan tsan) ;;
+  1:--nightly) suites=(release asan tsan) nightly=ON ;;
   1:--interop)
     ((EUID == 0)) || fail "tests: --interop needs root, for namespaces"
-    label=(-L cluster)
+    label=(-L cluster) nightly=ON
     ;;
   1:--frameworks) label=(-L frameworks) ;;
   1:--wheel) label=(-L wheel) targets=(anello_python) ;;

@@ -16,6 +16,7 @@ if(disturbed)
   set_tests_properties(Soak.LeavesNothingBehind PROPERTIES RUN_SERIAL TRUE)
 endif()
 
+takes(900 5 Conformance.EveryCase)
 takes(100 5 Consumer.embedded)
 takes(100 5 Clang)
 takes(84 4 Cluster.WhatPeopleTypeWorks)
@@ -48,7 +49,7 @@ takes(15 5 group_test.Ranks/InWorldsOf.shm)
 takes(14 1 gpu_test.NcclFailure)
 takes(14 5 Python.gpus_of_3_ranks)
 takes(13 1 net_test.Ranks/InWorldsOf)
-takes(13 5 agenda_test.AgendaSimulation group_test.Of/Blame.shm group_test.Of/Blame.tcp
+takes(13 5 agenda_test.AgendaSimulation group_calls_test.Of/Blame.shm group_calls_test.Of/Blame.tcp
   programs_test.Ranks/ProgramsInWorldsOf.shm)
 takes(12 1 Faults.ANameOrAddressThatMisleads)
 takes(12 5 Consumer.archives)
@@ -63,7 +64,8 @@ takes(8 5 arguments_test.DirectCollective group_test.Ranks/ReproducibleIn.tcp Py
   scheduler_test.Scheduler.shm scheduler_test.Scheduler.tcp scheduler_test.SchedulerCallbacks.shm
   scheduler_test.SchedulerCallbacks.tcp simulation_test.All/EveryAlgorithm trainer_world_test.Training)
 takes(7 1 gpu_test.Staged control_test.ControlPlane)
-takes(7 5 conformance_test.Cases group_test.Ranks/AsyncInWorldsOf.shm group_test.Ranks/AsyncInWorldsOf.tcp
+takes(7 5 conformance_test.Cases group_calls_test.Ranks/AsyncInWorldsOf.shm
+  group_calls_test.Ranks/AsyncInWorldsOf.tcp
   large_test.Large.shm Python.benchmark Python.gpus_of_2_ranks simulation_test.All/ScalingBy)
 takes(6 1 gpu_test.NamedCallsEnd launch_test.LostHost launch_test.Output)
 takes(6 5 failure_unit_test.FailureAgreement Python.store)
@@ -74,12 +76,14 @@ takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryThreeArgumentsMeet
   group_test.Allreduce.shm instructions_test.Instructions scarcity_test.Scarcity.shm scarcity_test.Scarcity.tcp)
 takes(4 1 failure_test.Of/Refusal.shm failure_test.Of/Refusal.tcp failure_test.Of4/LateRank.shm
   failure_test.Of4/LateRank.tcp Faults.APartitionIsFoundOutOnBothSides
-  group_test.Of4/OddRank.shm group_test.Of4/OddRank.tcp launch_test.Terminal rendezvous_test.MeetingWithASecret)
+  group_calls_test.Of4/OddRank.shm group_calls_test.Of4/OddRank.tcp
+  launch_test.Terminal rendezvous_test.MeetingWithASecret)
 takes(4 2 rendezvous_test.Uncaught)
 takes(4 5 gpu_programs_test.GpuPrograms group_test.Allreduce.tcp group_test.SharedTensors.shm
   plan_test.All/MutationTest)
 takes(3 1 faults_test.ProxyDelay faults_test.Siege net_test.Handshake net_test.Secret rendezvous_test.Client
   scheduler_faults_test.SchedulerFaults.shm scheduler_faults_test.SchedulerFaults.tcp start_test.Start)
-takes(3 5 failure_test.Ranks/InWorldsOf.shm failure_test.Ranks/InWorldsOf.tcp group_test.Ranks/GroupsInWorldsOf.shm
-  group_test.Ranks/GroupsInWorldsOf.tcp plan_test.World/EveryPlan scheduler_test.Ranks/SchedulerInWorldsOf.shm
+takes(3 5 failure_test.Ranks/InWorldsOf.shm failure_test.Ranks/InWorldsOf.tcp
+  group_calls_test.Ranks/GroupsInWorldsOf.shm
+  group_calls_test.Ranks/GroupsInWorldsOf.tcp plan_test.World/EveryPlan scheduler_test.Ranks/SchedulerInWorldsOf.shm
   scheduler_test.Ranks/SchedulerInWorldsOf.tcp shm_test.BytePipe simulation_test.Simulation Python.workers)
