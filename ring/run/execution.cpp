@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "ring/plan/limit.hpp"
 #include "ring/run/fold.hpp"
@@ -12,34 +11,30 @@ namespace anello::run {
 namespace {
 // Small blocks of elements behind the receive buffer; they stay in the first-level cache.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
-}  // namespace
 
-Execution::Memory Execution::allocate(std::size_t bytes) {
-  constexpr std::size_t kPage = 4096;
-  bytes = (bytes + kPage - 1) / kPage * kPage;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
-  if (!memory) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);  // causes the page faults now, not during a collective
-  return Memory(memory);
+// Rounds the elements as those that are sent are rounded.
+void round(const Arithmetic& arithmetic, Bytes memory) {
+  std::array<std::byte, Execution::kBlockBytes> narrow;
+  while (!memory.empty()) {
+    const Bytes some = memory.first(std::min(memory.size(), Execution::kBlockBytes));
+    arithmetic.narrow(narrow.data(), some.data(), some.size() >> arithmetic.shift);
+    arithmetic.widen(some.data(), narrow.data(), some.size() >> arithmetic.shift);
+    memory = memory.subspan(some.size());
+  }
 }
+
+}  // namespace
 
 void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
                       const Scaling* results, const Scaling* inputs) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  result_scaling_ = results;
-  input_scaling_ = inputs;
+  scaling_ = StepScaling(arithmetic, results, inputs);
+  in_blocks_ = arithmetic.widen || scaling_.needs_pass();
   replies_ = false;
-  choose_scaling();
-  if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
-    receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
-  const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
-  if (bytes > scratch_bytes_) {
-    scratch_.reset();
-    scratch_bytes_ = 0;
-    scratch_ = allocate(bytes);
-    scratch_bytes_ = bytes;
-  }
+  packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
+  if (plan.reduces || arithmetic.widen || packs_) receive_buffer_.reserve(kReceiveBytes + kBlocks * kBlockBytes);
+  scratch_.reserve(plan.scratch_elems << arithmetic.shift);
   spaces_ = {input, output, Buffer(scratch_.get(), plan.scratch_elems)};
   if (cursors_.size() < plan.streams.size()) cursors_.resize(plan.streams.size());
   for (std::size_t s = 0; s < plan.streams.size(); s++) {
@@ -50,19 +45,8 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   }
   unfinished_ = std::uint32_t(plan.streams.size());
   is_list_ = !input.list().empty() || !output.list().empty();
-  packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
-  if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   makes_ = packs_ || arithmetic.narrow || inputs;
   if (makes_) plan_stages();
-}
-
-void Execution::choose_scaling() {
-  const bool can_add_scaled = arithmetic_.add_scaled && !arithmetic_.narrow;
-  const std::optional<double> factor = result_scaling_ ? result_scaling_->one_factor() : 1;
-  scales_results_apart_ = result_scaling_ && !(can_add_scaled && factor);
-  result_factor_ = can_add_scaled ? factor.value_or(1) : 1;
-  adds_scaled_ = can_add_scaled && (input_scaling_ || result_factor_ != 1);
-  in_blocks_ = arithmetic_.widen || (input_scaling_ && !adds_scaled_) || scales_results_apart_;
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
@@ -195,8 +179,8 @@ void Execution::take_whole(const plan::Step& step, std::byte* incoming, std::uin
 
 // Returns the operand's elements after prescaling; at most one block if there is a factor.
 const std::byte* Execution::multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
-  if (!is_multiplied(operand)) return memory;
-  input_scaling_->multiply(block(kOwnBlock), memory, elems, input_scaling_->factor);
+  if (!scaling_.multiplies(operand)) return memory;
+  scaling_.inputs->multiply(block(kOwnBlock), memory, elems, scaling_.inputs->factor);
   return block(kOwnBlock);
 }
 
@@ -211,12 +195,6 @@ const std::byte* Execution::contribution(plan::Operand operand, const std::byte*
   return block(kOwnBlock);
 }
 
-Factors Execution::factors(const plan::Step& step) const {
-  const double mine = is_multiplied(plan_->sources[step.first_source]) ? input_scaling_->factor : 1;
-  const double result = step.makes_result ? result_factor_ : 1;
-  return step.incoming_left ? Factors{1, mine, result} : Factors{mine, 1, result};
-}
-
 void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   while (elems) {
     const Bytes place = run(step.place, from, elems);
@@ -229,10 +207,10 @@ void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uin
 
 void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand source = plan_->sources[step.first_source];
-  const bool replies = replies_ && step.reply, scales = scales_results_apart_ && step.makes_result;
+  const bool replies = replies_ && step.reply, scales = scaling_.results_apart && step.makes_result;
   const bool twice = replies && !scales && arithmetic_.combine_twice;
-  const bool takes_own_as_it_is = adds_scaled_ || !in_blocks_;
-  const Factors by = adds_scaled_ ? factors(step) : Factors{};
+  const bool takes_own_as_it_is = scaling_.while_adding || !in_blocks_;
+  const Factors by = scaling_.while_adding ? scaling_.factors(*plan_, step) : Factors{};
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
@@ -240,13 +218,13 @@ void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_
     const std::byte* const mine = takes_own_as_it_is ? local.data() : contribution(source, local.data(), count);
     const std::byte* const left = step.incoming_left ? incoming : mine;
     const std::byte* const right = step.incoming_left ? mine : incoming;
-    if (adds_scaled_)
+    if (scaling_.while_adding)
       arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, by);
     else if (twice)
       arithmetic_.combine_twice(place.data(), incoming, left, right, count);
     else
       arithmetic_.combine(place.data(), left, right, count);
-    if (scales) result_scaling_->apply(place.data(), count);
+    if (scales) scaling_.results->apply(place.data(), count);
     if (replies && !twice) std::memcpy(incoming, place.data(), local.size());
     incoming += local.size();
     from += count;
@@ -274,7 +252,7 @@ bool Execution::compute() {
 // scaled.
 bool Execution::is_in_place(const plan::Step& step) const {
   const plan::Operand source = plan_->sources[step.first_source];
-  if ((result_scaling_ && step.makes_result) || is_multiplied(source)) return false;
+  if ((scaling_.results && step.makes_result) || scaling_.multiplies(source)) return false;
   return step.sources == 1 && source.space != step.place.space && source.at == step.place.at &&
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
 }
@@ -298,29 +276,18 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const plan::Operand* source = plan_->sources.data() + step.first_source;
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
-  if (step.sources == 1 && is_multiplied(source[0]))
-    input_scaling_->multiply(place.data(), left, elems, input_scaling_->factor);
+  if (step.sources == 1 && scaling_.multiplies(source[0]))
+    scaling_.inputs->multiply(place.data(), left, elems, scaling_.inputs->factor);
   else if (step.sources == 1 && left != place.data())
     std::memcpy(place.data(), left, place.size());
-  if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(place);
+  if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(arithmetic_, place);
   if (step.sources > 1) {
     const auto contribution_of = [&](std::uint32_t k) {
       return contribution(source[k], run(source[k], from, elems).data(), elems);
     };
     run::fold(arithmetic_, step.sources, contribution_of, place.data(), block(kPartialBlock), elems);
   }
-  if (result_scaling_ && step.makes_result) result_scaling_->apply(place.data(), elems);
-}
-
-// Rounds the elements as those that are sent are rounded.
-void Execution::round(Bytes memory) const {
-  std::array<std::byte, kBlockBytes> narrow;
-  while (!memory.empty()) {
-    const Bytes some = memory.first(std::min(memory.size(), kBlockBytes));
-    arithmetic_.narrow(narrow.data(), some.data(), some.size() >> arithmetic_.shift);
-    arithmetic_.widen(some.data(), narrow.data(), some.size() >> arithmetic_.shift);
-    memory = memory.subspan(some.size());
-  }
+  if (scaling_.results && step.makes_result) scaling_.results->apply(place.data(), elems);
 }
 
 std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {

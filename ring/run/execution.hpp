@@ -16,8 +16,6 @@
 // pieces in one call.
 #pragma once
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "ring/base/bytes.hpp"
@@ -25,6 +23,8 @@
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
 #include "ring/run/fold.hpp"
+#include "ring/run/page_memory.hpp"
+#include "ring/run/step_scaling.hpp"
 
 namespace anello::run {
 
@@ -109,11 +109,6 @@ class Execution {
     std::uint32_t staged = 0, stage_sent = 0;  // elements in the stream's stage; how many of them are sent
     std::uint64_t before_stage = 0;            // elements that are sent before those, directly from tensors
   };
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  using Memory = std::unique_ptr<std::byte[], Free>;
-  static Memory allocate(std::size_t bytes);
 
   std::size_t sends_made(std::uint32_t s) const;
   void plan_stages();
@@ -126,38 +121,31 @@ class Execution {
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
   // Inline, because it is called for every piece.
   bool is_made(plan::Operand operand, std::uint64_t offset) const {
-    return arithmetic_.narrow || is_multiplied(operand) || in_small_pieces(operand, offset, 1) > 0;
+    return arithmetic_.narrow || scaling_.multiplies(operand) || in_small_pieces(operand, offset, 1) > 0;
   }
-  bool is_multiplied(plan::Operand operand) const { return input_scaling_ && operand.space == plan::Space::input; }
   std::uint64_t in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
     if (!packs_) return 0;
     return spaces_[std::size_t(operand.space)].in_small_pieces(operand.at + offset, elems, arithmetic_.shift);
   }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
-  void choose_scaling();
   void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
   void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void take_whole(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  Factors factors(const plan::Step& step) const;
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   const std::byte* multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   bool is_in_place(const plan::Step& step) const;
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
-  void round(Bytes memory) const;
 
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;
-  const Scaling *result_scaling_ = nullptr, *input_scaling_ = nullptr;
+  StepScaling scaling_;
   bool replies_ = false;
-  bool adds_scaled_ = false;  // inputs or results are scaled as they are added
-  bool scales_results_apart_ = false;
-  double result_factor_ = 1;      // used if results are scaled as they are added
   bool in_blocks_ = false;        // elements are converted, scaled or multiplied in a pass of their own
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
@@ -165,13 +153,12 @@ class Execution {
   bool is_list_ = false;  // the input or the output is a list
   bool packs_ = false;    // and it has small tensors
   bool makes_ = false;    // something is narrowed, multiplied or packed
-  Memory receive_buffer_, scratch_;
+  PageMemory receive_buffer_, scratch_;
   struct Stage {
-    Memory memory;
-    std::size_t bytes = 0, wanted = 0;
+    PageMemory memory;
+    std::size_t wanted = 0;  // bytes
   };
   std::vector<Stage> stages_;  // by stream
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace anello::run

@@ -85,15 +85,10 @@ std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> 
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
   Stage& stage = stages_[s];
-  if (stage.bytes < stage.wanted) {
-    stage.memory.reset();
-    stage.bytes = 0;
-    stage.memory = allocate(stage.wanted);
-    stage.bytes = stage.wanted;
-  }
+  stage.memory.reserve(stage.wanted);
   if (cursor.stage_sent == cursor.staged) {
     cursor.staged =
-        std::uint32_t(make(stage.memory.get(), stage.bytes >> arithmetic_.wire_shift, step, cursor.end, from));
+        std::uint32_t(make(stage.memory.get(), stage.memory.bytes() >> arithmetic_.wire_shift, step, cursor.end, from));
     cursor.stage_sent = 0;
   }
   const std::size_t left = std::size_t(cursor.staged - cursor.stage_sent) << arithmetic_.wire_shift;
@@ -121,7 +116,7 @@ std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t 
 
 void Execution::make_run(std::byte* out, plan::Operand operand, Bytes memory) const {
   const std::size_t elems = memory.size() >> arithmetic_.shift;
-  if (arithmetic_.narrow && is_multiplied(operand)) {
+  if (arithmetic_.narrow && scaling_.multiplies(operand)) {
     const std::size_t block = kBlockBytes >> arithmetic_.shift;
     for (std::size_t at = 0; at < elems; at += block) {
       const std::size_t some = std::min(block, elems - at);
@@ -131,8 +126,8 @@ void Execution::make_run(std::byte* out, plan::Operand operand, Bytes memory) co
   } else if (arithmetic_.narrow) {
     arithmetic_.narrow(out, memory.data(), elems);
     if (operand.space == plan::Space::output) arithmetic_.widen(memory.data(), out, elems);
-  } else if (is_multiplied(operand)) {
-    input_scaling_->multiply(out, memory.data(), elems, input_scaling_->factor);
+  } else if (scaling_.multiplies(operand)) {
+    scaling_.inputs->multiply(out, memory.data(), elems, scaling_.inputs->factor);
   } else {
     std::memcpy(out, memory.data(), memory.size());
   }

@@ -10,7 +10,9 @@ void Streaming::prepare(const Load& load) {
 
 void Streaming::begin(const Load& load) {
   use(load.links);
-  driver_.start(execution_, load.signature, load.links, load.trace);
+  const auto& streams = load.plan->streams;
+  alone_ = !load.trace && (streams.empty() || streams[0].kind == plan::Stream::Kind::local);
+  if (!alone_) driver_.start(execution_, load.signature, load.links, load.trace);
   set(execution_.done() ? Status::done : Status::moving);
 }
 

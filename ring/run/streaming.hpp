@@ -15,9 +15,11 @@ class Streaming final : public LinkCarrier {
   // for others. Throws std::bad_alloc.
   void prepare(const Load& load);
   void begin(const Load& load) override;
-  bool pass() override { return note_end(driver_.pass()); }
-  bool send() override { return note_end(driver_.send()); }
-  void each_wanted(const Want& want) const override { driver_.each_wanted(want); }
+  bool pass() override { return note_end(alone_ ? execution_.compute() : driver_.pass()); }
+  bool send() override { return !alone_ && note_end(driver_.send()); }
+  void each_wanted(const Want& want) const override {
+    if (!alone_) driver_.each_wanted(want);
+  }
   std::pair<std::uint64_t, std::uint64_t> progress() const override { return execution_.progress(); }  // in elements
   Moved moved() const override { return moved_by(execution_.plan(), wire_shift_); }
 
@@ -30,6 +32,8 @@ class Streaming final : public LinkCarrier {
   Execution execution_;
   Driver driver_;
   std::uint32_t wire_shift_ = 0;
+  bool alone_ =
+      false;  // the plan has no peers: the driver is not used, because it would take longer than the operation
 };
 
 }  // namespace anello::run

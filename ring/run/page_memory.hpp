@@ -1,0 +1,39 @@
+// Memory in whole pages, which are mapped when it is made: page faults do not occur during a collective.
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace anello::run {
+
+class PageMemory {
+ public:
+  std::byte* get() const { return memory_.get(); }
+  std::size_t bytes() const { return bytes_; }
+
+  // Makes it at least this large; its content is lost if it grows. Throws std::bad_alloc, and is empty then.
+  void reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    memory_.reset();
+    bytes_ = 0;
+    const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, rounded));
+    if (!memory) throw std::bad_alloc();
+    memory_.reset(memory);
+    std::memset(memory, 0, rounded);
+    bytes_ = bytes;
+  }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace anello::run
