@@ -15,31 +15,29 @@ using std::chrono::milliseconds;
 std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
-  const std::vector<int> members(group.members().begin(), group.members().end());
   Group messages = group.group(all), data = group.group(all);  // in this order, with any compiler
-  std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data), members));
+  std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data)));
   GroupAccess::when_leaving(made->messages_, [weak = std::weak_ptr(made)] {
     if (const auto scheduler = weak.lock()) scheduler->close();
   });
   return made;
 }
 
-Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
+Scheduler::Scheduler(Group messages, Group data)
     : messages_(std::move(messages)),
       data_(std::move(data)),
       self_{data_.rank(), data_.size()},
-      members_(std::move(members)),
       carriers_(GroupAccess::carriers(messages_)),
       baton_(*carriers_.info->bell),
       waiter_(carriers_.wait_policy, *carriers_.info->bell),
-      links_(carriers_.links, Agenda(self_.rank, members_).neighbours(), members_),
-      agenda_(self_.rank, members_),
+      links_(carriers_.links, Agenda(self_.rank, carriers_.info->members).neighbours(), carriers_.info->members),
+      agenda_(self_.rank, carriers_.info->members),
       stall_({.ping = GroupAccess::settings(data_).silence_limit / 2}),
       late_(self_.rank, GroupAccess::settings(data_), carriers_.control) {}
 
 // In a child that fork() made, the carrier's threads do not exist, and its destructor would wait for them.
 Scheduler::~Scheduler() {
-  if (in_child()) (void)carrier_.release();
+  if (queue().caller().in_child()) (void)carrier_.release();
   close();
 }
 
@@ -66,7 +64,7 @@ std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const NamedCall& requ
 // All steps that can fail on this rank alone come before the operation is reported. If one of them fails, the failure
 // is reported instead.
 Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
-  queue().check_process();
+  queue().caller().check_process();
   const std::string_view name = request.name;
   const Verb verb = request.verb;
   std::pair<Description, Sizes> mine;
@@ -92,7 +90,7 @@ Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
 
 // Reports the refusal, because the other ranks would wait for this rank's call.
 void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why) {
-  if (in_child()) return;
+  if (queue().caller().in_child()) return;
   Access lock(*this);
   if (verb == Verb::join || world_has_failed(lock)) return;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
@@ -172,7 +170,9 @@ void Scheduler::carry_out(const Decision& decision) {
     apply(decision, operation);
   } catch (const std::exception& e) {
     cannot_go_on(decision.key, e);
-    if (operation) operation->fail(failure_in({}));
+    const Error& failure = *failure_;
+    if (operation)
+      operation->fail(group::or_out_of_memory(nullptr, world_rank(self_.rank), [&] { return Error(failure); }));
   }
   if (!operation) return;
   started_ |= operation->moves_data();
@@ -184,20 +184,18 @@ void Scheduler::apply(const Decision& decision, Handle& operation) {
   if (decision.refusal) {
     if (!operation) return;
     const int culprit = decision.refusal->culprit;
-    operation->fail({ErrorCode::mismatch, text(decision.key, ": ", decision.refusal->why),
-                     culprit < 0 ? -1 : members_[std::size_t(culprit)]});
+    operation->fail(
+        {ErrorCode::mismatch, text(decision.key, ": ", decision.refusal->why), culprit < 0 ? -1 : world_rank(culprit)});
   } else if (decision.agreed) {
-    if (!operation) operation = take_part(decision);
+    if (!operation) {
+      std::erase_if(parts_, [](const Handle& part) { return part->done(); });
+      operation = parts_.emplace_back(std::make_shared<NamedOperation>(decision.agreed->description, decision.key));
+    }
     operation->prepare(*decision.agreed, self_, carrier_.get());
     operation->start(*decision.agreed, queue(), self_);
   } else {
     operation->set_last(decision.last, std::exchange(parts_, {}));
   }
-}
-
-Scheduler::Handle Scheduler::take_part(const Decision& decision) {
-  std::erase_if(parts_, [](const Handle& part) { return part->done(); });
-  return parts_.emplace_back(std::make_shared<NamedOperation>(decision.agreed->description, decision.key));
 }
 
 void Scheduler::settle(NamedOperation& operation) {
@@ -217,20 +215,20 @@ void Scheduler::call_back(Lock& lock) {
 }
 
 void Scheduler::when_done(const Handle& operation, std::function<void(const Error*)> callback) {
-  queue().check_process();
+  queue().caller().check_process();
   const auto call = [weak = weak_from_this(), operation, callback = std::move(callback)] {
     if (const auto scheduler = weak.lock()) {
       const Lock lock(scheduler->mutex_);
       scheduler->free_name(*operation);
     }
     const auto error = operation->error();
-    group::OperationQueue::call_back([&] { callback(error ? &*error : nullptr); });
+    group::CallerChecks::call_back([&] { callback(error ? &*error : nullptr); });
   };
   if (!operation->when_done(call)) call();
 }
 
 bool Scheduler::wait(NamedOperation& operation, group::Until until) {
-  queue().check_may_wait();
+  queue().caller().check_may_wait();
   {
     Access lock(*this);
     if (!operation.decided) wait_for_decision(lock, operation, until);
@@ -302,12 +300,12 @@ milliseconds Scheduler::note_stuck() {
   const std::string here = undecided_.empty() ? "passes messages on" : "waits in " + undecided_.begin()->first;
   carriers_.control->needs_messages(carriers_.info->id, decided_, here);
   if (due.pings)
-    for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(members_[std::size_t(neighbour)]);
+    for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(world_rank(neighbour));
   return due.sleep;
 }
 
 bool Scheduler::done(NamedOperation& operation) {
-  if (in_child()) return false;
+  if (queue().caller().in_child()) return false;
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
@@ -319,7 +317,7 @@ bool Scheduler::done(NamedOperation& operation) {
 }
 
 void Scheduler::abandon(NamedOperation& operation) {
-  if (in_child()) return;
+  if (queue().caller().in_child()) return;
   Access lock(*this);
   operation.abandoned = true;
   if (operation.decided) free_name(operation);
@@ -335,7 +333,7 @@ void Scheduler::free_name(NamedOperation& operation) {
 }
 
 std::string Scheduler::describe(const NamedOperation& operation) {
-  queue().check_process();
+  queue().caller().check_process();
   const Lock lock(mutex_);
   if (!operation.decided) return agenda_.waits_for(operation.key());
   return operation.key();
@@ -372,7 +370,7 @@ void Scheduler::slept(trace::Ticks) {
 
 void Scheduler::offer() {
   if (sleeps_ && agenda_.has_to_say()) carriers_.info->bell->ring();
-  if (has_work() && !baton_.held() && !baton_.wanted() && !closing_)
+  if (has_work() && !baton_.held() && !baton_.wanted() && baton_.closed() == 0)
     carriers_.progress_thread->offer(shared_from_this());
 }
 

@@ -77,7 +77,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   using Lock = group::Baton::Lock;
   class Access;  // holds the lock, and then calls the callbacks
 
-  Scheduler(Group messages, Group data, std::vector<int> members);
+  Scheduler(Group messages, Group data);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
   std::shared_ptr<DeviceOperation> make_on_device(const NamedCall& request);
   void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation)
@@ -90,29 +90,23 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void carry_out_decisions() ANELLO_REQUIRES(mutex_);
   void carry_out(const Decision& decision) ANELLO_REQUIRES(mutex_);
   void apply(const Decision& decision, Handle& operation) ANELLO_REQUIRES(mutex_);
-  Handle take_part(const Decision& decision) ANELLO_REQUIRES(mutex_);
   void cannot_go_on(const std::string& key, const std::exception& why) ANELLO_REQUIRES(mutex_);
-  Error failure_in(std::string_view key) const ANELLO_REQUIRES(mutex_);
   void settle(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
   void call_back(Lock& lock) ANELLO_REQUIRES(mutex_);
   bool world_has_failed(Lock& lock) ANELLO_REQUIRES(mutex_);
   void fail(Lock& lock, const std::exception& thrown) ANELLO_REQUIRES(mutex_);
-  Error verdict(const std::exception& thrown);
   void end_all(Error why) ANELLO_REQUIRES(mutex_);
   void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until) ANELLO_REQUIRES(mutex_);
   bool sleep(Lock& lock, group::Until until) ANELLO_REQUIRES(mutex_);
   std::chrono::milliseconds note_stuck() ANELLO_REQUIRES(mutex_);
   void flush(Lock& lock) ANELLO_REQUIRES(mutex_);
   void free_name(NamedOperation& operation) ANELLO_REQUIRES(mutex_);
-  // In a child that fork() made, the lock may be held by threads that do not exist there.
-  bool in_child() const { return GroupAccess::queue(data_).in_child(); }
-  int own_rank() const { return members_[std::size_t(self_.rank)]; }  // in the world
+  int world_rank(int member) const { return carriers_.info->members[std::size_t(member)]; }
   void offer() ANELLO_REQUIRES(mutex_);
   void offer_started() ANELLO_REQUIRES(mutex_);
 
   Group messages_, data_;  // the links of the first carry messages; its queue is empty
   const group::RankAndSize self_;
-  const std::vector<int> members_;
   const group::Carriers carriers_;
 
   Mutex mutex_;
@@ -129,7 +123,6 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // of operations that are done
   bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
   bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started and not offered
-  bool closing_ ANELLO_GUARDED_BY(mutex_) = false;
   group::StallClock stall_ ANELLO_GUARDED_BY(mutex_);
   const LateOperations late_;
 };

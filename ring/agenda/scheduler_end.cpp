@@ -10,11 +10,29 @@ namespace anello::agenda {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+namespace {
+
+// Returns the error that all ranks get, whichever rank found it first. A cause without a rank is in this process.
+Error verdict(const group::Carriers& carriers, int own_rank, const std::exception& thrown) {
+  const auto* const error = dynamic_cast<const Error*>(&thrown);
+  const Error cause = error ? *error : Error(ErrorCode::aborted, text("cannot go on: ", thrown.what()));
+  const int culprit = cause.rank() < 0 ? own_rank : cause.rank();
+  const std::string why = text("rank ", culprit, ": ", cause.message());
+  if (!carriers.control) return {cause.code(), why, culprit};
+  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
+    carriers.control->suspect(cause.rank(), carriers.info->id, cause.message());
+  else
+    carriers.control->propose({cause.code(), culprit, why});
+  return carriers.control->error();
+}
+
+}  // namespace
+
 // True once this rank has received the failure of the world. All undecided operations have failed then.
 bool Scheduler::world_has_failed(Lock& lock) {
   if (failure_) return true;
   if (!carriers_.control || !carriers_.control->failed()) return false;
-  Error why = group::out_of_memory(own_rank());
+  Error why = group::out_of_memory(world_rank(self_.rank));
   try {
     const MutexUnlock unlocked(lock, mutex_);
     why = carriers_.control->error();
@@ -29,40 +47,19 @@ void Scheduler::fail(Lock& lock, const std::exception& thrown) {
   std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    why = group::or_out_of_memory(carriers_.control, own_rank(), [&] { return verdict(thrown); });
+    why = group::or_out_of_memory(carriers_.control, world_rank(self_.rank),
+                                  [&] { return verdict(carriers_, world_rank(self_.rank), thrown); });
   }
   end_all(std::move(*why));
 }
 
-// Returns the error that all ranks get, whichever rank found it first. A cause without a rank is in this process.
-Error Scheduler::verdict(const std::exception& thrown) {
-  const auto* const error = dynamic_cast<const Error*>(&thrown);
-  const Error cause = error ? *error : Error(ErrorCode::aborted, text("cannot go on: ", thrown.what()));
-  const int culprit = cause.rank() < 0 ? own_rank() : cause.rank();
-  const std::string why = text("rank ", culprit, ": ", cause.message());
-  if (!carriers_.control) return {cause.code(), why, culprit};
-  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
-    carriers_.control->suspect(cause.rank(), carriers_.info->id, cause.message());
-  else
-    carriers_.control->propose({cause.code(), culprit, why});
-  return carriers_.control->error();
-}
-
 void Scheduler::end_all(Error why) {
   if (!failure_) failure_ = std::move(why);
-  for (const auto& [key, operation] : std::exchange(undecided_, {})) {
-    operation->fail(failure_in(key));
-    settle(*operation);
-  }
-}
-
-// Returns the world's failure as an operation's error; `key` may be empty.
-Error Scheduler::failure_in(std::string_view key) const {
-  try {
-    Error error = *failure_;
-    return key.empty() ? error : error.within(key);
-  } catch (const std::bad_alloc&) {
-    return group::out_of_memory(own_rank());
+  const Error& failure = *failure_;
+  for (const auto& undecided : std::exchange(undecided_, {})) {
+    const auto find = [&] { return Error(failure).within(undecided.first); };
+    undecided.second->fail(group::or_out_of_memory(nullptr, world_rank(self_.rank), find));
+    settle(*undecided.second);
   }
 }
 
@@ -72,22 +69,23 @@ void Scheduler::cannot_go_on(const std::string& key, const std::exception& why) 
     if (const std::optional<Error> failure = queue().failure()) return end_all(*failure);
     const std::string what = text(key, " cannot begin: ", why.what());
     data_.abort(what);
-    end_all({ErrorCode::aborted, text("rank ", own_rank(), ": ", what), own_rank()});
+    end_all({ErrorCode::aborted, text("rank ", world_rank(self_.rank), ": ", what), world_rank(self_.rank)});
   } catch (const std::bad_alloc&) {
     if (carriers_.control) carriers_.control->abort_without_memory();
-    end_all(group::out_of_memory(own_rank()));
+    end_all(group::out_of_memory(world_rank(self_.rank)));
   }
 }
 
 void Scheduler::close() {
-  if (in_child()) return;
+  if (queue().caller().in_child()) return;
   Access lock(*this);
-  if (std::exchange(closing_, true)) return;
+  if (baton_.closed() != 0) return;
   baton_.close();
   baton_.wait_until_free(lock);
   if (!world_has_failed(lock)) flush(lock);
   GroupAccess::carried_out(messages_, decided_);  // ranks that received fewer decisions do not wait for this rank
-  end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done", own_rank()));
+  end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done",
+                       world_rank(self_.rank)));
   call_back(lock);
   if (DeviceCarrier* const carrier = carrier_.get()) {
     const MutexUnlock unlocked(lock, mutex_);

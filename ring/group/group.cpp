@@ -85,13 +85,13 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
 }
 
 void Group::Impl::abort(std::string_view reason, ErrorCode code) const {
-  if (queue_->in_child()) return;
+  if (queue_->caller().in_child()) return;
   const MutexLock lock(mutex_);
   if (!left_) context_.abort(reason, code);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
-  queue_->check_process();
+  queue_->caller().check_process();
   const MutexLock lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   return context_.make_group(group_->id, std::move(ranks));
@@ -109,7 +109,7 @@ group::OperationQueue& Group::Impl::receives(int from, std::string_view call) {
 
 // Returns the queue of the transfers from member `from` to member `to`.
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
-  queue_->check_process();
+  queue_->caller().check_process();
   const MutexLock lock(mutex_);
   if (left_) group::refuse("transfer", "this rank's world has ended");
   auto pair = transfers_.find({from, to});
@@ -138,7 +138,7 @@ group::OperationQueue& Group::Impl::queue() {
 std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
   Impl* const shared = group.get();
   return {shared, [group = std::make_unique<std::shared_ptr<Impl>>(std::move(group))](Impl* ends) mutable {
-            if (ends->queue_->in_child()) return static_cast<void>(group.release());
+            if (ends->queue_->caller().in_child()) return static_cast<void>(group.release());
             ends->release();
           }};
 }
@@ -173,7 +173,7 @@ bool Group::Impl::idle() const {
 }
 
 void Group::Impl::end(bool by_exception) {
-  if (queue_->in_child()) return;
+  if (queue_->caller().in_child()) return;
   if (by_exception && !idle()) {
     const MutexLock lock(mutex_);
     if (!left_ && context_.control) context_.control->leaves_by_exception();

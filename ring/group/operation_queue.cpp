@@ -8,11 +8,6 @@
 #include "ring/group/drive_loop.hpp"
 
 namespace anello::group {
-namespace {
-
-thread_local bool in_callback = false;
-
-}  // namespace
 
 OperationQueue::OperationQueue(const GroupConfig& config, control::ControlPlane* control, net::DataLinks* links)
     : world_rank_(config.group->members[std::size_t(config.rank)]),
@@ -27,32 +22,8 @@ OperationQueue::OperationQueue(const GroupConfig& config, control::ControlPlane*
       planner_(config.rank, config.generation, config.facts, config.table, config.settings, config.hosts),
       progress_thread_(config.progress_thread) {}
 
-void OperationQueue::check_process() const {
-  if (in_child())
-    throw Error(ErrorCode::invalid_argument,
-                "this process is a child that fork() made; only its parent is a rank of the world. Fork before the "
-                "world is made, or let the child exec a program");
-}
-
-void OperationQueue::check_may_wait() const {
-  check_process();
-  check_no_callback();
-}
-
-void OperationQueue::check_no_callback() {
-  if (in_callback)
-    throw Error(ErrorCode::invalid_argument,
-                "a callback of asynchronous work may not block; start further work instead");
-}
-
-void OperationQueue::call_back(const std::function<void()>& call) {
-  const bool before = std::exchange(in_callback, true);
-  call();
-  in_callback = before;
-}
-
 void OperationQueue::run(const Call& operation) {
-  check_may_wait();
+  caller_.check_may_wait();
   Lock lock(mutex_);
   Operation pending(operation, plan(operation));
   prepare(pending);
@@ -64,10 +35,10 @@ void OperationQueue::run(const Call& operation) {
 // If the world has failed, all ranks have the reason already. If this runs out of memory, the other ranks go on
 // waiting, as for a rank that is late.
 void OperationQueue::refused(std::string_view why) noexcept {
-  if (in_child() || !control_) return;
+  if (caller_.in_child() || !control_) return;
   try {
     const Lock lock(mutex_);
-    if (!has_failed()) control_->refused(group_->id, submitted_, std::string(why));
+    if (!has_failed()) control_->refused(group_->id, pending_.submitted(), std::string(why));
   } catch (const std::exception&) {
   }
 }
@@ -75,14 +46,14 @@ void OperationQueue::refused(std::string_view why) noexcept {
 // Plans an operation that is queued after `earlier` others which are not queued yet.
 const Planner::Planned& OperationQueue::plan(const Call& operation, std::uint64_t earlier) {
   require_host_memory(operation);
-  planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
+  planner_.tidy(pending_.oldest(), pending_.submitted() + earlier);
   return planner_.plan(operation);
 }
 
 // Completes the signature for the same place in the queue. If this throws, nothing has changed.
 void OperationQueue::prepare(Operation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
-  pending.signature.sequence = submitted_ + earlier;
+  pending.signature.sequence = pending_.submitted() + earlier;
   if (has_failed()) throw Error(*failure_).within(describe(pending, *group_));
 }
 
@@ -92,13 +63,10 @@ bool OperationQueue::has_failed() {
 }
 
 void OperationQueue::enqueue(Operation& pending) {
-  submitted_++;
   pending.queued = trace::ticks();
-  pending.begins_at_once = !head_ && !pending.async && !baton_.held();
+  pending.begins_at_once = pending_.empty() && !pending.async && !baton_.held();
   if (!pending.begins_at_once) recorder_->queue(pending.signature, pending.call->name, pending.queued);
-  pending.next = nullptr;
-  (head_ ? tail_->next : head_) = &pending;
-  tail_ = &pending;
+  pending_.push(pending);
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& operation) {
@@ -109,7 +77,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& operation) {
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Call& operation,
                                                                std::function<void(const Error*)> when_done) {
-  check_process();
+  caller_.check_process();
   const Lock lock(mutex_);
   auto pending = prepare_async(operation);
   pending->when_done = std::move(when_done);
@@ -118,7 +86,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Call& opera
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& counts, const Call& alltoall) {
-  check_process();
+  caller_.check_process();
   Lock lock(mutex_);
   const auto exchange = prepare_async(counts);
   auto pending = prepare_async(alltoall, 1);
@@ -147,8 +115,8 @@ bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const
   const std::atomic<int>& closed = baton_.closed();
   const auto advance_head = [&] { return runner_.advance(waiter_, closed, until); };
   const auto move = [&]() ANELLO_REQUIRES(mutex_) {
-    if (head_ && advance(lock, *head_, advance_head)) complete(lock);
-    return head_ != nullptr;
+    if (!pending_.empty() && advance(lock, *pending_.head(), advance_head)) complete(lock);
+    return !pending_.empty();
   };
   drive(baton_, lock, pending.done, until, move, [this]() ANELLO_REQUIRES(mutex_) { release(); });
   offer();  // the progress thread does no work while a caller wants the baton
@@ -158,13 +126,13 @@ bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const
 // While no operation is queued, no thread uses the links. A thread may still have the baton, but only to run a
 // callback. `use` keeps the world from ending while this thread waits for its verdict.
 bool OperationQueue::has_arrived(int peer) {
-  check_process();
+  caller_.check_process();
   Lock lock(mutex_);
   const Baton::Use use(baton_);
-  if (!head_ && !has_failed()) {
+  if (pending_.empty() && !has_failed()) {
     try {
       if (runner_.has_arrived(peer)) return true;
-      const bool asked = std::exchange(asked_why_, !recorder_->can_begin(submitted_));
+      const bool asked = std::exchange(asked_why_, !recorder_->can_begin(pending_.submitted()));
       if (asked_why_ && !asked) control_->needs_messages(group_->id, UINT64_MAX, "still expects data from it");
     } catch (const Error& e) {
       std::optional<Error> why;
@@ -185,24 +153,24 @@ void OperationQueue::offer_work() {
 }
 
 void OperationQueue::offer() {
-  if (head_ && asynchronous_ && !baton_.held()) progress_thread_->offer(shared_from_this());
+  if (!pending_.empty() && asynchronous_ && !baton_.held()) progress_thread_->offer(shared_from_this());
 }
 
 bool OperationQueue::wait(const AsyncOperation& operation, const Until& until) {
-  check_may_wait();
+  caller_.check_may_wait();
   Lock lock(mutex_);
   return wait_until_done(lock, operation, until);
 }
 
 bool OperationQueue::wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit) {
-  check_may_wait();
+  caller_.check_may_wait();
   constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 365 * 100);  // a longer time would overflow
   Lock lock(mutex_);
   return baton_.wait_for(lock, std::min(limit, kMax), operation.done);
 }
 
 bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(const Error*)> callback) {
-  check_process();
+  caller_.check_process();
   const Lock lock(mutex_);
   if (operation.done) return false;
   operation.when_done = std::move(callback);
@@ -212,7 +180,7 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
 // Called by the thread that has the baton. True if the head is complete. If it failed, the queue is empty afterwards.
 template <class Advance>
 bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
-  const bool begun = std::exchange(begun_, true);
+  const bool begun = pending_.begin();
   try {
     const MutexUnlock unlocked(lock, mutex_);
     if (!begun) runner_.start(head);
@@ -225,10 +193,8 @@ bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
 
 // As soon as the lock is released, a blocking call may return and destroy its pending operation.
 void OperationQueue::complete(Lock& lock) {
-  Operation& pending = *head_;
-  head_ = pending.next;
-  begun_ = false;
-  completed_ += !pending.error;
+  Operation& pending = *pending_.head();
+  pending_.pop();
   if (pending.async)
     complete_async(lock, *pending.async);
   else
@@ -243,7 +209,7 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   pool_.put(self);
   if (!when_done) return;
   const MutexUnlock unlocked(lock, mutex_);
-  call_back([&] {
+  CallerChecks::call_back([&] {
     when_done(operation.error ? &*operation.error : nullptr);
     when_done = nullptr;  // destroyed without the lock: it may hold the group's last handle
   });
@@ -251,22 +217,22 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
 
 OperationQueue::Progress OperationQueue::progress() {
   Lock lock(mutex_);
-  if (!head_ || !baton_.try_acquire()) return Progress::none;
+  if (pending_.empty() || !baton_.try_acquire()) return Progress::none;
   auto step = OperationRunner::Step::stuck;
-  const bool complete_now = advance(lock, *head_, [&] {
+  const bool complete_now = advance(lock, *pending_.head(), [&] {
     step = runner_.step();
     return step == OperationRunner::Step::complete;
   });
   if (complete_now) complete(lock);
   release();
-  return head_ && step == OperationRunner::Step::stuck ? Progress::stuck : Progress::moved;
+  return !pending_.empty() && step == OperationRunner::Step::stuck ? Progress::stuck : Progress::moved;
 }
 
 bool OperationQueue::prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) {
   Lock lock(mutex_);
-  if (!begun_ || !baton_.try_acquire()) return false;
+  if (!pending_.begun() || !baton_.try_acquire()) return false;
   bool may_sleep = false;
-  advance(lock, *head_, [&] { return !(may_sleep = runner_.prepare_sleep(waiter, limit)); });
+  advance(lock, *pending_.head(), [&] { return !(may_sleep = runner_.prepare_sleep(waiter, limit)); });
   if (!may_sleep) release();
   return may_sleep;
 }
@@ -279,7 +245,7 @@ void OperationQueue::slept(trace::Ticks from) {
 
 // Once failure_ is set, which close() does, the control plane may be gone.
 std::optional<Error> OperationQueue::failure() const {
-  if (in_child()) return std::nullopt;
+  if (caller_.in_child()) return std::nullopt;
   const Lock lock(mutex_);
   if (!failure_ && control_ && control_->failed()) return control_->error();
   return failure_;
@@ -291,24 +257,24 @@ void OperationQueue::release() {
 }
 
 void OperationQueue::leave_if_abandoned() {
-  if (!abandoned_ || left_ || head_ || baton_.held()) return;
+  if (!abandoned_ || left_ || !pending_.empty() || baton_.held()) return;
   left_ = true;
-  if (control_) control_->leave_group(group_->id, completed_);
+  if (control_) control_->leave_group(group_->id, pending_.completed());
 }
 
 bool OperationQueue::idle() const {
   const Lock lock(mutex_);
-  return !head_ && !baton_.held();
+  return pending_.empty() && !baton_.held();
 }
 
 void OperationQueue::carried_out(std::uint64_t operations) {
   const Lock lock(mutex_);
-  completed_ = operations;
+  pending_.set_completed(operations);
 }
 
 std::uint64_t OperationQueue::completed() const {
   const Lock lock(mutex_);
-  return completed_;
+  return pending_.completed();
 }
 
 }  // namespace anello::group

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "ring/base/mutex.hpp"
-#include "ring/base/process_mark.hpp"
 #include "ring/group/baton.hpp"
+#include "ring/group/caller_checks.hpp"
 #include "ring/group/operation_runner.hpp"
+#include "ring/group/pending_list.hpp"
 #include "ring/group/planner.hpp"
 #include "ring/group/progress_thread.hpp"
 
@@ -89,15 +90,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // more.
   bool has_arrived(int peer);
 
-  // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
-  void check_process() const;
-  // Throws Error{invalid_argument} in a callback, because other threads may wait for the thread that runs it.
-  static void check_no_callback();
-  // Makes both checks.
-  void check_may_wait() const;
-  // Runs `call`; inside it, check_may_wait() throws on this thread.
-  static void call_back(const std::function<void()>& call);
-  bool in_child() const { return process_.in_child(); }
+  const CallerChecks& caller() const { return caller_; }
 
   // The error with which the world has failed; empty if it has not.
   std::optional<Error> failure() const;
@@ -145,7 +138,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void release() ANELLO_REQUIRES(mutex_);
   void leave_if_abandoned() ANELLO_REQUIRES(mutex_);
 
-  ProcessMark process_;
+  CallerChecks caller_;
   int world_rank_;
   control::ControlPlane* control_;
   std::shared_ptr<const link::GroupInfo> group_;
@@ -156,10 +149,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   link::Waiter waiter_;     // of callers; used by the thread with the baton
   OperationRunner runner_;  // used by the thread with the baton
   Planner planner_ ANELLO_GUARDED_BY(mutex_);
-  Operation *head_ ANELLO_GUARDED_BY(mutex_) = nullptr, *tail_ ANELLO_GUARDED_BY(mutex_) = nullptr;
-  bool begun_ ANELLO_GUARDED_BY(mutex_) = false;  // the head of the queue has begun
+  PendingList pending_ ANELLO_GUARDED_BY(mutex_);
   bool abandoned_ ANELLO_GUARDED_BY(mutex_) = false, left_ ANELLO_GUARDED_BY(mutex_) = false;
-  std::uint64_t submitted_ ANELLO_GUARDED_BY(mutex_) = 0, completed_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
   AsyncOperationPool pool_ ANELLO_GUARDED_BY(mutex_);
   const std::shared_ptr<ProgressThread> progress_thread_;

@@ -42,17 +42,18 @@ void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
     runner_.give_up();
   }
   failure_ = std::move(why);
-  for (; head_; how_far.clear()) {
+  for (; !pending_.empty(); how_far.clear()) {
     fail_head(how_far);
     complete(lock);
   }
 }
 
 void OperationQueue::fail_head(const std::string& how_far) {
+  Operation& head = *pending_.head();
   try {
-    head_->error = Error(*failure_).within(describe(*head_, *group_) + how_far);
+    head.error = Error(*failure_).within(describe(head, *group_) + how_far);
   } catch (const std::bad_alloc&) {
-    head_->error = out_of_memory(world_rank_);
+    head.error = out_of_memory(world_rank_);
   }
 }
 
@@ -99,8 +100,8 @@ void OperationQueue::close() {
   Lock lock(mutex_);
   baton_.wait_until_free(lock);
   if (!failure_) failure_ = ended("this rank's world, or the group, has ended", world_rank_);
-  if (head_) runner_.give_up();
-  while (head_) {
+  if (!pending_.empty()) runner_.give_up();
+  while (!pending_.empty()) {
     fail_head("");
     complete(lock);
   }

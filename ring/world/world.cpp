@@ -84,7 +84,7 @@ Phase::~Phase() {
 // In a callback of its own work, leave() would wait for itself. The error ends the process, because it leaves a
 // destructor.
 World::Impl::~Impl() {
-  if (all_ranks_ && !left_) group::OperationQueue::check_no_callback();
+  if (all_ranks_ && !left_) group::CallerChecks::check_no_callback();
   leave();
 }
 
@@ -95,7 +95,7 @@ const std::string& World::Impl::host(int rank) const {
 }
 
 void World::Impl::check_process() const {
-  all_ranks_->queue().check_process();
+  all_ranks_->queue().caller().check_process();
 }
 
 void World::Impl::abort(std::string_view reason, ErrorCode code) {

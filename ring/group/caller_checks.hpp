@@ -1,0 +1,26 @@
+// Who may call functions of a group: not a child that fork() made, and, if the function blocks, not a callback. Any
+// thread.
+#pragma once
+#include <functional>
+
+#include "ring/base/process_mark.hpp"
+
+namespace anello::group {
+
+class CallerChecks {
+ public:
+  // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
+  void check_process() const;
+  // Throws Error{invalid_argument} in a callback, because other threads may wait for the thread that runs it.
+  static void check_no_callback();
+  // Makes both checks.
+  void check_may_wait() const;
+  // Runs `call`; inside it, check_no_callback() throws on this thread.
+  static void call_back(const std::function<void()>& call);
+  bool in_child() const { return process_.in_child(); }
+
+ private:
+  ProcessMark process_;
+};
+
+}  // namespace anello::group

@@ -1,0 +1,41 @@
+// The operations of a queue that are not done, in order, and how many there have been. Owns nothing.
+#pragma once
+#include <cstdint>
+#include <utility>
+
+#include "ring/group/operation.hpp"
+
+namespace anello::group {
+
+class PendingList {
+ public:
+  Operation* head() const { return head_; }  // null: the list is empty
+  bool empty() const { return !head_; }
+  void push(Operation& pending) {
+    submitted_++;
+    pending.next = nullptr;
+    (head_ ? tail_->next : head_) = &pending;
+    tail_ = &pending;
+  }
+  void pop() {
+    completed_ += !head_->error;
+    head_ = head_->next;
+    begun_ = false;
+  }
+
+  // Whether the head has begun. Returns the former value, and notes that it has.
+  bool begin() { return std::exchange(begun_, true); }
+  bool begun() const { return begun_; }
+
+  std::uint64_t submitted() const { return submitted_; }
+  std::uint64_t completed() const { return completed_; }  // without an error
+  void set_completed(std::uint64_t operations) { completed_ = operations; }
+  std::uint64_t oldest() const { return head_ ? head_->signature.sequence : submitted_; }
+
+ private:
+  Operation *head_ = nullptr, *tail_ = nullptr;
+  bool begun_ = false;
+  std::uint64_t submitted_ = 0, completed_ = 0;
+};
+
+}  // namespace anello::group
