@@ -74,6 +74,7 @@ anello_group* anello_gpu_ranks(anello_gpu_group* gpus) {
 
 anello_status anello::c_api::carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream) {
   return queue(gpus, [&](anello::GpuGroup& its) {
+    check_members(asked);
     const auto options = [&] { return Given(asked.options).plain(); };
     if (asked.kind == ANELLO_SEND) return its.send(input_of(asked.input), asked.to, stream, options());
     if (asked.kind == ANELLO_RECV) return its.recv(tensor_of(asked.output), asked.from, stream, options());

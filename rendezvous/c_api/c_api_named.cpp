@@ -80,8 +80,10 @@ NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
   if (!call.outputs.empty() && verb != Verb::allreduce) refuse("outputs are for allreduce");
   if (anello::agenda::reduces(verb)) call.op = one_of<anello::Op>(asked.op);
   if (verb == Verb::broadcast) call.root = asked.root;
-  if (verb == Verb::alltoall && asked.send_counts) call.splits.assign(asked.send_counts, asked.send_counts + ranks);
-  if (asked.options || asked.list || asked.recv_counts)
+  if (asked.send_counts && verb != Verb::alltoall) refuse("splits are for alltoall");
+  if (asked.send_counts) call.splits.assign(asked.send_counts, asked.send_counts + ranks);
+  if (asked.options || asked.list || asked.list_size > 0 || asked.recv_counts || asked.input.count > 0 ||
+      asked.output.count > 0)
     refuse("a named operation has inputs, outputs and its own options");
   return call;
 }

@@ -26,6 +26,24 @@ inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self
   return group::calls::alltoall(self, input, output, counts(asked.send_counts), counts(asked.recv_counts), options);
 }
 
+// Refuses members that a call of this kind does not take: without them it would succeed, and move less than was meant.
+// Costs the short forms nothing, since their other members are constants.
+[[gnu::always_inline]] inline void check_members(const anello_call& asked) {
+  const int kind = asked.kind;
+  const bool is_list = asked.list || asked.list_size > 0;
+  const auto takes_no = [kind](const char* member, bool is_given) {
+    if (is_given) refuse(text("kind ", kind, " takes no ", member, ": leave it as ANELLO_CALL_INIT sets it"));
+  };
+  takes_no("list", is_list && kind != ANELLO_ALLREDUCE && kind != ANELLO_BROADCAST);
+  takes_no("input beside a list", is_list && asked.input.count > 0);
+  takes_no("output beside a list", is_list && asked.output.count > 0);
+  const bool is_empty = kind == ANELLO_BARRIER;
+  takes_no("input", asked.input.count > 0 && (is_empty || kind == ANELLO_BROADCAST || kind == ANELLO_RECV));
+  takes_no("output", asked.output.count > 0 && (is_empty || kind == ANELLO_SEND));
+  takes_no("counts of each rank", (asked.send_counts || asked.recv_counts) && kind != ANELLO_ALLTOALL);
+  takes_no("array, except in anello_named_submit", asked.inputs || asked.outputs || asked.arrays_size > 0);
+}
+
 // The functions that anello_gpu_carry_out and anello_named_submit run, with a record that is complete.
 anello_status carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream);
 anello_status submit(anello_agenda* agenda, const char* name, const anello_call& asked,
@@ -36,6 +54,7 @@ anello_status submit(anello_agenda* agenda, const char* name, const anello_call&
 [[gnu::always_inline]] inline group::Call call_of(const anello_call& asked, group::RankAndSize self,
                                                   std::vector<run::Buffer::Piece>& pieces) {
   namespace calls = group::calls;
+  check_members(asked);
   const Given options(asked.options);
   const ConstTensor input = input_of(asked.input);
   const Tensor output = tensor_of(asked.output);
@@ -67,6 +86,8 @@ anello_status submit(anello_agenda* agenda, const char* name, const anello_call&
       return calls::transfer(input, Tensor(nullptr, 0, input.dtype), options.plain());
     case ANELLO_RECV:
       return calls::transfer(ConstTensor(nullptr, 0, output.dtype), output, options.plain());
+    case ANELLO_EXCHANGE:
+      refuse("kind 12 is for anello_gpu_carry_out: start a send and a recv instead");
   }
   refuse(text("kind must be one of anello_kind, not ", asked.kind));
 }

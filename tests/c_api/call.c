@@ -150,12 +150,52 @@ static void refusals(void) {
   EXPECT(strstr(anello_last_error(), "the call is NULL") != NULL);
   call.kind = ANELLO_EXCHANGE;
   EXPECT(anello_carry_out(group, &call, NULL) == ANELLO_INVALID_ARGUMENT);
-  EXPECT(strstr(anello_last_error(), "kind must be one of anello_kind, not 12") != NULL);
+  EXPECT(strstr(anello_last_error(), "kind 12 is for anello_gpu_carry_out") != NULL);
+  call.kind = ANELLO_EXCHANGE + 1;
+  call.input.count = call.output.count = 0;
+  EXPECT(anello_carry_out(group, &call, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(strstr(anello_last_error(), "kind must be one of anello_kind, not 13") != NULL);
   call.kind = ANELLO_SEND;
   EXPECT(anello_carry_out(group, &call, NULL) == ANELLO_INVALID_ARGUMENT);
   EXPECT(strstr(anello_last_error(), "peer -1") != NULL);
   call.struct_size = 0;
   EXPECT(anello_carry_out(group, &call, NULL) == ANELLO_INVALID_ARGUMENT);
+}
+
+static void refused(const anello_call* call, const char* why) {
+  EXPECT(anello_carry_out(group, call, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(strstr(anello_last_error(), why) != NULL);
+}
+
+/* Members that the kind does not take. If they were ignored, these calls would succeed and move nothing. */
+static void extra_members(void) {
+  const uint64_t counts[kMax] = {0};
+  const anello_array array = {in, counts, 1, ANELLO_F32};
+  anello_call call = made(ANELLO_REDUCE, 0, 0);
+  const anello_tensor list = call.output;
+  call.list = &list;
+  call.list_size = 1;
+  refused(&call, "kind 6 takes no list");
+  call.kind = ANELLO_BROADCAST;
+  call.input.count = 1;
+  refused(&call, "kind 2 takes no input beside a list");
+  call = made(ANELLO_BROADCAST, 1, 0);
+  refused(&call, "kind 2 takes no input");
+  call = made(ANELLO_BARRIER, 0, 1);
+  refused(&call, "kind 5 takes no output");
+  call = made(ANELLO_ALLREDUCE, 1, 1);
+  call.send_counts = counts;
+  refused(&call, "kind 1 takes no counts of each rank");
+  call = made(ANELLO_ALLREDUCE, 0, 0);
+  call.inputs = &array;
+  call.arrays_size = 1;
+  refused(&call, "kind 1 takes no array, except in anello_named_submit");
+}
+
+static void named_refused(anello_agenda* agenda, const char* name, const anello_call* call, const char* why) {
+  anello_named* operation = NULL;
+  EXPECT(anello_named_submit(agenda, name, call, NULL, &operation) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(strstr(anello_last_error(), why) != NULL);
 }
 
 static void named(void) {
@@ -175,9 +215,13 @@ static void named(void) {
   OK(anello_named_wait(operation, UINT64_MAX));
   anello_named_free(operation);
   EXPECT(out[3] == sum(3));
+  call.send_counts = &shape;
+  named_refused(agenda, "splits", &call, "splits are for alltoall");
+  call.send_counts = NULL;
+  call.input.count = 4;
+  named_refused(agenda, "input", &call, "a named operation has inputs, outputs and its own options");
   call.kind = ANELLO_GATHER;
-  EXPECT(anello_named_submit(agenda, "gather", &call, NULL, &operation) == ANELLO_INVALID_ARGUMENT);
-  EXPECT(strstr(anello_last_error(), "kind 7 is not one of the named operations") != NULL);
+  named_refused(agenda, "gather", &call, "kind 7 is not one of the named operations");
   OK(anello_carry_out(group, &(anello_call){.struct_size = sizeof call, .kind = ANELLO_BARRIER}, NULL));
   anello_agenda_free(agenda);
 }
@@ -197,6 +241,7 @@ int main(void) {
   transfers();
   versions();
   refusals();
+  extra_members();
   named();
   OK(anello_finish(world));
   anello_world_free(world);

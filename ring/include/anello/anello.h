@@ -320,7 +320,8 @@ typedef struct {
     sizeof(anello_call), 0, ANELLO_SUM, 0, -1, -1, NULL, NULL, NULL, {NULL, 0, ANELLO_U8}, {NULL, 0, ANELLO_U8}, NULL, \
         0, NULL, NULL, 0                                                                                               \
   }
-/* Carries out the call, or, if `work` is not NULL, starts it, as the function for its kind does. */
+/* Carries out the call, or, if `work` is not NULL, starts it, as the function for its kind does. Tensors, lists, counts
+ * and arrays that this function does not take are ANELLO_INVALID_ARGUMENT. */
 anello_status anello_carry_out(anello_group* group, const anello_call* call, anello_work** work);
 
 /* For a binding that refuses some calls itself: reports that it has refused a call of this rank's program for `reason`.
@@ -421,8 +422,8 @@ anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* nam
 /* Done when every rank has submitted it. It does not wait for operations that are running or waiting. */
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
                                    anello_named** operation);
-/* Submits any call except a join, as the function for its kind does; a group's other kinds, and the members that no
- * such function takes, are ANELLO_INVALID_ARGUMENT. */
+/* Submits any call except a join, as the function for its kind does. A group's other kinds, and tensors, lists, counts,
+ * arrays and options that this function does not take, are ANELLO_INVALID_ARGUMENT. */
 anello_status anello_named_submit(anello_agenda* agenda, const char* name, const anello_call* call,
                                   const anello_named_options* options, anello_named** operation);
 /* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,

@@ -85,7 +85,7 @@ anello_status anello_gpu_recv(anello_gpu_group* gpus, anello_tensor tensor, int 
 anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing, int to, anello_tensor incoming,
                                   int from, struct CUstream_st* stream, const anello_options* options);
 
-/* Queues any call, as the function for its kind does. */
+/* Queues any call, as the function for its kind does. See anello_carry_out. */
 anello_status anello_gpu_carry_out(anello_gpu_group* gpus, const anello_call* call, struct CUstream_st* stream);
 
 /* Blocks until everything that was queued on the stream is done. Returns the world's failure, also if it fails
