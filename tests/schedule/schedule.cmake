@@ -71,7 +71,7 @@ takes(6 1 gpu_test.NamedCallsEnd launch_test.LostHost launch_test.Output)
 takes(6 5 failure_unit_test.FailureAgreement Python.store)
 takes(5 1 launch_test.StoppedAgent control_test.ControlPlaneLeaving rendezvous_test.Rendezvous)
 takes(5 2 rendezvous_test.HandStart)
-takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryThreeArgumentsMeet
+takes(5 5 arguments_test.InWorlds/Sound Conformance.EveryThreeArgumentsMeet Conformance.LargeWorlds
   Conformance.EveryTwoArgumentsMeet Consumer.fetched Consumer.installed
   group_test.Allreduce.shm instructions_test.Instructions scarcity_test.Scarcity.shm scarcity_test.Scarcity.tcp)
 takes(4 1 failure_test.Of/Refusal.shm failure_test.Of/Refusal.tcp failure_test.Of4/LateRank.shm
