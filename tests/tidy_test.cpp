@@ -99,6 +99,7 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
       {"rendezvous/server/i.cpp",
        {"#include \"rendezvous/protocol/protocol.hpp\"", "#include \"rendezvous/client/client.hpp\""}},
       {"rendezvous/launch/output/j.cpp", {"#include \"rendezvous/launch/cli/options.hpp\""}},
+      {"rendezvous/attic/k.cpp", {"#include \"rendezvous/launch/cli/options.hpp\""}},
       {"tests/g.cpp", {"#include \"bench/b.hpp\""}}};
   EXPECT_THAT(
       wrong_direction(tree),
@@ -113,7 +114,8 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
                   "trainer/f.cpp:4: trainer may not include gpu/device.hpp",
                   "trainer/f.cpp:5: trainer may not include trainer/cuda/b.hpp",
                   "rendezvous/server/i.cpp:2: rendezvous/server may not include rendezvous/client/client.hpp",
-                  "rendezvous/launch/output/j.cpp:1: launch/output may not include rendezvous/launch/cli/options.hpp"));
+                  "rendezvous/launch/output/j.cpp:1: launch/output may not include rendezvous/launch/cli/options.hpp",
+                  "rendezvous/attic/k.cpp: rendezvous/attic is not one of the rooms in tests/support/rooms.cpp"));
 }
 
 TEST(TidyRules, APictureThatIsNotTrue) {
