@@ -83,9 +83,25 @@ static void records(context* c) {
   OK(anello_gpu_carry_out(c->gpus, &call, c->stream));
   read_back(c, c->out);
   EXPECT(c->found[4] == (c->rank == c->size - 1 ? sum(c, 4) : 0));
+  call.list = &call.output;
+  call.list_size = 1;
+  EXPECT(anello_gpu_carry_out(c->gpus, &call, c->stream) == ANELLO_INVALID_ARGUMENT);
+  call.list_size = 0;
+  call.list = NULL;
   call.kind = 0;
   EXPECT(anello_gpu_carry_out(c->gpus, &call, c->stream) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_gpu_carry_out(c->gpus, NULL, c->stream) == ANELLO_INVALID_ARGUMENT);
+}
+
+/* Lists without tensors, and with tensors without elements. */
+static void empty_lists(context* c) {
+  const anello_tensor none = tensor(NULL, 0);
+  anello_options options = ANELLO_OPTIONS_INIT;
+  OK(anello_gpu_broadcast_list(c->gpus, NULL, 0, 0, c->stream, NULL));
+  OK(anello_gpu_allreduce_list(c->gpus, NULL, 0, ANELLO_SUM, c->stream, NULL));
+  options.postscale = 2;
+  OK(anello_gpu_allreduce_list(c->gpus, &none, 1, ANELLO_SUM, c->stream, &options));
+  OK(anello_gpu_synchronize(c->gpus, c->stream));
 }
 
 static void movements(context* c) {
@@ -223,6 +239,7 @@ static void on_the_gpu(anello_world* world, const char* backend) {
   EXPECT(c.device->memory_create((void**)&c.out, sizeof c.given) == 0);
   reductions(&c);
   records(&c);
+  empty_lists(&c);
   movements(&c);
   gradients(&c);
   registered(&c);
