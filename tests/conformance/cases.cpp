@@ -5,13 +5,13 @@
 
 #include "ring/base/element_types.hpp"
 #include "ring/run/arithmetic.hpp"
+#include "tests/support/kinds.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello::conformance {
 namespace {
 
-constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,      Kind::allgather,
-                            Kind::gather,    Kind::scatter, Kind::reduce_scatter, Kind::alltoall};
+const std::vector<Kind> kKinds = collectives_with_tensors();
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 constexpr std::array kPostscales{1., 4., .5};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};

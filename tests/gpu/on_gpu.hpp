@@ -9,6 +9,7 @@
 #include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/arguments.hpp"
+#include "tests/support/kinds.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::gpu {
@@ -63,8 +64,7 @@ void carry_out(OnGpu& on_gpu, int rank, const Exercise& exercise, const Tensors&
 // Every kind, with equal and unequal parts, out of place and, if the call differs, in place.
 inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int root) {
   std::vector<Exercise> all;
-  for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::allgather, Kind::gather, Kind::scatter,
-                          Kind::reduce_scatter, Kind::alltoall}) {
+  for (const Kind kind : collectives_with_tensors()) {
     const bool whole = kind == Kind::allreduce || kind == Kind::reduce;
     if (kind == Kind::broadcast || whole) all.push_back({.kind = kind, .count = count, .root = root, .in_place = true});
     if (kind != Kind::broadcast) all.push_back({.kind = kind, .count = count, .root = root});

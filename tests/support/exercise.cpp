@@ -14,10 +14,12 @@ namespace {
 constexpr std::byte kGuard{0xa5};
 constexpr std::uint64_t kPeriod = 7 * 7 * 5;  // of Part::contribution(), in elements
 
-// Elements that are only stored are filled and compared as bytes.
+// Elements that are only stored are filled and compared as integers of their size.
 template <class Use>
 auto with_filled_type(DType dtype, Use use) {
-  return with_type(is_only_stored(dtype) ? DType::u8 : dtype, use);
+  if (!is_only_stored(dtype)) return with_type(dtype, use);
+  const std::size_t bytes = size_bytes(dtype);
+  return with_type(bytes == 1 ? DType::u8 : bytes == 2 ? DType::u16 : bytes == 4 ? DType::u32 : DType::u64, use);
 }
 
 bool can_be_negative(DType dtype) {

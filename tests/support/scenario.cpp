@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/support/kinds.hpp"
+
 namespace anello {
 
 const std::vector<int> kWorlds = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
@@ -12,13 +14,7 @@ const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
                                     DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
 const std::vector<Op> kOps = {Op::sum,     Op::average, Op::min,    Op::max,
                               Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
-const std::vector<Kind> kKinds = {Kind::allreduce,      Kind::broadcast, Kind::allgather,
-                                  Kind::reduce_scatter, Kind::barrier,   Kind::reduce,
-                                  Kind::gather,         Kind::scatter,   Kind::alltoall};
-
-bool has_root(Kind kind) {
-  return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
-}
+const std::vector<Kind> kKinds = collectives();
 
 // Divides the memory into a list of a few pieces.
 std::vector<run::Buffer::Piece> cut(ConstTensor tensor, Random& random) {
@@ -56,7 +52,7 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   signature_.sequence = sequence;
   signature_.count = exercise.count;
   signature_.slab_elems = slab_elems;
-  signature_.root = has_root(exercise.kind) ? exercise.root : -1;
+  signature_.root = facts_of(exercise.kind).root != Root::none ? exercise.root : -1;
   signature_.kind = exercise.kind;
   signature_.op = exercise.op;
   signature_.dtype = exercise.dtype;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tests/support/exercise.hpp"
+#include "tests/support/kinds.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {
@@ -60,12 +61,9 @@ struct Started {
   }
 };
 
-inline const std::vector<Kind> kStartedKinds = {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter,
-                                                Kind::reduce,    Kind::gather,    Kind::scatter,   Kind::alltoall};
-
 inline Exercise any_exercise(int size, Random& random) {
   Exercise exercise;
-  exercise.kind = random.one_of(kStartedKinds);
+  exercise.kind = random.one_of(collectives_with_tensors());
   exercise.op = random.percent(50) ? Op::sum : Op::average;
   exercise.dtype = random.percent(50) ? DType::f32 : DType::i64;
   exercise.count = random.percent(20) ? random.from(0, 20'000) : random.from(0, 300);
