@@ -44,7 +44,7 @@ std::vector<Party> merged(std::vector<Party> all, const std::vector<Party>& othe
   throw Error(ErrorCode::protocol, text("agenda message: ", how));
 }
 
-// Whether the program chose the key: only such a key can occur again.
+// Whether the key contains a name that the program gave. Keys without one are used once.
 bool has_name(std::string_view key) {
   return key.ends_with('\'');
 }

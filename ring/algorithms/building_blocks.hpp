@@ -103,8 +103,8 @@ Parts parts_of(const Shape& shape);
 // Returns the ranks in the order of a ring that passes through each host once.
 std::vector<int> ring_of(const Shape& shape);
 
-// Returns the ranks in the order of the tree: the root first, then upwards from the root. If hosts have several ranks,
-// the ranks of a host follow each other.
+// Returns the ranks in the order of the tree: root, root + 1, ..., modulo the number of ranks. If hosts have several
+// ranks, the ranks of a host follow each other.
 std::vector<int> places_of(const Shape& shape);
 
 // `mates`: the ranks of this rank's host. `leaders`: one rank of each host, the root on its own host and elsewhere the

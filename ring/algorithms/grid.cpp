@@ -1,6 +1,6 @@
-// The ranks are arranged in a grid. In each line of each dimension in turn they do what two_shot does in one line: each
-// adds up a part of its data, so a round has less data than the one before; then back. Six ranks, in three lines of two
-// and two lines of three:
+// The ranks are arranged in a grid. Dimension by dimension, the ranks of a line reduce as in two_shot: each keeps the
+// sum of one part, so the next round has less data. Then the results travel back in reverse order. Six ranks, in three
+// lines of two and two lines of three:
 //   0 <-abc|def-> 3    1 <-abc|def-> 4    2 <-abc|def-> 5    each keeps the sum of one half
 //   0 <-a|b|c-> 1, 2                      3 <-d|e|f-> 4, 5   and of a third of it; then back, in reverse order
 // The minimum traffic, like the ring, with a depth of few messages, like a tree: for many ranks, whatever their number.

@@ -24,8 +24,8 @@ class Partners {
   std::vector<int> owners(int host, int begin, int end) const;
   std::vector<int> owners(int host) const;  // whose partner is this rank
 
-  // Runs lines(grid, owners) among the ranks of this rank's host, for the parts owned by `host`'s ranks. owners(begin,
-  // end) returns the owners of the parts that the ranks at places [begin, end) of the grid handle.
+  // Calls lines(grid, owners) to add steps among the ranks of this rank's host. They handle the parts owned by `host`'s
+  // ranks: owners(begin, end) returns the owners whose parts the ranks at places [begin, end) of the grid handle.
   template <class Lines>
   void within_host(PlanBuilder& builder, int host, Lines lines) const {
     constexpr int kMaxLine = 2;

@@ -115,8 +115,8 @@ class TwoLevels {
 
  private:
   // Returns the rank at this place of a host. In every other slab the order of the places differs, so that ranks which
-  // exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so one slab is
-  // added up and sent before the next begins, instead of both at the same pace.
+  // exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so the
+  // earlier slab is done first, instead of two slabs that share the link.
   int rank_at(int place, std::span<const int> ranks) const {
     const int n = int(ranks.size()), lines = n / kMaxLine;
     if (turned_ && n % kMaxLine == 0) place = place % lines * kMaxLine + place / lines;

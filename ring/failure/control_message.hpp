@@ -40,8 +40,8 @@ struct StallAnswer {
     called,       // has called the operation and does not wait in it: it moves data, or is done
     not_called,   // has the group, but has not called the operation
     no_group,     // has not made the group
-    other_order,  // like no_group; waits in a group of the same members in another order
-    other_group,  // like no_group; waits in another group of the same members in the same order
+    other_order,  // has not made the group; waits in one of the same members in another order
+    other_group,  // has not made the group; waits in another one of the same members in the same order
     refused,      // its call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;

@@ -65,7 +65,7 @@ class MismatchDetector {
   std::optional<Time> due() const;        // empty: there is nothing to send
 
  private:
-  static constexpr std::size_t kMaxReceived = 8;  // of a group; older ones are dropped
+  static constexpr std::size_t kMaxReceived = 8;  // calls of other ranks that are kept for each group
   static constexpr Time kMajorityLimit{200}, kLimit{1000}, kLook{20};
   using Number = std::pair<std::uint64_t, std::uint64_t>;  // a group, and the number of an operation in it
   struct Received {

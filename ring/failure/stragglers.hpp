@@ -60,7 +60,8 @@ class StragglerDetector {
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
-  static constexpr Time kQuiet{60000};  // until the next report; forgotten if there is no complaint
+  static constexpr Time kQuiet{
+      60000};  // shortest time between two reports; after this time without a complaint it begins anew
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 

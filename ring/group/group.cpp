@@ -1,4 +1,4 @@
-// A group's beginning and end, and groups of groups; the operations are in collectives.cpp.
+// How a group begins and ends, and how it makes smaller groups. The operations are in collectives.cpp.
 #include <algorithm>
 #include <array>
 #include <new>
@@ -203,7 +203,7 @@ void Group::Impl::leave_transfers() noexcept {
   for (const auto& [ranks, pair] : transfers_) pair->leave();
 }
 
-// If `when_leaving` runs out of memory, the other members are sent that this rank cannot go on.
+// If `when_leaving` runs out of memory, the other members get a message that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

@@ -42,7 +42,7 @@ class StallClock {
   bool moved() { return since_ && moves_again(); }
 
   struct Due {
-    Time stuck{0};               // since the first look after something moved
+    Time stuck{0};               // time since the first look() that found nothing moving
     bool question = false;       // nothing has moved for a while: other ranks should be asked why, once
     std::optional<Time> report;  // nothing has moved for this time
     bool end = false;            // the limit has passed, for the first time

@@ -27,8 +27,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// If a receiver's window is smaller than one segment, Linux sends only every 200 ms (its persist timer). Loopback's
-// segments are as large as a small buffer's window, or larger once the kernel has reduced the window.
+// If a receiver's window is smaller than one segment, Linux sends only every 200 ms (its persist timer). On loopback a
+// segment may be as large as the window of a small buffer, so segments get an upper bound.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
 constexpr std::chrono::seconds kWarnAfter{5};  // of trying to connect

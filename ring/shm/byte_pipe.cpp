@@ -9,7 +9,8 @@ namespace anello::shm {
 namespace {
 
 constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, in the line of its head
-constexpr std::size_t kEarlyBytes = 5 * kLineBytes;  // longest message that is fetched before its flag is set
+constexpr std::size_t kEarlyBytes =
+    5 * kLineBytes;  // longest message that is prefetched before the writer has set its flag
 
 // Copies the bytes at positions [from, until) of the joined pieces to the same positions of `to`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {

@@ -21,7 +21,8 @@ struct RankEvents {
   std::function<void(const Report&)> reported;
   std::function<void(const world::LastWord&)> last_word;  // comes before the exit of the rank that sent it
   std::function<void(const HostLoss&)> host_lost;
-  std::function<void(const HostRanks&, double cores)> cores_known;  // of another host, before its ranks start
+  std::function<void(const HostRanks&, double cores)>
+      cores_known;  // another host has reported its cores; its ranks have not started
   // No process is left, and no more reports come. The text says how the keeper ended, if it was ended by something
   // else.
   std::function<void(const std::string&)> ended;
