@@ -24,12 +24,11 @@ class Agreement {
   Signature signature() const;
   // Returns the error for a peer (a rank in the group) whose signature differs.
   Error explain(int peer, const Signature& encoded);
-  // NamedSignature when the operation is done. Throws Error{mismatch} if the numbers that the peers sent are not as
-  // agreed.
+  // Call when the operation is done. Throws Error{mismatch} if the numbers that the peers sent are not as agreed.
   void check_numbers() {
     if (!operation_->call->agreed.empty()) compare_numbers();
   }
-  // NamedSignature then. Keeps the checksum of results that must be equal on all ranks.
+  // Call then. Keeps the checksum of results that must be equal on all ranks.
   void keep_results() {
     if (compares_) sum_up_results();
   }

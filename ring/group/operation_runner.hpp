@@ -54,8 +54,7 @@ class OperationRunner {
   // Set after advance() threw because this rank and a peer disagree about the operation.
   const std::optional<Agreement::Differing>& differing() const { return agreement_.differing(); }
 
-  // NamedSignature when the operation has failed: its tensors may change from now on, so peers are kept from using
-  // them.
+  // Call when the operation has failed: its tensors may change from now on, so peers are kept from using them.
   void give_up();
 
  private:

@@ -49,7 +49,7 @@ class StallClock {
     bool pings = false;
     Time sleep{0};  // until the next look
   };
-  // NamedSignature when nothing moves.
+  // Call when nothing moves.
   Due look();
 
   static constexpr Time kQuestionAfter{200};
