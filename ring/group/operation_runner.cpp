@@ -124,22 +124,24 @@ bool OperationRunner::open_links() {
 }
 
 void OperationRunner::begin_to_move() {
-  moving_ = false;
   if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);  // refuses: it has no tensors to show
   carrier_->begin(load_);
-  if (carrier_->refused()) {
-    streaming_.prepare(load_);
-    streaming_.begin(load_);
-    carrier_ = &streaming_;
-  }
+  if (carrier_->refused()) stream_instead();
   moving_ = true;
+}
+
+// Call when the ranks have refused the direct way. It is not begun again: another post would show peers nothing new.
+void OperationRunner::stream_instead() {
+  streaming_.prepare(load_);
+  streaming_.begin(load_);
+  carrier_ = &streaming_;
 }
 
 bool OperationRunner::pass() {
   if (carrier_->done()) return false;
   return with_world_ranks([&] {
     const bool moved = carrier_->pass();
-    if (carrier_->refused()) begin_to_move();
+    if (carrier_->refused()) stream_instead();
     return moved;
   });
 }

@@ -66,6 +66,7 @@ class OperationRunner {
   void each_peer(Use use) const;
   bool open_links();
   void begin_to_move();
+  void stream_instead();
   bool pass();
   bool has_failed() const { return control_ && control_->failed(); }
   bool sleep(link::Waiter& waiter, const Until& until);
