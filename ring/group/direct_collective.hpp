@@ -48,9 +48,6 @@ class DirectCollective final : public run::Carrier {
   // Throws also what `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }
-  // Calls want(peer) for every peer for which this rank waits.
-  template <class Want>
-  void each_awaited(Want want) const;
   std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }
   bool may_sleep();
   bool want(link::Waiter&) override { return may_sleep(); }  // peers ring the bell
@@ -104,10 +101,5 @@ class DirectCollective final : public run::Carrier {
   std::uint64_t at_ = 0, elems_ = 0;           // elements of this rank's part: done, total
   alignas(64) std::array<std::byte, run::kFoldBytes> partial_;
 };
-
-template <class Want>
-void DirectCollective::each_awaited(Want want) const {
-  for (const std::size_t peer : awaited_) want(int(peer));
-}
 
 }  // namespace anello::group

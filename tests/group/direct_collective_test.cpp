@@ -353,9 +353,7 @@ TEST(DirectCollective, WaitsForThoseThatHaveNotComeAndIsWokenByThem) {
   ranks.turn(0);
   ranks.turn(2);
   ranks.turn(0);
-  std::vector<int> awaited;
-  ranks[0].direct.each_awaited([&](int peer) { awaited.push_back(peer); });
-  EXPECT_EQ(awaited, std::vector{1});
+  EXPECT_EQ(ranks[0].direct.awaited(), std::vector{1});
   EXPECT_TRUE(ranks[0].direct.may_sleep());
   ranks.turn(1);
   EXPECT_FALSE(ranks[0].direct.may_sleep());
