@@ -22,18 +22,16 @@ void ControlPlane::connect(steady_clock::time_point deadline,
   for (const int peer : expected_)
     if (peer < rank_) net::spawn(context_, dial(peer, deadline));
 
-  bool in_time = false;
-  while (!(in_time = published_.wait_for_start(expected_.size(), kBetweenChecks)) && steady_clock::now() < deadline)
-    check({});
+  while (!published_.wait_for_start(expected_.size(), kBetweenChecks) && steady_clock::now() < deadline) check({});
   // A rank whose connection ended may have given up because another rank died: `check` may find out which.
   if (published_.may_have_deeper_cause()) check(kWaitForCause);
   published_.throw_if_failed();
-  if (in_time) return;
   const std::vector<int> connected = published_.connected();
   std::string missing;
   for (const int peer : expected_)
     if (std::find(connected.begin(), connected.end(), peer) == connected.end())
       missing += text(missing.empty() ? "" : ", ", "rank ", peer, " on ", hosts_[std::size_t(peer)]);
+  if (missing.empty()) return;
   throw Error(ErrorCode::rendezvous, text("no connection with ", missing, " before ANELLO_START_TIMEOUT ran out"));
 }
 
