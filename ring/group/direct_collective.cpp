@@ -55,7 +55,7 @@ void DirectCollective::begin(const run::Load& load) {
   for (int peer = 0; peer < int(windows_.size()); peer++)
     if (peer != rank_ && !windows_[std::size_t(peer)]) connect(peer, *load.links[std::size_t(peer)]);
   trace_ = load.trace;
-  if (trace_) trace_->start();
+  if (trace_ && may_show()) trace_->start();
   post(load.signature);
 }
 

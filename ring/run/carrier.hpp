@@ -1,7 +1,7 @@
 // One of the ways in which the data of an operation moves: as streams over links (streaming.hpp), as whole short
 // messages over links (message_execution.hpp), or directly between the ranks' tensors
-// (ring/group/direct_collective.hpp). One operation at a time; a carrier is used for many. One thread at a time; never
-// waits.
+// (ring/group/direct_collective.hpp). One operation at a time; a carrier is used for many. One thread at a time. Only
+// give_up() may wait.
 #pragma once
 #include <cstdint>
 #include <optional>
