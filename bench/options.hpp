@@ -32,7 +32,7 @@ void add_flags(CLI::App& command, Options& options);
 // Adds only the flags of sizes: -b, -e, -f, -i and -s.
 void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& sizes);
 
-DType wire_type(const std::string& given);  // of --wire: half or bfloat16
+DType wire_type(const std::string& given);  // value of --wire: half or bfloat16
 
 // Names as in nccl-tests: "float", "prod".
 std::string_view short_name(DType dtype);

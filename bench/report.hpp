@@ -20,7 +20,7 @@ struct Figures {
 };
 
 struct Result {
-  std::uint64_t size_bytes = 0, count = 0;  // of one rank's larger buffer
+  std::uint64_t size_bytes = 0, count = 0;  // size of one rank's larger buffer
   DType dtype = DType::f32;
   std::optional<Op> op;                           // nothing if the operation does not reduce
   std::optional<Figures> out_of_place, in_place;  // nothing if it cannot be called like that

@@ -61,13 +61,13 @@ class GpuGradients::Impl {
   Group same_ranks_;            // for host memory
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
-  GpuStream stream_;    // of the backward pass
-  gpu::Stream travel_;  // of the buckets; urgent, so that casts and NCCL do not wait for the backward pass
+  GpuStream stream_;    // the backward pass runs here
+  gpu::Stream travel_;  // for the buckets; urgent, so that casts and NCCL do not wait for the backward pass
   gpu::Event order_;
   Op op_;
   std::optional<DType> wire_;
   bool zero_unannounced_;
-  double factor_ = 1;  // of the current step
+  double factor_ = 1;  // factor of the current step
   bool in_step_ = false;
   StepStats step_;
   std::optional<Staging> staging_;  // set if NCCL does not carry buckets. The last member: its thread uses the others

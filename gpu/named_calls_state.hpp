@@ -52,7 +52,7 @@ struct NamedCalls::State {
   std::optional<Error> no_gpus;  // why it could not be made; the same on all ranks
   Stream stream;
   std::vector<DeviceMemory> neutral;  // kept, because freeing memory waits for all of the device's work
-  std::size_t neutral_bytes = 0;      // of the last one
+  std::size_t neutral_bytes = 0;      // size of the last one
 };
 
 }  // namespace anello::gpu

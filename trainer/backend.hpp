@@ -33,7 +33,7 @@ inline ConstMatrix transpose(ConstMatrix m) {
 // A batch of samples in host memory, which does not change while the backend lives. A pixel becomes scale * (pixel -
 // shift).
 struct Chosen {
-  std::span<const std::uint8_t> pixels, labels;  // of all samples, one image after the other
+  std::span<const std::uint8_t> pixels, labels;  // all samples, one image after the other
   float shift, scale;
   std::span<const std::uint32_t> indices;
 };

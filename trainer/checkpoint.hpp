@@ -37,7 +37,7 @@ void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, 
 
 struct SavedState {
   Progress progress;
-  Facts adjustable;  // of the run that wrote it
+  Facts adjustable;  // facts of the run that wrote it
   Residuals residuals;
 };
 

@@ -20,13 +20,13 @@ struct Samples {
 
 struct Dataset {
   std::string name;
-  std::size_t rows = 0, columns = 0;  // of an image
+  std::size_t rows = 0, columns = 0;  // size of an image
   std::size_t classes = 10;
   Samples train, test;
-  double mean = 0, deviation = 1;  // of all training pixels
+  double mean = 0, deviation = 1;  // over all training pixels
 
   std::size_t image_size() const { return rows * columns; }
-  std::uint64_t hash() const;  // of all members above
+  std::uint64_t hash() const;  // hash of all members above
   void measure();              // sets mean and deviation
   // Writes the chosen samples as rows of floats, shifted and scaled to mean 0 and deviation 1 over the training set,
   // and their labels. `images` has indices.size() * image_size() elements.

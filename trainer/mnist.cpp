@@ -11,7 +11,8 @@ namespace {
 using std::to_string;
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
-constexpr std::uint32_t kMaxPixels = 4096;  // of a side; the product of count, rows and columns then fits 64 bits
+constexpr std::uint32_t kMaxPixels =
+    4096;  // pixels of a side; the product of count, rows and columns then fits 64 bits
 constexpr std::uint8_t kDigits = 10;
 
 struct Images {

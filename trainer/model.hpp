@@ -44,7 +44,7 @@ class Model {
   Score take_score() { return backend_.take_score(); }
 
  private:
-  struct Place {  // of a layer: its parameters in the buffers, its output and the gradient of that output
+  struct Place {  // where a layer's parameters, its output and the gradient of that output lie in the buffers
     std::size_t first_parameter = 0;
     Backend::Memory output, output_gradient;
   };

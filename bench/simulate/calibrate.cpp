@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxRounds = 200, kCalls = 20;
-constexpr std::chrono::seconds kBudget{1};   // of one measurement: kMaxRounds take less, except on a busy machine
+constexpr std::chrono::seconds kBudget{1};   // time for one measurement: kMaxRounds take less, except on a busy machine
 constexpr std::size_t kCopied = 64 << 10;    // one message
 constexpr std::size_t kReduced = 256 << 10;  // fits the second-level cache
 constexpr double kMinCopyUs = 0.1;           // no machine is faster; less is noise

@@ -14,18 +14,18 @@ namespace anello::bench {
 
 struct Cluster {
   int ranks_per_host = 1;  // with consecutive numbers
-  int cores = 0;           // of a host; 0: one for each of its ranks
+  int cores = 0;           // cores of a host; 0: one for each of its ranks
   bool memory = false;     // ranks of a host share memory: they reduce data where the sender wrote them
 
-  double network_latency_us = 15;  // of a message between hosts
-  double network_rate = 3125;      // of a host's interface, each way at once; 25 Gbit/s
-  double local_latency_us = 1;     // of a message within a host
+  double network_latency_us = 15;  // latency between hosts
+  double network_rate = 3125;      // rate of a host's interface, each way at once; 25 Gbit/s
+  double local_latency_us = 1;     // latency within a host
   double local_rate =
       std::numeric_limits<double>::infinity();  // between two of its ranks, each way; cores limit it as well
-  double message_us = 1;                        // of a core, for each message at each of its ends
-  double copy_rate = 15e3;                      // of a core, moving bytes into a link or out of it
-  double reduce_rate = 20e3;                    // of a core, in bytes of one operand
-  double switch_us = 2;                         // of a core, when it switches to another rank
+  double message_us = 1;                        // time of a core for each message, at each of its ends
+  double copy_rate = 15e3;                      // rate of a core that moves bytes into a link or out of it
+  double reduce_rate = 20e3;                    // rate of a core, in bytes of one operand
+  double switch_us = 2;                         // time of a core to switch to another rank
   std::uint64_t segment_bytes = 512 << 10;      // maximum that a rank moves at once
   std::uint64_t grain_bytes = 16 << 10;         // minimum, while more is on its way
 

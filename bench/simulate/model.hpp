@@ -20,7 +20,7 @@
 namespace anello::bench {
 
 struct SimulationResult {
-  double us = 0;                         // until the last rank has finished
+  double us = 0;                         // time until the last rank has finished
   double core_share = 0, nic_share = 0;  // the part of that time in which the busiest host's cores and interface worked
 };
 

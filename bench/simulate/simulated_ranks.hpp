@@ -44,7 +44,7 @@ struct SimulatedRank {
   };
   plan::Plan plan;
   int host = 0;
-  std::vector<Target> targets;  // of the plan's sending streams
+  std::vector<Target> targets;  // one for each sending stream of the plan
 };
 
 enum class Symmetry { every_rank, rotating_host };

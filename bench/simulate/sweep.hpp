@@ -23,11 +23,11 @@ struct Cell {
   std::uint64_t count = 0;
   double bound_us = 0, aim_us = 0;  // lower_bound_us(), network_aim_us()
   algorithms::Choice choice;
-  std::vector<Row> rows;  // of every algorithm
+  std::vector<Row> rows;  // one for every algorithm
 
   std::uint64_t bytes() const { return count * kElemBytes; }
   const Row& chosen() const;
-  const Row& fastest() const;  // of the simulated algorithms
+  const Row& fastest() const;  // among the simulated algorithms
   // The loss of choose(): the time of its algorithm divided by the time of the fastest algorithm.
   double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };

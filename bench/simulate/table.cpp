@@ -10,8 +10,8 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kNameWidth = 25;    // of the longest name
-constexpr double kMaxLoss = 1.1;  // of choose(); more is reported
+constexpr int kNameWidth = 25;    // length of the longest name
+constexpr double kMaxLoss = 1.1;  // loss by choose(); more is reported
 
 std::string percent(double share) {
   return text(std::lround(share * 100), "%");

@@ -23,7 +23,7 @@ struct SearchOptions {
   // Completes on a connected socket if this is the job's server; otherwise throws Error. With one address, an error
   // other than Error{network} ends the search.
   std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
-  std::string name;              // of the searched server, for a warning after 5 s
+  std::string name;              // the server's name, for a warning after 5 s
   bool ends_if_refused = false;  // the server has listened: if all addresses refuse connections, it has ended
   std::vector<asio::ip::tcp::endpoint> (*look_up)(const std::string&, std::uint16_t, asio::error_code&) = resolve;
 };
@@ -55,10 +55,10 @@ class ServerSearch {
     asio::ip::tcp::socket socket;
     asio::steady_timer rest;
     std::chrono::milliseconds patience{500};
-    std::string failure;  // of the last attempt; empty: none has ended
+    std::string failure;  // why the last attempt failed; empty: none has ended
     bool refused = false;
   };
-  struct Name {  // of a host
+  struct Name {  // a host's name
     Clock::time_point looked_up{};
     std::string failure;
   };

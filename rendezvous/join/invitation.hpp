@@ -11,7 +11,7 @@ namespace anello::rendezvous {
 
 struct Invitation {
   std::string job, secret;
-  std::uint16_t port = 0;  // of the rendezvous server, on the host that sent this
+  std::uint16_t port = 0;  // port of the rendezvous server, on the host that sent this
   std::string host;        // numeric, of that host, as this process reaches it; not sent
 };
 

@@ -19,7 +19,7 @@ using Variables = std::function<std::optional<std::string>(const char*)>;
 
 // Facts about processes, which tests replace.
 struct Processes {
-  int own_group;                           // of this process
+  int own_group;                           // this process's number
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
 };
 
@@ -58,6 +58,6 @@ struct Placement {
 // set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration} if
 // a variable that should be a number is not one, or if two sources contradict each other and either may be right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
-std::vector<Placement> placements();  // of this process
+std::vector<Placement> placements();  // what launchers have set for this process
 
 }  // namespace anello::rendezvous

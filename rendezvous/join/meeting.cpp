@@ -26,7 +26,8 @@ constexpr milliseconds kLeaveLimit{500};      // for the last rank to leave
 // Time for other ranks to join and receive the reason why the start has failed: a busy machine may start them late.
 // Short if the user waits for the end.
 constexpr milliseconds kReasonLimit{3000}, kMinReasonLimit{500}, kShortReasonLimit{50};
-constexpr std::size_t kMaxSpaceName = 200;  // of a process manager's name of its space, as part of a job's name
+constexpr std::size_t kMaxSpaceName =
+    200;  // characters of a process manager's space that become part of the job's name
 constexpr std::string_view kLoopback = "127.0.0.1", kAddressKey = "anello-address", kSecretKey = "anello-secret",
                            kNoSecret = "none", kJobKey = "anello-job";
 

@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFinalizeLimit{1000};
-constexpr long kMaxLength = 1 << 20;  // of a key or a value, as managers state it
+constexpr long kMaxLength = 1 << 20;  // length of a key or a value, as managers state it
 
 // The inode of an open socket; 0 for any other descriptor.
 unsigned long socket_inode(int fd) {

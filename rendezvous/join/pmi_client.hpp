@@ -57,7 +57,7 @@ class PmiClient {
 
   PmiLink link_;
   std::chrono::milliseconds limit_;
-  unsigned long inode_ = 0;  // of the socket; shows whether another file has got its number since
+  unsigned long inode_ = 0;  // the socket's inode; shows whether another file has got its number since
   std::string space_, received_, failure_;
   long max_key_ = 0, max_value_ = 0;
 };

@@ -28,7 +28,7 @@ struct Join {
   std::uint32_t pid = 0, parent = 0;
   std::int32_t rank = -1, size = -1, local_rank = -1;
   std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
-  std::chrono::milliseconds age{0};           // of its process
+  std::chrono::milliseconds age{0};           // age of its process
 };
 struct Contribution {  // to an exchange, which is complete when every rank has sent one
   std::string blob;
@@ -49,7 +49,7 @@ struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
   std::string host;               // the rank's host; differs from other hosts of the same name
-  std::uint64_t incarnation = 0;  // of the server; random
+  std::uint64_t incarnation = 0;  // random number of the server
 };
 struct Gathered {
   std::vector<std::string> blobs;  // by rank; equal parts travel once (rendezvous/protocol/delta_coding.hpp)

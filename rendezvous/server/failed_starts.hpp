@@ -42,7 +42,7 @@ class FailedStarts {
   struct Kept {
     Failed why;
     Time when;               // processes that began later belong to another start
-    Time until;              // until when ranks of it may join
+    Time until;              // its ranks may join until then
     std::set<int> informed;  // ranks; one that joins once more belongs to the next start
   };
 

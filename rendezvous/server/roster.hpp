@@ -143,7 +143,7 @@ class Roster {
   struct Refusals {
     int count = 0;
     std::string last;
-  } refusals_;  // of this start
+  } refusals_;  // connections rejected during this start
 };
 
 }  // namespace anello::rendezvous

@@ -105,7 +105,7 @@ class RendezvousServer::Impl {
   Roster roster_;
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
-  std::optional<failure::Verdict> abort_verdict_;  // of the newest world that was aborted
+  std::optional<failure::Verdict> abort_verdict_;  // why the newest aborted world was aborted
   std::uint32_t aborted_generation_ = 0;
   trace::RejectedConnections rejected_;
   tcp::endpoint listening_;

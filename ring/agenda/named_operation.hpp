@@ -79,7 +79,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   bool abandoned = false;     // it has no handle
   bool name_is_free = false;  // like the line above, guarded by the scheduler's lock
   const std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
-  group::ReportTimes reports;  // of its age; guarded by the scheduler's lock
+  group::ReportTimes reports;  // when to report its age; guarded by the scheduler's lock
 
  private:
   using Work = std::shared_ptr<group::AsyncOperation>;
@@ -108,7 +108,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::shared_ptr<DeviceOperation> on_device_;  // instead of works_
   std::optional<Error> error_;
   int last_ = -1;
-  std::vector<std::shared_ptr<NamedOperation>> parts_;  // of a join
+  std::vector<std::shared_ptr<NamedOperation>> parts_;  // only of a join: the contributions that were still moving
   Mutex mutex_;
   bool completed_ ANELLO_GUARDED_BY(mutex_) = false;
   bool has_ended_ ANELLO_GUARDED_BY(mutex_) = false;

@@ -112,15 +112,15 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   Mutex mutex_;
   std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors are in host memory
   group::Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
+  link::Waiter waiter_;  // waits for callers; used by the thread with the baton, like the links
   MessageLinks links_;
   Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
   LateOperations::Undecided undecided_ ANELLO_GUARDED_BY(mutex_);
-  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // of a rank that has joined; those that are not done
+  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // contributions after join() that are not done
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
   // Decisions received here; all ranks receive the same ones in the same order.
   std::uint64_t decided_ ANELLO_GUARDED_BY(mutex_) = 0;
-  std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // of operations that are done
+  std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // those of operations that are done
   bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
   bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started and not offered
   group::StallClock stall_ ANELLO_GUARDED_BY(mutex_);

@@ -19,7 +19,7 @@ class Hosts {
   }
   std::span<const int> mates(int rank) const { return ranks(of(rank)); }  // ranks of the same host, with `rank`
   std::span<const int> all_ranks() const { return ranks_; }               // host by host
-  int max_ranks() const { return max_ranks_; }                            // of any host
+  int max_ranks() const { return max_ranks_; }                            // the most that a host has
 
  private:
   std::vector<int> host_;   // by rank

@@ -15,7 +15,7 @@
 namespace anello::algorithms {
 
 struct TreeShape {
-  int parent = 0;             // of all ranks except the root
+  int parent = 0;             // the root has none
   std::vector<int> children;  // in the order of sending
 };
 

@@ -14,6 +14,6 @@ struct Cores {
   void unite(const Cores& other);
 };
 
-Cores available_cores();  // of this thread
+Cores available_cores();  // those that this thread may use
 
 }  // namespace anello

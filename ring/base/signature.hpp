@@ -32,7 +32,7 @@ struct Signature {
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
   std::uint32_t results = 0;      // checksum of the newest result that must be equal on all ranks; 0: not compared
-  std::uint64_t fingerprint = 0;  // of values that have no field: lists of counts, a factor; 0: none
+  std::uint64_t fingerprint = 0;  // stands for values without a field: lists of counts, a factor; 0: none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;

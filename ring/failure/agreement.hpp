@@ -18,7 +18,7 @@ namespace anello::failure {
 
 class FailureAgreement {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
   static constexpr Time kArbiterLimit{1500}, kSilentArbiterLimit{300};
 
   FailureAgreement(int rank, int size, Flood& flood);

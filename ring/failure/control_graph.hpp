@@ -18,7 +18,7 @@ std::vector<int> control_neighbours(int rank, int size);
 
 class ControlGraph {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
   // Delay before new connections: most ranks leave together, and a rank that leaves as well needs none. A rank is
   // reconnected at once only if all its initial neighbours have left, because no other rank would notice its death.
   static constexpr Time kMendAfter{100};

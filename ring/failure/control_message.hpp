@@ -54,12 +54,12 @@ struct StallAnswer {
 
 struct ControlMessage {
   static constexpr std::size_t kMaxBytes = 4096;
-  static constexpr std::size_t kMaxMessageBytes = 2048;  // of a verdict
+  static constexpr std::size_t kMaxMessageBytes = 2048;  // text of a verdict
   static constexpr std::size_t kMaxCalls = 32;
-  static constexpr std::size_t kMaxNameBytes = 256;     // of a group
-  static constexpr std::size_t kMaxCallNameBytes = 40;  // of an operation
-  static constexpr std::size_t kMaxReasonBytes = 256;   // of a refusal
-  static constexpr std::size_t kMaxRuns = 256;          // of ranks that a message lists (rank_runs.hpp)
+  static constexpr std::size_t kMaxNameBytes = 256;     // name of a group
+  static constexpr std::size_t kMaxCallNameBytes = 40;  // name of an operation
+  static constexpr std::size_t kMaxReasonBytes = 256;   // text of a refusal
+  static constexpr std::size_t kMaxRuns = 256;          // runs of ranks that a message lists (rank_runs.hpp)
   // Values are part of the wire protocol: append only.
   enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow, called, refused };
 

@@ -27,7 +27,7 @@ namespace anello::failure {
 
 class FailureDetector {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
   static constexpr Time kSuspicionLimit = Flood::kGoodbyeLimit;
 
   // `hosts`: by rank.
@@ -77,7 +77,7 @@ class FailureDetector {
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
   void pass_on() { flood_.pass_on(); }                   // sends delayed goodbyes now, because this rank leaves
   std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
-  bool is_lowest() const { return graph_.is_lowest(); }  // of the ranks that have not left
+  bool is_lowest() const { return graph_.is_lowest(); }  // this rank is the lowest that has not left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }
   // Returns the first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if

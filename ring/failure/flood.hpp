@@ -22,7 +22,7 @@ namespace anello::failure {
 
 class Flood {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
   // If nothing is broken, a message has arrived everywhere after this time.
   static constexpr Time kDeliveryLimit{100};
   static constexpr Time kWait{10};

@@ -12,7 +12,7 @@ namespace anello::failure {
 
 class HeartbeatMonitor {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
 
   // `limit` 0: no peer is ever silent, but heartbeats are still sent.
   explicit HeartbeatMonitor(Time limit);

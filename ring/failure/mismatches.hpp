@@ -33,7 +33,7 @@ std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& o
 
 class MismatchDetector {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
 
   MismatchDetector(const LocalView& view, const Departures& departures, Flood& flood);
 

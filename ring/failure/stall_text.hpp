@@ -14,7 +14,7 @@ struct StallFindings {
   NamedSignature operation;
   std::string group;                    // name of the group, for messages
   std::chrono::milliseconds period{0};  // the time in which nothing has moved; 0: a rank refused its call
-  std::vector<int> pair;                // of a transfer: the sender and the receiver
+  std::vector<int> pair;                // a transfer's sender and receiver
   std::map<int, StallAnswer> answers;   // by rank
   std::vector<int> silent;              // members that did not answer
   bool is_complete = false;             // every member answered

@@ -22,7 +22,7 @@ struct Straggler {
 
 class StragglerDetector {
  public:
-  using Time = std::chrono::milliseconds;  // since an arbitrary fixed point, or a duration
+  using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point, or a duration
 
   // The totals of this rank in one of its groups since it started.
   struct InGroup {

@@ -26,7 +26,7 @@ inline void check_size(std::string_view call, std::string_view which, std::uint6
 }
 void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor);
 inline void check_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
-  constexpr std::uint64_t kSafeCount = PTRDIFF_MAX / 8;  // of any type
+  constexpr std::uint64_t kSafeCount = PTRDIFF_MAX / 8;  // elements of any type
   if (!is_known(tensor.dtype) || !tensor.data || tensor.count > kSafeCount) check_tensor_closely(call, which, tensor);
 }
 inline void check_pair(std::string_view call, const ConstTensor& input, const Tensor& output) {

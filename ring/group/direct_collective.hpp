@@ -96,7 +96,7 @@ class DirectCollective final : public run::Carrier {
   EncodedSignature signature_{};
   std::vector<std::size_t> awaited_;           // peers
   std::vector<shm::Window::Tensors> tensors_;  // by rank
-  std::vector<const std::byte*> sources_;      // of this rank's part, in rank order
+  std::vector<const std::byte*> sources_;      // operands of this rank's part, in rank order
   std::vector<std::byte*> destinations_;       // this rank's own is first, if it is written
   std::uint64_t at_ = 0, elems_ = 0;           // elements of this rank's part: done, total
   alignas(64) std::array<std::byte, run::kFoldBytes> partial_;

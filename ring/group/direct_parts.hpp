@@ -48,7 +48,7 @@ class DirectParts {
 
   Whose inputs_ = Whose::all, outputs_ = Whose::all;
   int root_ = -1;
-  std::vector<std::uint64_t> ends_;  // of the parts, by rank
+  std::vector<std::uint64_t> ends_;  // where each rank's part ends
 };
 
 }  // namespace anello::group

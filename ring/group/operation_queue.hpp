@@ -45,10 +45,10 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
     int rank = 0;  // in the group
     std::uint32_t generation = 0;
     algorithms::Facts facts;  // equal on all members
-    std::vector<int> hosts;   // of the members, in Planner's format
+    std::vector<int> hosts;   // hosts of the members, in Planner's format
     algorithms::Table table;  // equal on all members
     Settings settings;
-    link::WaitPolicy wait_policy;  // of callers
+    link::WaitPolicy wait_policy;  // how callers wait
     std::shared_ptr<ProgressThread> progress_thread;
     std::shared_ptr<const link::GroupInfo> group;
     std::shared_ptr<trace::FlightRecorder> recorder;
@@ -146,7 +146,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   mutable Mutex mutex_;  // not for the members that only the thread with the baton uses
   Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;     // of callers; used by the thread with the baton
+  link::Waiter waiter_;     // waits for callers; used by the thread with the baton
   OperationRunner runner_;  // used by the thread with the baton
   Planner planner_ ANELLO_GUARDED_BY(mutex_);
   PendingList pending_ ANELLO_GUARDED_BY(mutex_);

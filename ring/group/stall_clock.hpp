@@ -47,7 +47,7 @@ class StallClock {
     std::optional<Time> report;  // nothing has moved for this time
     bool end = false;            // the limit has passed, for the first time
     bool pings = false;
-    Time sleep{0};  // until the next look
+    Time sleep{0};  // time until the next look
   };
   // Call when nothing moves.
   Due look();

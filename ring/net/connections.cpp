@@ -31,7 +31,7 @@ namespace {
 // segment may be as large as the window of a small buffer, so segments get an upper bound.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
-constexpr std::chrono::seconds kWarnAfter{5};  // of trying to connect
+constexpr std::chrono::seconds kWarnAfter{5};  // warn after trying to connect for this time
 
 // Congestion control needs no pacing on loopback: reno is 1.5 times as fast as BBR there. On a real network the
 // administrator decides.

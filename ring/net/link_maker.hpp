@@ -78,7 +78,7 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   const LinkContext& context_;
   const std::uint64_t group_;
   const std::shared_ptr<link::Bell> bell_ = std::make_shared<link::Bell>();
-  std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // of incomplete links, by peer
+  std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // connections of links that are not complete, by peer
 
   mutable Mutex mutex_;
   std::vector<Made> made_ ANELLO_GUARDED_BY(mutex_);

@@ -31,7 +31,7 @@ class StripedLink final : public link::Link {
   struct Lane {
     explicit Lane(Descriptor socket) : link(std::move(socket)) {}
     TcpLink link;
-    Head head{};                 // of the next stripe here
+    Head head{};                 // head of the next stripe that arrives here
     std::size_t head_bytes = 0;  // received bytes of the head
     bool ended = false;          // the other side has closed the connection, between two stripes
     // True if the next stripe may arrive here. If its head has arrived, it carries a later stripe.
@@ -53,7 +53,7 @@ class StripedLink final : public link::Link {
   std::vector<Lane> lanes_;
   std::optional<Stripe> sending_, receiving_;
   std::uint32_t sent_ = 0, received_ = 0;  // number of stripes, including one in progress
-  Head head_{};                            // of the stripe that is being sent
+  Head head_{};                            // head of the stripe that is being sent
   std::size_t unsent_head_bytes_ = 0;
 };
 

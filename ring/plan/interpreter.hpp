@@ -62,7 +62,7 @@ class Interpreter {
   struct Cell {
     int value = Values::kNone;
     Event writer;
-    std::vector<Event> readers;  // since it was written; the last one of each stream
+    std::vector<Event> readers;  // reads since it was written; the last one of each stream
   };
   struct Message {
     std::uint64_t element = 0;
@@ -71,7 +71,7 @@ class Interpreter {
   using Link = std::deque<Message>;
   struct Head {  // the progress of a stream
     std::uint32_t stream = 0, step = 0, end = 0;
-    std::uint64_t elems = 0;  // of that step
+    std::uint64_t elems = 0;  // elements of that step
     Clock clock;
   };
   struct Rank {

@@ -17,7 +17,7 @@ namespace anello::run {
 
 class MessageExecution final : public LinkCarrier {
  public:
-  static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // of one step
+  static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // data of one step
 
   explicit MessageExecution(Explain explain) : explain_(std::move(explain)) {}
 

@@ -8,7 +8,8 @@
 namespace anello::shm {
 namespace {
 
-constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);  // of a slot, in the line of its head
+constexpr std::size_t kFirstBytes =
+    kLineBytes - sizeof(PipeState::Slot::head);  // contents of a slot that lie in the line of its head
 constexpr std::size_t kEarlyBytes =
     5 * kLineBytes;  // longest message that is prefetched before the writer has set its flag
 

@@ -137,7 +137,7 @@ class PipeWriter {
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // ends of the references that may be pending
   std::uint64_t filled_ = 0;                                  // number of filled slots
   std::array<std::uint64_t, PipeState::kSlots> slot_ends_{};  // end positions of the slots' contents
-  std::size_t used_slot_bytes_ = kLineBytes;                  // of the last slot, including its head
+  std::size_t used_slot_bytes_ = kLineBytes;                  // bytes of the last slot, including its head
   bool unpublished_ = false;                                  // something was written or referenced outside of slots
 };
 
@@ -169,7 +169,7 @@ class PipeReader {
   std::uint64_t taken_up_ = 0;            // references read so far, including the current one
   bool stands_ = false;                   // there is a current reference, to bytes at read_ or later
   std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots filled before `written_`
-  std::uint64_t slot_begin_ = 0;          // of the contents of the next slot, or of what it held before
+  std::uint64_t slot_begin_ = 0;          // position of the next slot's contents, or of what it held before
   std::uint64_t slot_end_ = 0;
   PipeState::Reference reference_{};  // the current one
 };

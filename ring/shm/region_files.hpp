@@ -55,7 +55,7 @@ class RegionFiles {
   void map_one();
 
   Descriptor socket_;
-  unsigned colour_;  // of the next file; each link of a process has another colour
+  unsigned colour_;  // colour of the next file; each link of a process has another one
   Counts& mine_;
   const Counts& theirs_counts_;
   std::uint64_t sent_count_ = 0, taken_count_ = 0;

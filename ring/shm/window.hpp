@@ -53,7 +53,7 @@ class Window {
   struct Post {
     EncodedSignature signature;
     bool shows = false;
-    bool is_later = false;  // of a later operation; then the other members are not valid
+    bool is_later = false;  // the peer is in a later operation; then the other members are not valid
   };
   std::optional<Post> posted(std::uint64_t number) const;
   struct Tensors {
@@ -96,7 +96,7 @@ class Window {
   int bell_;
   Places shown_;  // the last ones
   std::uint64_t files_when_shown_ = 0;
-  Found input_, output_;  // of the version that was seen last
+  Found input_, output_;  // what the version seen last refers to
   std::uint64_t seen_version_ = 0, files_when_seen_ = 0;
 };
 

@@ -14,7 +14,7 @@ struct Traced {
   int rank = 0;
   std::string_view host;
   std::int64_t zero_ns = 0;  // start of the timeline, on rank 0's clock
-  Alignment alignment;       // of this rank's clock with rank 0's
+  Alignment alignment;       // aligns this rank's clock with rank 0's
 };
 
 // Passes the events to write() in pieces, one JSON object a line, with a comma before each except the very first. A

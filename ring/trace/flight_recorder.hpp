@@ -52,7 +52,7 @@ class FlightRecorder {
   using Records = std::unique_ptr<Record[], Free>;
   static Records allocate(std::size_t count);
 
-  std::atomic<Ticks> ended_ = 0;  // of the newest; is stored in its record when the next one begins
+  std::atomic<Ticks> ended_ = 0;  // end of the newest operation; stored in its record when the next one begins
   mutable Mutex mutex_;
   Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // rings, by sequence
   std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;                          // the newest that has begun

@@ -17,7 +17,7 @@ class FlightRecorders {
   void remove(std::uint64_t group);  // its counts are kept
 
   std::shared_ptr<FlightRecorder> find(std::uint64_t group) const;  // null if there is none
-  std::vector<History> histories() const;                           // of all groups, sorted by group
+  std::vector<History> histories() const;                           // those of all groups, sorted by group
   Totals totals() const;
 
   struct GroupTotals {
@@ -25,7 +25,7 @@ class FlightRecorders {
     std::vector<int> members;
     Totals totals;
   };
-  std::vector<GroupTotals> totals_by_group() const;  // of the groups that have not ended
+  std::vector<GroupTotals> totals_by_group() const;  // only groups that have not ended
 
  private:
   struct Group {

@@ -16,11 +16,11 @@ inline constexpr std::size_t kKinds = std::size_t(kAllKinds.back()) + 1;
 struct Totals {
   struct OfKind {
     std::uint64_t operations = 0;
-    std::uint64_t bytes = 0;  // of tensors
+    std::uint64_t bytes = 0;  // size of the tensors
     Ticks busy = 0;           // from beginning to end
   };
   std::array<OfKind, kKinds> kinds;                  // by Kind
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, in the type in which they are sent
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // elements count in the type in which they are sent
   std::uint64_t sleeps = 0, stalls = 0;
   Ticks slept = 0;
 

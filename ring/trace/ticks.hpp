@@ -28,7 +28,7 @@ class TickClock {
  public:
   struct Moment {
     Ticks ticks = 0;
-    std::int64_t steady_ns = 0;  // since the epoch of std::chrono::steady_clock
+    std::int64_t steady_ns = 0;  // time since the epoch of std::chrono::steady_clock
   };
   class Scale {
    public:

@@ -14,7 +14,7 @@ struct LastWord {
 
   std::int32_t rank = 0, culprit = -1;  // the sender; the rank at fault, or -1: no single rank
   std::string message;                  // the failure
-  std::uint32_t generation = 0;         // of the world that failed; 0: the rank has joined no world
+  std::uint32_t generation = 0;         // generation of the failed world; 0: the rank has joined no world
 };
 
 std::string encode(const LastWord& word);

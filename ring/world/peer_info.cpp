@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxVersionBytes = 64;
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxKernelBytes = 255, kMaxMemoryBytes = 255,
                       kMaxCoreBytes = 8192;
-constexpr double kQuotaUnits = 1000;  // of a core
+constexpr double kQuotaUnits = 1000;  // units of one core
 
 }  // namespace
 

@@ -149,7 +149,7 @@ class Agent {
   const Signals signals_{std::vector<int>()};  // no signal is wanted: the launcher ends an agent, not a signal
   MessageStream messages_;
   Lifeline lifeline_;
-  const std::string address_;  // of this host
+  const std::string address_;  // address of this host
   Master master_;
   std::vector<std::unique_ptr<RelaySource>> outputs_;  // by stream
   std::unique_ptr<RelaySink> input_;

@@ -8,7 +8,7 @@ namespace anello::launch {
 
 struct AgentConnection {
   Descriptor messages, lifeline;
-  std::string address;  // of this host, numeric, as the launcher's host sees it
+  std::string address;  // address of this host, numeric, as the launcher's host sees it
 };
 
 // `number` is the agent's host in the layout. For each of the two connections it tries all addresses at least once, and

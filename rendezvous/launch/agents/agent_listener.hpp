@@ -26,7 +26,7 @@ class AgentListener {
     int host;  // number in the layout
     std::uint32_t lane;
     Descriptor socket;
-    std::string address;  // of this host, as the agent reached it
+    std::string address;  // address of this host at which the agent reached it
   };
 
   // Listens at one of `ports` on all addresses, or only on loopback. Throws Error{network}.

@@ -13,7 +13,7 @@ namespace anello::launch {
 struct AgentTask {
   Job job;  // with what agents need of it: command, size, layout, name, secret, bind, columns, restarts,
             // master
-  std::vector<std::string> addresses;  // of the launcher, numeric, the likeliest first
+  std::vector<std::string> addresses;  // where the launcher listens, numeric, the likeliest first
   std::uint16_t port = 0;
   bool by_ssh = false;                   // the agent may find the launcher's address in SSH_CONNECTION
   std::string folder;                    // the ranks' working directory

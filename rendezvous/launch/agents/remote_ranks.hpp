@@ -41,7 +41,7 @@ class RemoteRanks : public RankProcesses {
   using Clock = std::chrono::steady_clock;
   struct Host {
     HostRanks ranks;
-    std::string address = {};  // of this host, as the agent reached it
+    std::string address = {};  // address of this host at which the agent reached it
     std::unique_ptr<MessageStream> messages = {};
     std::unique_ptr<Lifeline> lifeline = {};
     std::optional<Heartbeat> heartbeat = {};
@@ -85,9 +85,9 @@ class RemoteRanks : public RankProcesses {
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<StarterProcess>> starters_;
   std::optional<AgentListener> listener_;
-  std::unique_ptr<RelaySource> input_;  // of rank 0
+  std::unique_ptr<RelaySource> input_;  // standard input of rank 0
   bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
-  std::uint16_t port_ = 0;        // of the rendezvous
+  std::uint16_t port_ = 0;        // port of the rendezvous
   std::optional<Master> master_;  // when rank 0's agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};

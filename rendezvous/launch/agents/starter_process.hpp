@@ -36,7 +36,7 @@ class StarterProcess {
   StartCommand command_;
   pid_t pid_ = -1;
   bool ended_ = false;
-  int status_ = 0;  // of waitpid()
+  int status_ = 0;  // status from waitpid()
   Descriptor to_, from_;
   std::string input_, said_;
 };

@@ -7,7 +7,7 @@
 
 namespace anello::launch {
 
-using Pages = std::vector<CommandPage> (*)();  // of all commands for users, in the order of `anello --help`
+using Pages = std::vector<CommandPage> (*)();  // pages of all commands for users, in the order of `anello --help`
 
 int completion_command(const Words& words, Pages pages);
 int manual_command(const Words& words, Pages pages);

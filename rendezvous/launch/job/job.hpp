@@ -33,7 +33,7 @@ struct Master {
 struct Job {
   std::vector<std::string> command;
   int size = 1;                 // ranks in the world
-  Layout layout;                // of the ranks that this launcher starts
+  Layout layout;                // places of the ranks that this launcher starts
   Hosts hosts;                  // all that may be used, also those that get no rank
   std::optional<int> per_host;  // -N
   std::string name;             // different for each run, except if several launchers start one world
@@ -41,7 +41,7 @@ struct Job {
   std::string output_folder;
   std::chrono::milliseconds grace{10000};
   std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none
-  std::optional<std::chrono::milliseconds> timeout;  // of the job with all its restarts
+  std::optional<std::chrono::milliseconds> timeout;  // limit for the job with all its restarts
   int max_restarts = 0;
   int restart = 0;                              // how often this job has been started again
   bool rank_labels = true, timestamps = false;  // before each line of output

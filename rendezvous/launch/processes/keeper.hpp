@@ -32,8 +32,8 @@ struct KeeperConfig {
   std::vector<RankEnds> ranks;     // in the order of the ranks
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
-  char** argv;                     // of main()
-  Descriptor lifeline;             // of the agent that started the keeper, to its launcher; or none
+  char** argv;                     // argument of main()
+  Descriptor lifeline;             // from the agent that started the keeper to its launcher; or none
 };
 
 // Runs the keeper until it ends, and exits. Call it in a new process with one thread. It closes all descriptors except

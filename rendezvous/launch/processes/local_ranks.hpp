@@ -11,7 +11,7 @@ namespace anello::launch {
 struct Inherited {
   sigset_t signal_mask;
   unsigned long open_files_limit;
-  char** argv;  // of main()
+  char** argv;  // argument of main()
 };
 
 inline constexpr const char* kNoLoopback =

@@ -96,7 +96,7 @@ class Supervisor {
   Actions actions_;
   const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   RankTable ranks_;
-  Clock::time_point last_end_{};    // of a rank
+  Clock::time_point last_end_{};    // when the last rank ended
   Clock::duration silence_told_{};  // after last_end_; until then no message about ranks that still run
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_, job_limit_;

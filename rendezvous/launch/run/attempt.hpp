@@ -73,7 +73,7 @@ class Attempt {
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
   std::vector<std::string> crowded_, lost_;  // names of hosts
-  std::string crowding_;                     // of the first crowded one
+  std::string crowding_;                     // describes the first crowded host
   std::optional<std::uint64_t> failed_at_;   // lines of output before the supervisor's first message
   std::optional<Restart> restart_;
   Clock::time_point last_bytes_until_{}, over_since_{};

@@ -70,7 +70,7 @@ struct GradientOptions {
 
 // The measurements that finish() made in one step.
 struct StepStats {
-  std::optional<double> norm = {};           // of all gradients together, before scaling; only with max_norm
+  std::optional<double> norm = {};           // norm of all gradients together, before scaling; only with max_norm
   std::chrono::nanoseconds exposed{0};       // how long finish() waited for operations
   std::chrono::nanoseconds communicated{0};  // how long operations took from beginning to end, hidden or not
 };

@@ -22,7 +22,7 @@ struct Call {
   std::vector<Tensor> tensors = {};  // the operation uses their memory
   Arrays inputs = {}, outputs = {};
   std::vector<uint64_t> splits = {};
-  int ranks = 0;  // of the process set
+  int ranks = 0;  // size of the process set
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
   std::shared_ptr<anello_named> operation = {};
 

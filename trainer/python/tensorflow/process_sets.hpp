@@ -12,7 +12,7 @@ struct World {
 };
 
 struct ProcessSet {
-  anello_agenda* agenda = nullptr;  // of this process; none if it is no member
+  anello_agenda* agenda = nullptr;  // the set's agenda on this process; null if it is not a member
   std::vector<int> members;         // ranks of the world
   int rank = -1;                    // this process's number in the set
 
