@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "ring/base/check.hpp"
 #include "ring/group/call.hpp"
 
 namespace anello::gpu {
@@ -33,16 +34,18 @@ class Collectives {
 };
 
 // Calls carry_out(std::integral_constant<Kind, kind>()): the switch of all backends that have a function for each kind.
+// Barriers and transfers have functions of their own.
 template <class CarryOut>
 void by_kind(Kind kind, CarryOut carry_out) {
   switch (kind) {
 #define ANELLO_COLLECTIVE(name, ...)                                           \
   case Kind::name:                                                             \
     if constexpr (Kind::name != Kind::barrier && Kind::name != Kind::transfer) \
-      carry_out(std::integral_constant<Kind, Kind::name>());                   \
+      return carry_out(std::integral_constant<Kind, Kind::name>());            \
     break;
 #include "ring/base/collectives.def"
   }
+  ANELLO_CHECK(false);
 }
 
 // The tensor, if the call has no list. For a list, tensors_of().
