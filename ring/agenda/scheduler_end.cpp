@@ -82,7 +82,7 @@ void Scheduler::close() {
   if (baton_.closed() != 0) return;
   baton_.close();
   baton_.wait_until_free(lock);
-  if (!world_has_failed(lock)) flush(lock);
+  flush(lock);
   GroupAccess::carried_out(messages_, decided_);  // ranks that received fewer decisions do not wait for this rank
   end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done",
                        world_rank(self_.rank)));
@@ -94,20 +94,31 @@ void Scheduler::close() {
   baton_.wait_until_unused(lock);
 }
 
-// Sends the rest of rank 0's decisions to the ranks below this one, even if no thread has sent anything of it yet.
-// Reports of this rank do not matter any more. Other threads may use the scheduler meanwhile, but none has the baton.
+// First waits for decisions about refused calls of this rank, which count as submitted: if all ranks were refused and
+// then close, the first to leave would be missed by the others. Then sends the rest of rank 0's decisions to the ranks
+// below this one, even if no thread has sent anything of it yet. Reports of this rank do not matter any more. Other
+// threads may use the scheduler meanwhile, but none has the baton.
 void Scheduler::flush(Lock& lock) {
-  constexpr milliseconds kUsually{10'000};
+  constexpr milliseconds kUsually{10'000}, kForRefusals{500}, kBetween{50};
+  const auto begun = steady_clock::now();
+  const auto rest = [&](milliseconds limit) ANELLO_REQUIRES(mutex_) {
+    const MutexUnlock unlocked(lock, mutex_);
+    waiter_.sleep(limit);
+  };
+  while (agenda_.waits() && undecided_.empty() && !world_has_failed(lock) &&
+         steady_clock::now() < begun + kForRefusals) {
+    waiter_.forget();
+    if (!move(lock) && links_.want(waiter_, true)) rest(kBetween);
+  }
+  if (world_has_failed(lock)) return;
   const milliseconds limit = GroupAccess::settings(data_).silence_limit;
-  const auto end = steady_clock::now() + (limit.count() > 0 ? limit : kUsually);
+  const auto end = begun + (limit.count() > 0 ? limit : kUsually);
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     links_.queue(agenda_);
     if (self_.rank > 0) links_.drop(agenda_.neighbours().back());
     while (links_.sending() && steady_clock::now() < end && !world_has_failed(lock)) {
       waiter_.forget();
-      if (links_.send_some() || !links_.want(waiter_, false)) continue;
-      const MutexUnlock unlocked(lock, mutex_);
-      waiter_.sleep(group::StallClock::kQuestionAfter);
+      if (!links_.send_some() && links_.want(waiter_, false)) rest(group::StallClock::kQuestionAfter);
     }
   });
 }
