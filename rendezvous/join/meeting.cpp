@@ -13,6 +13,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
+#include "ring/net/hmac.hpp"
 #include "ring/net/sockets.hpp"
 
 namespace anello::rendezvous {

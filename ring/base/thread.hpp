@@ -1,4 +1,7 @@
-// The library's threads block all signals, so that the program's handlers run on, and interrupt, only its own threads.
+// The library's threads block the signals that others send, so that the program's handlers run on, and interrupt, only
+// its own threads. The signals that a thread causes itself stay open: a crash here must reach what reports crashes,
+// such as a sanitizer or Python's faulthandler. If they were blocked, the kernel would end the process without a
+// report.
 #pragma once
 #include <signal.h>
 
@@ -12,13 +15,15 @@
 
 namespace anello {
 
-// While an object of this class exists, signals do not reach the calling thread, nor threads that it starts.
+// While an object of this class exists, signals that others send do not reach the calling thread, nor threads that it
+// starts.
 class BlockedSignals {
  public:
   BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    sigset_t sent;
+    sigfillset(&sent);
+    for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&sent, caused);
+    pthread_sigmask(SIG_SETMASK, &sent, &before_);
   }
   ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   BlockedSignals(const BlockedSignals&) = delete;

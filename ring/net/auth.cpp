@@ -16,10 +16,7 @@
 #include "ring/base/descriptor.hpp"
 #include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
-#ifdef ANELLO_HAS_OPENSSL
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#endif
+#include "ring/net/hmac.hpp"
 
 namespace anello::net {
 namespace {
@@ -146,31 +143,5 @@ bool same_bytes(std::string_view left, std::string_view right) {
     difference = static_cast<unsigned char>(difference | (left[i] ^ right[i]));
   return difference == 0;
 }
-
-#ifdef ANELLO_HAS_OPENSSL
-void require_authentication(std::string_view) {}
-
-std::string hmac_sha256(std::string_view secret, std::string_view message) {
-  std::string proof(kProofBytes, '\0');
-  unsigned int bytes = 0;
-  const auto* from = reinterpret_cast<const unsigned char*>(message.data());
-  auto* to = reinterpret_cast<unsigned char*>(proof.data());
-  const void* done = HMAC(EVP_sha256(), secret.data(), int(secret.size()), from, message.size(), to, &bytes);
-  ANELLO_CHECK(done && bytes == kProofBytes);
-  return proof;
-}
-#else
-void require_authentication(std::string_view secret) {
-  if (!secret.empty())
-    throw Error(ErrorCode::unsupported,
-                "the job has a secret, and this build has no authentication; install OpenSSL's headers (Debian: "
-                "apt-get install libssl-dev) and build again");
-}
-
-std::string hmac_sha256(std::string_view, std::string_view) {
-  ANELLO_CHECK(!"require_authentication() comes first");
-  return {};
-}
-#endif
 
 }  // namespace anello::net

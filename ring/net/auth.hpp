@@ -1,5 +1,5 @@
-// The job's secret: how it is read, and the proof that a process has it (HMAC-SHA256, by OpenSSL's libcrypto if the
-// build has it). Any thread. Independent of sockets and messages; never logs or prints a secret.
+// The job's secret: how it is made, read and compared. Any thread. Independent of sockets and messages; never logs or
+// prints a secret.
 #pragma once
 #include <anello/settings.hpp>
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace anello::net {
 
 inline constexpr std::size_t kMaxSecretBytes = 4096;
-inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
+inline constexpr std::size_t kNonceBytes = 32;
 
 // Reads the secret from ANELLO_SECRET_FD, else ANELLO_SECRET_FILE. If neither is set, returns an empty text: no
 // authentication. One newline at the end is not part of the secret. A descriptor is read once in the life of the
@@ -19,17 +19,11 @@ inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
 // for at most 2 s, for a pipe that is not filled yet. Throws Error{configuration, file}.
 std::string read_secret(const Settings& settings);
 
-// Throws Error{unsupported} if there is a secret and this build cannot use it.
-void require_authentication(std::string_view secret);
-
 // Taken from the system's random source. random_digits() returns two hexadecimal digits for each byte.
 std::string random_bytes(std::size_t count);
 std::string random_digits(std::size_t bytes);
 
 std::string make_secret();  // 64 hexadecimal digits; empty if this build cannot authenticate
-
-// Returns kProofBytes bytes. The secret must not be empty, and must have passed require_authentication().
-std::string hmac_sha256(std::string_view secret, std::string_view message);
 
 // Compares in the same time for all contents of one length.
 bool same_bytes(std::string_view left, std::string_view right);

@@ -11,6 +11,7 @@
 #include "ring/base/wire.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/deadline.hpp"
+#include "ring/net/hmac.hpp"
 
 namespace anello::net {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ring/base/text.hpp"
-#include "ring/net/auth.hpp"
+#include "ring/net/hmac.hpp"
 #include "tests/launch/launched.hpp"
 #include "tests/support/scratch.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/auth.hpp"
+#include "ring/net/hmac.hpp"
 #include "tests/launch/launched.hpp"
 
 namespace anello::launch {

@@ -27,7 +27,7 @@
 #include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/auth.hpp"
+#include "ring/net/hmac.hpp"
 
 namespace anello::launch {
 namespace {

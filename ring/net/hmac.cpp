@@ -1,0 +1,91 @@
+#include "ring/net/hmac.hpp"
+
+#include <anello/error.hpp>
+
+#ifdef ANELLO_HAS_OPENSSL
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#else
+#include "ring/base/check.hpp"
+#endif
+
+namespace anello::net {
+
+#ifdef ANELLO_HAS_OPENSSL
+namespace {
+
+// Calls of OpenSSL that are in progress, and whether others may begin. They have no destructor that runs at the exit.
+std::atomic<int> calls_in_progress{0};
+std::atomic<bool> openssl_ended{false};
+
+// OpenSSL calls this before it frees anything. A call takes microseconds; the limit is for a thread that is never
+// scheduled again.
+void await_end_of_calls() {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLimit{1000};
+  openssl_ended = true;
+  const auto deadline = steady_clock::now() + kLimit;
+  while (calls_in_progress > 0 && steady_clock::now() < deadline) std::this_thread::yield();
+}
+
+bool watch_exit_and_fork() {
+  pthread_atfork(nullptr, nullptr, [] { calls_in_progress = 0; });  // the threads that made them are not in the child
+  return OPENSSL_atexit(await_end_of_calls) == 1;
+}
+
+class CallOfOpenssl {
+ public:
+  CallOfOpenssl() {
+    static const bool watched = watch_exit_and_fork();
+    calls_in_progress++;
+    if (watched && !openssl_ended) return;
+    calls_in_progress--;
+    throw error();
+  }
+  ~CallOfOpenssl() { calls_in_progress--; }
+  CallOfOpenssl(const CallOfOpenssl&) = delete;
+  CallOfOpenssl& operator=(const CallOfOpenssl&) = delete;
+
+  // OpenSSL refuses calls a moment before await_end_of_calls().
+  static Error error() {
+    return {ErrorCode::network,
+            "OpenSSL computed no HMAC-SHA256, so the secret cannot be proved: the process is exiting, or a policy of "
+            "this system forbids the algorithm"};
+  }
+};
+
+}  // namespace
+
+void require_authentication(std::string_view) {}
+
+std::string hmac_sha256(std::string_view secret, std::string_view message) {
+  std::string proof(kProofBytes, '\0');
+  unsigned int bytes = 0;
+  const auto* from = reinterpret_cast<const unsigned char*>(message.data());
+  auto* to = reinterpret_cast<unsigned char*>(proof.data());
+  const CallOfOpenssl call;
+  const void* done = HMAC(EVP_sha256(), secret.data(), int(secret.size()), from, message.size(), to, &bytes);
+  if (!done || bytes != kProofBytes) throw CallOfOpenssl::error();
+  return proof;
+}
+#else
+void require_authentication(std::string_view secret) {
+  if (!secret.empty())
+    throw Error(ErrorCode::unsupported,
+                "the job has a secret, and this build has no authentication; install OpenSSL's headers (Debian: "
+                "apt-get install libssl-dev) and build again");
+}
+
+std::string hmac_sha256(std::string_view, std::string_view) {
+  ANELLO_CHECK(!"require_authentication() comes first");
+  return {};
+}
+#endif
+
+}  // namespace anello::net

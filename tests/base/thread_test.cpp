@@ -1,0 +1,31 @@
+#include "ring/base/thread.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace anello {
+namespace {
+
+TEST(QuietThread, BlocksTheSignalsThatOthersSend) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  quiet_thread("a test", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }).join();
+  for (const int sent : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE})
+    EXPECT_TRUE(sigismember(&blocked, sent)) << sent;
+  for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) EXPECT_FALSE(sigismember(&blocked, caused));
+}
+
+// The kernel ends a process whose thread causes a signal that it blocks, and no handler runs.
+[[noreturn]] void crash_in_a_thread() {
+  signal(SIGILL, [](int) { _exit(7); });
+  quiet_thread("a test", [] { __builtin_trap(); }).join();
+  _exit(1);
+}
+
+TEST(QuietThreadDeathTest, ItsCrashReachesTheHandler) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(crash_in_a_thread(), testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace anello

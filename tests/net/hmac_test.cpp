@@ -1,0 +1,105 @@
+#include "ring/net/hmac.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "tests/support/in_child.hpp"
+
+namespace anello::net {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes)
+    for (const int half : {(c >> 4) & 15, c & 15}) out.push_back("0123456789abcdef"[half]);
+  return out;
+}
+
+bool authenticates() {
+  try {
+    require_authentication("secret");
+    return true;
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("libssl-dev"));
+    return false;
+  }
+}
+
+bool is_refused() {
+  try {
+    hmac_sha256("secret", "message");
+    return false;
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::network;
+  }
+}
+
+// RFC 4231, test cases 1, 2 and 6.
+TEST(Hmac, FollowsItsStandard) {
+  if (!authenticates()) GTEST_SKIP() << "built without OpenSSL";
+  EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+// Handlers run in the opposite order of their registration, so this one runs after OpenSSL has freed its locks.
+[[noreturn]] void exit_and_call() {
+  std::atexit([] { _exit(is_refused() ? 7 : 1); });
+  hmac_sha256("secret", "message");
+  std::exit(0);
+}
+
+[[noreturn]] void exit_while_threads_call() {
+  for (int i = 0; i < 4; i++)
+    std::thread([] {
+      while (!is_refused()) {
+      }
+    }).detach();
+  std::this_thread::sleep_for(milliseconds(20));
+  std::exit(0);
+}
+
+TEST(HmacDeathTest, IsRefusedOnceTheProcessExits) {
+  if (!authenticates()) GTEST_SKIP() << "built without OpenSSL";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, in which nothing has used OpenSSL before
+  EXPECT_EXIT(exit_and_call(), testing::ExitedWithCode(7), "");
+}
+
+TEST(HmacDeathTest, ThreadsInACallSurviveTheExit) {
+  if (!authenticates()) GTEST_SKIP() << "built without OpenSSL";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int run = 0; run < 20; run++) EXPECT_EXIT(exit_while_threads_call(), testing::ExitedWithCode(0), "");
+}
+
+// The threads that are in a call when a process forks do not exist in the child, which must not wait for them.
+TEST(Hmac, AChildDoesNotWaitForThreadsOfItsParent) {
+  if (!authenticates()) GTEST_SKIP() << "built without OpenSSL";
+  std::atomic<bool> done{false};
+  std::thread caller([&] {
+    while (!done) hmac_sha256("secret", "message");
+  });
+  for (int run = 0; run < 20; run++) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(in_child([]() -> int { std::exit(0); }), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(900)) << "run " << run;
+  }
+  done = true;
+  caller.join();
+}
+
+}  // namespace
+}  // namespace anello::net
