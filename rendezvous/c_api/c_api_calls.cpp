@@ -49,10 +49,22 @@ anello_call known_call(const anello_call* call) {
   return known(&required(call, "call"), anello_call ANELLO_CALL_INIT);
 }
 
-// A list that is given: NULL with a size of 0 is an empty list.
-const anello_tensor* list_or_none(const anello_tensor* tensors, std::size_t count) {
+// NULL with a size of 0 is an empty list, not a call without a list.
+anello_call list_call(anello_kind kind, const anello_tensor* tensors, std::size_t count,
+                      const anello_options* options) {
   static constexpr anello_tensor kNone{};
-  return tensors || count > 0 ? tensors : &kNone;
+  return {.kind = kind, .options = options, .list = tensors || count > 0 ? tensors : &kNone, .list_size = count};
+}
+anello_call allreduce_list(const anello_tensor* tensors, std::size_t count, anello_op op,
+                           const anello_options* options) {
+  anello_call call = list_call(ANELLO_ALLREDUCE, tensors, count, options);
+  call.op = op;
+  return call;
+}
+anello_call broadcast_list(const anello_tensor* tensors, std::size_t count, int root, const anello_options* options) {
+  anello_call call = list_call(ANELLO_BROADCAST, tensors, count, options);
+  call.root = root;
+  return call;
 }
 
 }  // namespace
@@ -81,13 +93,7 @@ anello_status anello_allreduce(anello_group* group, anello_input input, anello_t
 }
 anello_status anello_allreduce_list(anello_group* group, const anello_tensor* tensors, size_t count, anello_op op,
                                     const anello_options* options, anello_work** work) {
-  return carry_out(group,
-                   {.kind = ANELLO_ALLREDUCE,
-                    .op = op,
-                    .options = options,
-                    .list = list_or_none(tensors, count),
-                    .list_size = count},
-                   work);
+  return carry_out(group, allreduce_list(tensors, count, op, options), work);
 }
 anello_status anello_reduce(anello_group* group, anello_input input, anello_tensor output, int root, anello_op op,
                             const anello_options* options, anello_work** work) {
@@ -101,13 +107,7 @@ anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int ro
 }
 anello_status anello_broadcast_list(anello_group* group, const anello_tensor* tensors, size_t count, int root,
                                     const anello_options* options, anello_work** work) {
-  return carry_out(group,
-                   {.kind = ANELLO_BROADCAST,
-                    .root = root,
-                    .options = options,
-                    .list = list_or_none(tensors, count),
-                    .list_size = count},
-                   work);
+  return carry_out(group, broadcast_list(tensors, count, root, options), work);
 }
 anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
                                const anello_options* options, anello_work** work) {
@@ -159,13 +159,7 @@ anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, a
 }
 anello_status anello_gpu_allreduce_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count,
                                         anello_op op, CUstream_st* stream, const anello_options* options) {
-  return carry_out(gpus,
-                   {.kind = ANELLO_ALLREDUCE,
-                    .op = op,
-                    .options = options,
-                    .list = list_or_none(tensors, count),
-                    .list_size = count},
-                   stream);
+  return carry_out(gpus, allreduce_list(tensors, count, op, options), stream);
 }
 anello_status anello_gpu_reduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
                                 anello_op op, CUstream_st* stream, const anello_options* options) {
@@ -179,13 +173,7 @@ anello_status anello_gpu_broadcast(anello_gpu_group* gpus, anello_tensor tensor,
 }
 anello_status anello_gpu_broadcast_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count, int root,
                                         CUstream_st* stream, const anello_options* options) {
-  return carry_out(gpus,
-                   {.kind = ANELLO_BROADCAST,
-                    .root = root,
-                    .options = options,
-                    .list = list_or_none(tensors, count),
-                    .list_size = count},
-                   stream);
+  return carry_out(gpus, broadcast_list(tensors, count, root, options), stream);
 }
 anello_status anello_gpu_allgather(anello_gpu_group* gpus, anello_input input, anello_tensor output,
                                    CUstream_st* stream, const anello_options* options) {

@@ -128,12 +128,12 @@ bool DirectCollective::meet() {
     state_ = State::idle;
     loans_.clear();
   } else if (awaited_.empty()) {
-    begin();
+    begin_making();
   }
   return refused || awaited_.size() < before;
 }
 
-void DirectCollective::begin() {
+void DirectCollective::begin_making() {
   each_window([&](std::size_t peer, shm::Window& window) {
     const auto bytes = [&](bool shown, std::uint64_t elems) { return shown ? elems << arithmetic_.shift : 0; };
     const int rank = int(peer);

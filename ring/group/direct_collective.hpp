@@ -70,7 +70,7 @@ class DirectCollective final : public run::Carrier {
   void record(std::uint64_t before);
   void await_all(State state);
   bool meet();
-  void begin();
+  void begin_making();
   void find_sources_and_destinations();
   void make();
   void make_block(std::uint64_t at, std::uint64_t elems);
