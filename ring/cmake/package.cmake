@@ -2,8 +2,8 @@
 # and what find_package and pkg-config read. find_package(anello) gives anello::anello, and anello::testing for run_world.
 include(CMakePackageConfigHelpers)
 
-set(rooms base plan algorithms link trace run shm failure net control services group agenda gradients world testing
-  training gpu rendezvous)
+set(rooms base plan algorithms link trace run shm failure net control services group agenda gradients world elastic
+  testing training gpu rendezvous)
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE anello_objects)
 
 # anello_make_library(NAME MAP [TYPE]): MAP says which names a shared library shows. Before 1.0 each minor version has an

@@ -1,0 +1,62 @@
+#include "ring/elastic/decision.hpp"
+
+#include <algorithm>
+#include <anello/camps.hpp>
+#include <anello/error.hpp>
+#include <map>
+#include <optional>
+
+#include "ring/base/rank_list.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::elastic {
+namespace {
+
+bool is_holder(const Report& report) {
+  return report.holds && report.clean;
+}
+
+std::optional<std::uint64_t> newest_revision(const std::vector<Report>& reports) {
+  std::optional<std::uint64_t> newest;
+  for (const Report& each : reports)
+    if (is_holder(each)) newest = std::max(newest.value_or(0), each.revision);
+  return newest;
+}
+
+[[noreturn]] void refuse_without_source(const std::vector<Report>& reports) {
+  std::vector<int> unclean;
+  for (std::size_t rank = 0; rank < reports.size(); rank++)
+    if (!reports[rank].clean) unclean.push_back(int(rank));
+  const std::string others = unclean.empty() ? "" : "; " + who_has(unclean) + "only a part of it";
+  throw Error(ErrorCode::rendezvous,
+              "all ranks that had the complete state have ended" + others + "; start the job again from a checkpoint");
+}
+
+void require_equal_manifests(const std::vector<Report>& reports) {
+  std::map<int, Hash> manifests;
+  for (std::size_t rank = 0; rank < reports.size(); rank++) manifests[int(rank)] = reports[rank].manifest;
+  const std::vector<Camp<Hash>> all = camps(manifests);
+  if (all.size() < 2) return;
+  const Camp<Hash>& odd = odd_camp(all, reports.size());
+  throw Error(ErrorCode::mismatch, who_has(odd.ranks) + "other entries in the state than " + rank_list(all[0].ranks),
+              rank_at_fault(all, reports.size()));
+}
+
+}  // namespace
+
+Decision decide(const std::vector<Report>& reports, bool begun) {
+  const std::optional<std::uint64_t> newest = newest_revision(reports);
+  if (!newest && begun) refuse_without_source(reports);
+  Decision decision{.revision = newest.value_or(0), .fresh = !newest};
+  for (std::size_t rank = 0; rank < reports.size(); rank++) {
+    const Report& its = reports[rank];
+    const bool is_first = decision.fresh && its.clean && decision.sources.empty();
+    const bool has_newest = is_holder(its) && its.revision == newest;
+    (is_first || has_newest ? decision.sources : decision.receivers).push_back(int(rank));
+  }
+  if (decision.sources.empty()) refuse_without_source(reports);
+  require_equal_manifests(reports);
+  return decision;
+}
+
+}  // namespace anello::elastic

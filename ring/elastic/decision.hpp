@@ -1,0 +1,32 @@
+// Decides which ranks of a new world send the state and which receive it. All ranks decide alike, from the reports of
+// all ranks. Pure; any thread.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ring/elastic/hash.hpp"
+
+namespace anello::elastic {
+
+// A rank's state when its world begins; see State.
+struct Report {
+  bool holds = false, clean = false;
+  std::uint64_t revision = 0;
+  Hash manifest;  // the hash of the names, kinds and sizes of all entries, in order
+};
+
+struct Decision {
+  std::uint64_t revision = 0;           // all ranks will have it
+  std::vector<int> sources, receivers;  // ascending; each rank is in one of them. The first source sends
+  bool fresh = false;                   // the job begins: no rank has a state of an earlier world
+};
+
+// `reports`: by rank. `begun`: whether a rank of this job has had a synchronized state before. The sources are the
+// ranks with a complete state of the highest revision. In a job that begins the source is the lowest rank that is
+// clean, at revision 0; that is rank 0, if it did not receive part of another rank's initial state in a failed world.
+//
+// Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; rank() is the rank
+// outside of a majority.
+Decision decide(const std::vector<Report>& reports, bool begun);
+
+}  // namespace anello::elastic

@@ -1,0 +1,45 @@
+#include "ring/elastic/report.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+#include "ring/elastic/gather.hpp"
+
+namespace anello::elastic {
+
+std::vector<group::NamedValue> manifest_of(const Contents& state) {
+  std::vector<group::NamedValue> manifest;
+  for (const Entry& each : state.entries)
+    manifest.push_back(
+        {text("entry ", manifest.size(), " of the state"),
+         text("'", each.name, "' (", each.is_small() ? "small" : text(each.replicated.size(), " bytes"), ")")});
+  return manifest;
+}
+
+Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest) {
+  Writer all;
+  for (const group::NamedValue& each : manifest) all.str(each.value);
+  return {state.holds, state.clean, state.revision, hash_of(std::as_bytes(std::span(all.bytes())))};
+}
+
+Reports gather_reports(World& world, const Report& mine, bool begun) {
+  constexpr std::string_view kWhat = "elastic reports";
+  Writer out;
+  out.u8(mine.holds).u8(mine.clean).u8(begun).u64(mine.revision);
+  encode(out, mine.manifest);
+  Reports reports;
+  for (const std::string& each : gather(world, out.bytes(), {.name = kWhat})) {
+    Reader in(kWhat, each);
+    Report& its = reports.by_rank.emplace_back();
+    its.holds = in.u8() != 0;
+    its.clean = in.u8() != 0;
+    reports.begun |= in.u8() != 0;
+    its.revision = in.u64();
+    its.manifest = decode_hash(in);
+  }
+  return reports;
+}
+
+}  // namespace anello::elastic

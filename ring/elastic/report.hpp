@@ -1,0 +1,25 @@
+// Reports by which the ranks of a new world learn which of them have the state. Collective; uses the thread that calls.
+#pragma once
+#include <anello/world.hpp>
+#include <vector>
+
+#include "ring/elastic/contents.hpp"
+#include "ring/elastic/decision.hpp"
+#include "ring/group/text_exchange.hpp"
+
+namespace anello::elastic {
+
+// Returns the names, kinds and sizes of all entries, as an error shows them.
+std::vector<group::NamedValue> manifest_of(const Contents& state);
+
+Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest);
+
+struct Reports {
+  std::vector<Report> by_rank;
+  bool begun = false;  // whether it is true on one rank or more
+};
+
+// All ranks call it. Blocks, and throws the errors of allgather.
+Reports gather_reports(World& world, const Report& mine, bool begun);
+
+}  // namespace anello::elastic

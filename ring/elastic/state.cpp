@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include "ring/base/text.hpp"
+#include "ring/elastic/contents.hpp"
+#include "ring/group/checks.hpp"
+
+namespace anello::elastic {
+
+State::State() : contents_(std::make_unique<Contents>()) {}
+State::State(State&&) noexcept = default;
+State& State::operator=(State&&) noexcept = default;
+State::~State() = default;
+
+void Contents::add(Entry entry) {
+  const auto wrong = [&](std::string_view why) {
+    group::refuse("State::add", text("'", printable(entry.name), "' ", why));
+  };
+  if (entry.name.empty() || entry.name != printable(entry.name, entry.name.size())) wrong("is not a name of one line");
+  if (std::ranges::find(entries, entry.name, &Entry::name) != entries.end()) wrong("was added before");
+  if (!entry.replicated.data() && !entry.replicated.empty())
+    wrong(text("is a null pointer with ", entry.replicated.size(), " bytes"));
+  entries.push_back(std::move(entry));
+}
+
+void Contents::commit(const std::function<void()>& update) {
+  if (!holds)
+    group::refuse("State::commit", "the state has not been synchronized; the first world of an elastic job does that");
+  if (!clean)
+    group::refuse("State::commit",
+                  text("a commit after revision ", revision,
+                       " is running or has failed; only a synchronization makes the state complete again"));
+  clean = false;
+  update();
+  revision++;
+  clean = true;
+}
+
+void State::add(std::string name, std::span<std::byte> replicated) {
+  contents_->add({.name = std::move(name), .replicated = replicated});
+}
+
+void State::add_small(std::string name, std::function<std::string()> save, std::function<void(std::string_view)> load) {
+  if (!save || !load) group::refuse("State::add_small", text("'", printable(name), "' needs both save and load"));
+  contents_->add({.name = std::move(name), .save = std::move(save), .load = std::move(load)});
+}
+
+std::uint64_t State::revision() const {
+  return contents_->revision;
+}
+bool State::holds() const {
+  return contents_->holds;
+}
+bool State::clean() const {
+  return contents_->clean;
+}
+void State::commit(const std::function<void()>& update) {
+  contents_->commit(update);
+}
+
+}  // namespace anello::elastic

@@ -1,0 +1,115 @@
+#include "ring/elastic/synchronise.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ring/base/wire.hpp"
+#include "ring/elastic/gather.hpp"
+#include "ring/elastic/report.hpp"
+#include "ring/elastic/verification.hpp"
+
+namespace anello::elastic {
+namespace {
+
+using Texts = std::vector<std::string>;  // the texts of the small entries, in order
+
+Decision decide_together(World& world, const Contents& state, bool begun) {
+  const std::vector<group::NamedValue> manifest = manifest_of(state);
+  const Reports reports = gather_reports(world, report_of(state, manifest), begun);
+  try {
+    return decide(reports.by_rank, reports.begun);
+  } catch (const Error& error) {
+    // All ranks are here, because they decide alike. A report has only a hash, so the manifests show the entry.
+    if (error.code() == ErrorCode::mismatch) group::require_same(world, manifest, {.name = "elastic manifest"});
+    throw;
+  }
+}
+
+Texts saved(const Contents& state) {
+  Texts texts;
+  for (const Entry& each : state.entries)
+    if (each.is_small()) texts.push_back(each.save());
+  return texts;
+}
+
+void load(const Contents& state, std::string_view received) {
+  Reader in("small entries of the state", received);
+  std::vector<std::pair<const Entry*, std::string>> all;
+  for (const Entry& each : state.entries)
+    if (each.is_small()) all.emplace_back(&each, in.str(in.left()));
+  in.finish();  // nothing is loaded if the message is damaged
+  for (const auto& [entry, its] : all) entry->load(its);
+}
+
+// The group's first rank sends; `texts` are its own.
+void transfer(Group& group, const Contents& state, const Texts& texts, std::uint64_t revision) {
+  for (const Entry& each : state.entries)
+    if (!each.replicated.empty())
+      group.broadcast(Tensor(reinterpret_cast<std::uint8_t*>(each.replicated.data()), each.replicated.size()), 0,
+                      {.name = each.name, .consistency_token = revision});
+  if (std::ranges::none_of(state.entries, &Entry::is_small)) return;
+  Writer out;
+  for (const std::string& each : texts) out.str(each);
+  const std::string received = group::broadcast_text(
+      0, group, std::move(out).take(), {.name = "small entries of the state", .consistency_token = revision});
+  if (group.rank() != 0) load(state, received);
+}
+
+std::string hashes_of(const Contents& state, const Texts& texts) {
+  Writer out;
+  auto small = texts.begin();
+  for (const Entry& each : state.entries)
+    encode(out, hash_of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated)));
+  return std::move(out).take();
+}
+
+void verify_together(World& world, const Contents& state, const Texts& texts, const Decision& decision) {
+  constexpr std::string_view kWhat = "elastic verification";
+  if (state.entries.empty()) return;
+  std::vector<std::string> names;
+  for (const Entry& each : state.entries) names.push_back(each.name);
+  std::vector<std::vector<Hash>> hashes;
+  const PartOptions options{.name = kWhat, .consistency_token = decision.revision};
+  for (const std::string& each : gather(world, hashes_of(state, texts), options)) {
+    Reader in(kWhat, each);
+    for (std::vector<Hash>& its = hashes.emplace_back(); in.left() > 0;) its.push_back(decode_hash(in));
+  }
+  require_equal_entries(names, hashes, decision);
+}
+
+std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
+  std::uint64_t bytes = 0;
+  for (const Entry& each : state.entries) bytes += each.replicated.size();
+  for (const std::string& each : texts) bytes += each.size();
+  return bytes;
+}
+
+}  // namespace
+
+Synchronised synchronise(World& world, State& state, bool begun, bool verify) {
+  const auto began = std::chrono::steady_clock::now();
+  Contents& own = StateAccess::contents(state);
+  const Decision decision = decide_together(world, own, begun);
+  const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
+  if (receives) own.clean = false;  // before the first byte arrives: this transfer may fail
+  Texts texts = receives ? Texts() : saved(own);
+  std::optional<Group> group;  // lives until all members have compared their entries
+  if (!decision.receivers.empty() && (receives || world.rank() == decision.sources.front())) {
+    std::vector<int> members = decision.receivers;
+    members.insert(members.begin(), decision.sources.front());
+    group = world.group(members);
+    transfer(*group, own, texts, decision.revision);
+  }
+  if (receives) texts = saved(own);
+  if (verify) verify_together(world, own, texts, decision);
+  own.settle(decision.revision);
+  return {.revision = decision.revision,
+          .sources = decision.sources,
+          .receivers = decision.receivers,
+          .bytes = decision.receivers.empty() ? 0 : bytes_of(own, texts),
+          .took = std::chrono::steady_clock::now() - began};
+}
+
+}  // namespace anello::elastic

@@ -1,0 +1,29 @@
+// Gives all ranks of a new world the same state. A collective of the world's ranks; uses the thread that calls it.
+#pragma once
+#include <anello/elastic_state.hpp>
+#include <anello/world.hpp>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace anello::elastic {
+
+// Equal on all ranks, except for the time.
+struct Synchronised {
+  std::uint64_t revision = 0;
+  std::vector<int> sources, receivers;  // ascending
+  std::uint64_t bytes = 0;              // the size of the entries that each receiver got; 0 if there is no receiver
+  std::chrono::nanoseconds took{0};
+};
+
+// Every rank calls it before it uses the world for something else, and blocks until the state is complete. The first
+// source sends the entries to the receivers; other sources copy nothing. Then all ranks compare the hashes of all
+// entries, unless `verify` is false. Only after that do receivers hold the state. `begun`: see decide(); true if it is
+// true on one rank.
+//
+// Throws the errors of decide(), with the first entry that differs if manifests do, and Error{diverged} if hashes
+// differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.
+// After any error during the transfer or the comparison the receivers are not clean, and the sources are as before.
+Synchronised synchronise(World& world, State& state, bool begun, bool verify = true);
+
+}  // namespace anello::elastic

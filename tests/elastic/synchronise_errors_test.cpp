@@ -1,0 +1,217 @@
+// Synchronizations that fail: no rank has the state, entries differ, or a rank ends the world in the middle.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "ring/elastic/report.hpp"
+#include "tests/elastic/ranks.hpp"
+
+namespace anello::elastic {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Errors = std::vector<std::optional<Error>>;
+
+void expect_each(const Errors& errors, ErrorCode code, int rank, const testing::Matcher<std::string>& message) {
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), code);
+    EXPECT_EQ(error->rank(), rank);
+    EXPECT_THAT(error->message(), message);
+  }
+}
+
+TEST(SynchroniseErrors, NewcomersCannotGoOnWithAJobThatHasBegun) {
+  const Ranks all = ranks(newcomer(1), newcomer(2));
+  expect_each(synchronize(all, true), ErrorCode::rendezvous, -1, HasSubstr("from a checkpoint"));
+  EXPECT_FALSE(all[0]->state.holds());
+  EXPECT_TRUE(all[1]->state.clean());
+  EXPECT_EQ(all[1]->step, 2);
+}
+
+TEST(SynchroniseErrors, OneRankRemembersThatTheJobHasBegun) {
+  const Ranks all = ranks(newcomer(1), newcomer(2));
+  const auto told = told_on_all_ranks(
+      2, [&](World& world) { synchronise(world, all[std::size_t(world.rank())]->state, world.rank() == 1); });
+  expect_each({told[0].error, told[1].error}, ErrorCode::rendezvous, -1, HasSubstr("from a checkpoint"));
+}
+
+// Gives the ranks a further entry each, which differs on rank 2, and expects the error to name it.
+void expect_mismatch(const std::function<void(Rank&)>& usual, const std::function<void(Rank&)>& odd,
+                     const std::string& message) {
+  const Ranks all = ranks(holder(7, 2), holder(7, 2), newcomer(1));
+  usual(*all[0]);
+  usual(*all[1]);
+  odd(*all[2]);
+  expect_each(synchronize(all, true), ErrorCode::mismatch, 2, message);
+  EXPECT_TRUE(all[0]->state.clean());
+  EXPECT_TRUE(all[2]->state.clean()) << "nothing has arrived";
+  EXPECT_EQ(all[2]->weights[0], std::byte(1));
+}
+
+TEST(SynchroniseErrors, AnotherSize) {
+  std::vector<std::byte> some(8), more(16);
+  expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [&](Rank& rank) { rank.state.add("m", more); },
+                  "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'm' (16 bytes) on rank 2");
+}
+
+TEST(SynchroniseErrors, AnotherName) {
+  std::vector<std::byte> some(8);
+  expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [&](Rank& rank) { rank.state.add("v", some); },
+                  "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'v' (8 bytes) on rank 2");
+}
+
+TEST(SynchroniseErrors, AnotherOrder) {
+  std::vector<std::byte> some(8), more(16);
+  const auto add = [](Rank& rank, const char* name, std::vector<std::byte>& bytes) { rank.state.add(name, bytes); };
+  expect_mismatch([&](Rank& rank) { add(rank, "m", some), add(rank, "v", more); },
+                  [&](Rank& rank) { add(rank, "v", more), add(rank, "m", some); },
+                  "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'v' (16 bytes) on rank 2");
+}
+
+TEST(SynchroniseErrors, AMissingEntry) {
+  std::vector<std::byte> some(8);
+  expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [](Rank&) {},
+                  "entry 4 of the state differs: 'm' (8 bytes) on rank 0, none on rank 2");
+}
+
+TEST(SynchroniseErrors, AnotherKind) {
+  std::vector<std::byte> some(8);
+  expect_mismatch([&](Rank& rank) { rank.state.add("m", some); },
+                  [](Rank& rank) {
+                    rank.state.add_small(
+                        "m", [] { return std::string(8, '0'); }, [](std::string_view) {});
+                  },
+                  "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'm' (small) on rank 2");
+}
+
+TEST(SynchroniseErrors, AFlippedBitOfASurvivor) {
+  const Ranks all = ranks(holder(7, 2), holder(7, 2), holder(7, 2));
+  all[1]->weights[999] ^= std::byte(1);
+  expect_each(synchronize(all, true), ErrorCode::diverged, 1,
+              AllOf(HasSubstr("entry 'weights' of the state differs at revision 2: rank 1 has hash "),
+                    HasSubstr("ranks 0, 2 have hash ")));
+  for (const auto& rank : all) EXPECT_TRUE(rank->state.clean());
+}
+
+TEST(SynchroniseErrors, ASmallEntryOfASurvivor) {
+  const Ranks all = ranks(holder(7, 2), newcomer(1), holder(7, 2), holder(7, 2));
+  all[3]->step = 8;
+  expect_each(synchronize(all, true), ErrorCode::diverged, 3, HasSubstr("entry 'step' of the state"));
+  EXPECT_FALSE(all[1]->state.clean()) << "it has what may be wrong";
+  EXPECT_FALSE(all[1]->state.holds());
+  EXPECT_EQ(all[1]->state.revision(), 0u);
+}
+
+TEST(SynchroniseErrors, AreNotLookedForWithoutVerification) {
+  const Ranks all = ranks(holder(7, 2), holder(7, 2), newcomer(1));
+  all[1]->weights[999] ^= std::byte(1);
+  expect_in_order(synchronize(all, true, false));
+  all[0]->expect(7, 2);
+  all[2]->expect(7, 2);
+}
+
+TEST(SynchroniseErrors, ALoadThatLosesItsText) {
+  const Ranks all = ranks(holder(7, 2), newcomer(1));
+  int kept = 3;
+  const auto add = [&](Rank& rank, int value, const std::function<void(std::string_view)>& load) {
+    rank.state.add_small(
+        "rate", [value] { return std::to_string(value); }, load);
+  };
+  add(*all[0], 3, [](std::string_view) {});
+  add(*all[1], 4, [&](std::string_view text) { kept = std::stoi(std::string(text)); });
+  expect_each(synchronize(all, true), ErrorCode::diverged, 1, HasSubstr("entry 'rate' of the state"));
+  EXPECT_EQ(kept, 3);
+  EXPECT_FALSE(all[1]->state.clean());
+  EXPECT_TRUE(all[0]->state.clean());
+}
+
+TEST(SynchroniseErrors, ALoadThatThrows) {
+  const Ranks all = ranks(holder(7, 2), newcomer(1));
+  for (const auto& rank : all)
+    rank->state.add_small(
+        "rate", [] { return std::string("3"); }, [](std::string_view) { throw std::runtime_error("no such rate"); });
+  EXPECT_THAT([&] { synchronize(all, true); }, testing::ThrowsMessage<std::runtime_error>(HasSubstr("no such rate")));
+  EXPECT_FALSE(all[1]->state.clean());
+  EXPECT_FALSE(all[1]->state.holds());
+  all[0]->expect(7, 2);
+}
+
+// Takes part in a synchronization as a receiver until the first entry has arrived here and at the other receiver. Then
+// ends the world.
+void receive_one_entry(World& world, Rank& rank, const std::vector<int>& members, bool begun, std::uint64_t revision,
+                       const std::atomic<const World*>& other) {
+  constexpr std::uint64_t kBarrierReportsAndOneEntry = 3;
+  const Contents& state = StateAccess::contents(rank.state);
+  gather_reports(world, report_of(state, manifest_of(state)), begun);
+  const Bytes first = state.entries.front().replicated;
+  Group group = world.group(members);
+  group.broadcast(Tensor(reinterpret_cast<std::uint8_t*>(first.data()), first.size()), 0,
+                  {.consistency_token = revision});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (other.load()->counters().operations < kBarrierReportsAndOneEntry && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  world.abort("the middle is reached");
+  group.barrier();
+}
+
+// Synchronizes three ranks, of which rank 2 ends the world after the first entry. `members`: the sender, then the
+// receivers.
+Errors synchronize_halfway(const Ranks& all, const std::vector<int>& members, bool begun, std::uint64_t revision) {
+  std::atomic<const World*> receiver = nullptr;
+  Errors errors;
+  for (const Told& told : told_on_all_ranks(3, [&](World& world) {
+         Rank& rank = *all[std::size_t(world.rank())];
+         if (world.rank() == members[1]) receiver = &world;
+         world.barrier();
+         if (world.rank() == 2)
+           receive_one_entry(world, rank, members, begun, revision, receiver);
+         else
+           synchronise(world, rank.state, begun);
+       }))
+    errors.push_back(told.error);
+  return errors;
+}
+
+TEST(SynchroniseErrors, InTheMiddleAreHealedByTheNextWorld) {
+  Ranks all = ranks(newcomer(1), holder(7, 2), newcomer(3));
+  expect_each(synchronize_halfway(all, {1, 0, 2}, true, 2), ErrorCode::aborted, 2, HasSubstr("the middle is reached"));
+  EXPECT_FALSE(all[0]->state.clean());
+  EXPECT_FALSE(all[0]->state.holds());
+  EXPECT_EQ(all[0]->state.revision(), 0u);
+  all[1]->expect(7, 2);
+
+  expect_in_order(synchronize(all, true));
+  for (const auto& rank : all) rank->expect(7, 2);
+
+  all.erase(all.begin() + 1);  // the former receivers are sources now
+  expect_in_order(synchronize(all, true));
+}
+
+TEST(SynchroniseErrors, InTheMiddleLeaveNothingWithoutTheSource) {
+  Ranks all = ranks(holder(7, 2), newcomer(1), newcomer(3));
+  synchronize_halfway(all, {0, 1, 2}, true, 2);
+  all.erase(all.begin());
+  expect_each(synchronize(all, true), ErrorCode::rendezvous, -1, HasSubstr("rank 0 has only a part of it"));
+}
+
+// A rank that has part of another rank's initial values would begin with a mixture.
+TEST(SynchroniseErrors, InTheMiddleOfTheBeginning) {
+  Ranks all = ranks(newcomer(1), newcomer(2), newcomer(3));
+  synchronize_halfway(all, {0, 1, 2}, false, 0);
+  EXPECT_TRUE(all[0]->state.clean());
+  EXPECT_FALSE(all[0]->state.holds());
+  EXPECT_FALSE(all[1]->state.clean());
+  all[2] = newcomer(3);
+  all.erase(all.begin());
+  expect_in_order(synchronize(all, false));
+  for (const auto& rank : all) rank->expect(3, 0);
+}
+
+}  // namespace
+}  // namespace anello::elastic
