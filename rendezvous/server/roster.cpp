@@ -24,7 +24,7 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
     wait_.begin(now);
   }
   const std::string wrong = conflict(join);
-  members_.emplace(id, Member{join, seats_++, {}});
+  members_.emplace(id, Member{join, seats_++});
   if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
   wait_.limit(now + std::min(join.patience, patience_));
@@ -109,35 +109,27 @@ Roster::Sends Roster::start(Time now) {
 Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time now) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
-  Member& member = at->second;
-  if (phase_ == Phase::gathering || member.blob) return failed(id, "it sent a contribution out of turn", now);
+  const Join& join = at->second.join;
+  if (phase_ == Phase::gathering || round_.has(join.rank)) return failed(id, "it sent a contribution out of turn", now);
   if (!left_.empty())
     return give_up(ErrorCode::rendezvous, -1,
-                   text(left_, " left the rendezvous while ", describe(member.join), " still exchanges"));
-  contribution_bytes_ += contribution.blob.size();
-  if (contribution_bytes_ > kMaxReplyBytes / 2)
-    return give_up(ErrorCode::rendezvous, member.join.rank,
-                   text("the contributions to one exchange have more than ", kMaxReplyBytes / 2, " bytes together"));
-  if (contributions_++ == 0) {
+                   text(left_, " left the rendezvous while ", describe(join), " still exchanges"));
+  if (round_.count() == 0) {
     wait_.begin(now);
     wait_.clear();
   }
-  member.blob = std::move(contribution.blob);
+  if (!round_.add(join.rank, std::move(contribution.blob)))
+    return give_up(
+        ErrorCode::rendezvous, join.rank,
+        text("the contributions to one exchange have more than ", ExchangeRound::kMaxBytes, " bytes together"));
   wait_.limit(now + std::min(contribution.patience, patience_));
-  return contributions_ == members_.size() ? finish_round(now) : Sends();
+  return round_.count() == members_.size() ? finish_round(now) : Sends();
 }
 
 Roster::Sends Roster::finish_round(Time now) {
   Send send;
-  Gathered gathered;
-  for (const auto& [rank, id] : ranks_) {
-    send.to.push_back(id);
-    std::optional<std::string>& blob = members_.at(id).blob;
-    gathered.blobs.push_back(std::move(*blob));
-    blob.reset();
-  }
-  send.reply = std::move(gathered);
-  contributions_ = contribution_bytes_ = 0;
+  for (const auto& [rank, id] : ranks_) send.to.push_back(id);
+  send.reply = round_.take();
   wait_for_next_step(now);
   return {std::move(send)};
 }
@@ -154,7 +146,7 @@ Roster::Sends Roster::left(MemberId id, Time now, std::uint16_t port) {
   if (const auto late = unfinished_.find(id); late != unfinished_.end() && port != 0)
     formed_.ranks.push_back({late->second.rank, late->second.address, port});
   if (at == members_.end()) return {};
-  if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early", now);
+  if (phase_ == Phase::gathering || round_.count() > 0) return failed(id, "it left too early", now);
   const Join& join = at->second.join;
   if (left_.empty()) {
     left_ = describe(join);
@@ -242,8 +234,8 @@ Roster::Sends Roster::expired() {
   if (!left_.empty()) return form();
   std::vector<Join> late;
   for (const auto& [rank, id] : ranks_)
-    if (!members_.at(id).blob) late.push_back(members_.at(id).join);
-  return give_up(ErrorCode::rendezvous, contributions_ > 0 ? late.front().rank : -1,
+    if (!round_.has(rank)) late.push_back(members_.at(id).join);
+  return give_up(ErrorCode::rendezvous, round_.count() > 0 ? late.front().rank : -1,
                  text("the start-up does not progress: waited ", waited, " for ", present_list(late)));
 }
 
@@ -289,7 +281,7 @@ void Roster::next_generation() {
   phase_ = Phase::gathering;
   members_.clear();
   ranks_.clear();
-  contributions_ = contribution_bytes_ = 0;
+  round_.clear();
   left_.clear();
   wait_.clear();
   refusals_ = {};

@@ -17,15 +17,19 @@
 
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/exchange_round.hpp"
 #include "rendezvous/server/failed_starts.hpp"
+#include "rendezvous/server/sends.hpp"
 #include "rendezvous/server/wait.hpp"
 
 namespace anello::rendezvous {
 
 class Roster {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-  using MemberId = std::uint64_t;  // the caller's number for a connection, never used again
+  using Time = rendezvous::Time;
+  using MemberId = rendezvous::MemberId;
+  using Send = rendezvous::Send;  // the receivers of a Failed are no longer members: their later events are ignored
+  using Sends = rendezvous::Sends;
   enum class Phase { gathering, starting };
 
   // Where a rank listens after it has left the rendezvous.
@@ -41,13 +45,6 @@ class Roster {
     std::vector<Reach> ranks;  // those that have left the rendezvous
     std::uint64_t incarnation = 0;
   };
-
-  // The receivers of a Failed are no longer members: the roster ignores their later events.
-  struct Send {
-    std::vector<MemberId> to;
-    Reply reply;
-  };
-  using Sends = std::vector<Send>;
 
   // `size` is the number of ranks; 0: the first rank to join decides. No member waits for others longer than
   // `patience`, or than the patience of any member. `incarnation` is a random number that distinguishes this roster's
@@ -96,9 +93,8 @@ class Roster {
 
  private:
   struct Member {
-    Join join;                        // holds the assigned rank as soon as there is one
-    std::uint64_t seat;               // in order of joining
-    std::optional<std::string> blob;  // its contribution to the round in progress
+    Join join;           // holds the assigned rank as soon as there is one
+    std::uint64_t seat;  // in order of joining
   };
 
   std::string conflict(const Join& join) const;
@@ -133,7 +129,7 @@ class Roster {
   std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
   std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
   std::uint64_t seats_ = 0;
-  std::size_t contributions_ = 0, contribution_bytes_ = 0;
+  ExchangeRound round_;
   std::string left_;  // the first member that left, for messages
   Formed formed_;
   Time newest_join_{};

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -100,6 +102,16 @@ tcp::socket accept_socket(tcp::acceptor& acceptor, asio::error_code& error) {
 const char* any_address() {
   const Descriptor probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return probe ? "::" : "0.0.0.0";
+}
+
+// With TCP_USER_TIMEOUT, the time counts and not the number of probes (tcp(7)).
+void end_if_cut_off(int socket, std::chrono::milliseconds limit) {
+  const int yes = 1, idle_seconds = 1, between_seconds = 1;
+  const auto timeout_ms = unsigned(limit.count());
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_seconds, sizeof between_seconds);
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
 }
 
 std::size_t free_descriptors() {

@@ -4,6 +4,7 @@
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
 
 #include "ring/base/descriptor.hpp"
@@ -25,6 +26,10 @@ void listen(asio::ip::tcp::acceptor& acceptor, const asio::ip::tcp::endpoint& wh
 
 // Accepts the next pending connection; `error` is would_block if there is none and the acceptor is non-blocking.
 asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::error_code& error);
+
+// Lets the kernel ask whether the other host is reachable, each second while nothing arrives, and end the connection if
+// it does not answer for `limit`. The kernel also answers for a process that is stopped or busy.
+void end_if_cut_off(int socket, std::chrono::milliseconds limit);
 
 // "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
 const char* any_address();
