@@ -1,16 +1,13 @@
 #include "rendezvous/client/client.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/client/own_join.hpp"
 #include "rendezvous/protocol/describe.hpp"
-#include "rendezvous/protocol/host.hpp"
 #include "rendezvous/protocol/interruption.hpp"
 #include "rendezvous/protocol/retry.hpp"
 #include "ring/base/log.hpp"
-#include "ring/base/os.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {
@@ -78,7 +75,8 @@ void RendezvousClient::connect_and_join(Clock::time_point deadline) {
     connection_.connect(deadline);
     rendezvous::Join mine;
     try {
-      mine = own_join(own_addresses());
+      mine = own_join(rendezvous::own_addresses(settings_, identity_.secret, connection_.local_address(),
+                                                is_reached_from_elsewhere_, interfaces_));
     } catch (const std::exception& error) {
       refuse(error);
       throw_as_start_failed(error);
@@ -107,48 +105,18 @@ void RendezvousClient::connect_and_join(Clock::time_point deadline) {
 
 RendezvousClient::~RendezvousClient() = default;
 
-std::vector<std::string> RendezvousClient::own_addresses() const {
-  std::string usual = connection_.local_address();
-  const auto leads_elsewhere = [](const net::Interface& one) { return !one.name.starts_with("lo"); };
-  if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual) &&  // by /etc/hosts
-      std::any_of(interfaces_.begin(), interfaces_.end(), leads_elsewhere))
-    usual = net::choose_address("^lo", usual, interfaces_);
-  std::vector<std::string> addresses = net::choose_addresses(settings_.iface, usual, interfaces_);
-  for (const std::string& address : addresses)
-    if (identity_.secret.empty() && !net::is_loopback(address))
-      throw Error(ErrorCode::configuration,
-                  text("this rank would listen on ", address,
-                       " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret FILE` makes one)"));
-  return addresses;
-}
-
 void RendezvousClient::join(rendezvous::Join mine, milliseconds patience) {
   mine.patience = patience;
   const Reply reply = connection_.ask(mine, patience);
   const auto* assigned = std::get_if<Assigned>(&reply);
   if (!assigned) throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to a request to join");
-  identity_.generation = assigned->generation;
-  identity_.incarnation = assigned->incarnation;
-  identity_.rank = assigned->rank;
-  identity_.size = assigned->size;
-  identity_.local_rank = assigned->local_rank;
-  identity_.local_size = assigned->local_size;
-  identity_.node_rank = assigned->node_rank;
-  identity_.node_count = assigned->node_count;
-  identity_.host = assigned->host;
+  rendezvous::take_place(identity_, *assigned);
 }
 
 rendezvous::Join RendezvousClient::own_join(const std::vector<std::string>& addresses) {
   identity_.address = addresses.front();
   identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
-  rendezvous::Join mine{rendezvous::host_name(), rendezvous::machine(), identity_.address};
-  mine.pid = std::uint32_t(getpid());
-  mine.parent = std::uint32_t(getppid());
-  mine.rank = settings_.rank;
-  mine.size = settings_.size;
-  mine.local_rank = settings_.local_rank;
-  mine.age = process_age();
-  return mine;
+  return rendezvous::join_of_this_process(settings_, identity_.address);
 }
 
 std::vector<std::string> RendezvousClient::exchange(std::string blob) {

@@ -66,7 +66,6 @@ class RendezvousClient {
   rendezvous::Join own_join(const std::vector<std::string>& addresses);
   void refuse(const std::exception& why);
   [[noreturn]] void throw_as_start_failed(const std::exception& thrown) const;
-  std::vector<std::string> own_addresses() const;
 
   const Settings settings_;
   const bool is_reached_from_elsewhere_;          // ranks of other hosts connect to this one

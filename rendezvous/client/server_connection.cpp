@@ -153,6 +153,11 @@ void ServerConnection::send(const Request& request) {
   asio::write(socket_, asio::buffer(message), ignored);
 }
 
+tcp::socket ServerConnection::release(asio::io_context& context) {
+  const tcp protocol = socket_.local_endpoint().protocol();
+  return tcp::socket(context, protocol, socket_.release());
+}
+
 void ServerConnection::send_and_close(const Request& request) {
   send(request);
   asio::error_code ignored;

@@ -61,6 +61,8 @@ class ServerConnection {
   bool is_intact();
   // Sends a request without waiting for an answer. Does not throw if the connection has ended.
   void send(const Request& request);
+  // Gives the connection to another event loop. This object is then without one.
+  asio::ip::tcp::socket release(asio::io_context& context);
   // Sends the last request, which has no answer. Does not throw if the connection has ended.
   void send_and_close(const Request& request);
 

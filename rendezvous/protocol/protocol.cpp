@@ -15,10 +15,20 @@ enum class Kind : std::uint8_t {
   leave,
   fail,
   arrive,
+  enter,
+  begun,
+  commits,
+  present,
+  done,
   assigned = 17,
   gathered,
   failed,
-  come_again
+  come_again,
+  again,
+  ask_presence,
+  ask_commits,
+  boundary,
+  over
 };
 
 void write(Writer& out, std::chrono::milliseconds duration) {
@@ -29,6 +39,7 @@ void write(Writer& out, const Join& join) {
   out.i32(join.rank).i32(join.size).i32(join.local_rank);
   write(out, join.patience);
   write(out, join.age);
+  out.u8(join.elastic);
 }
 void write(Writer& out, const Contribution& contribution) {
   ANELLO_CHECK(contribution.blob.size() <= kMaxBlobBytes);
@@ -44,10 +55,26 @@ void write(Writer& out, const Fail& fail) {
 void write(Writer& out, const Arrive&) {
   out.u8(std::uint8_t(Kind::arrive));
 }
+void write(Writer& out, const Enter& enter) {
+  out.u8(std::uint8_t(Kind::enter)).u32(enter.generation);
+}
+void write(Writer& out, const Begun&) {
+  out.u8(std::uint8_t(Kind::begun));
+}
+void write(Writer& out, const Commits& commits) {
+  out.u8(std::uint8_t(Kind::commits)).u64(commits.count);
+}
+void write(Writer& out, const Present&) {
+  out.u8(std::uint8_t(Kind::present));
+}
+void write(Writer& out, const Done&) {
+  out.u8(std::uint8_t(Kind::done));
+}
 void write(Writer& out, const Assigned& assigned) {
   out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
   out.i32(assigned.local_rank).i32(assigned.local_size).i32(assigned.node_rank).i32(assigned.node_count);
-  out.str(assigned.host).u64(assigned.incarnation);
+  out.str(assigned.host).u64(assigned.incarnation).u8(assigned.begun);
+  out.str(std::string_view(assigned.change).substr(0, kMaxReasonBytes));
 }
 void write(Writer& out, const Gathered& gathered) {
   out.u8(std::uint8_t(Kind::gathered));
@@ -57,9 +84,23 @@ void write(Writer& out, const Failed& failed) {
   out.u8(std::uint8_t(Kind::failed)).u8(std::uint8_t(failed.code)).i32(failed.rank);
   out.str(std::string_view(failed.message).substr(0, kMaxReasonBytes));
 }
-
 void write(Writer& out, const ComeAgain&) {
   out.u8(std::uint8_t(Kind::come_again));
+}
+void write(Writer& out, const Again& again) {
+  out.u8(std::uint8_t(Kind::again)).str(std::string_view(again.reason).substr(0, kMaxReasonBytes));
+}
+void write(Writer& out, const AskPresence&) {
+  out.u8(std::uint8_t(Kind::ask_presence));
+}
+void write(Writer& out, const AskCommits&) {
+  out.u8(std::uint8_t(Kind::ask_commits));
+}
+void write(Writer& out, const Boundary& boundary) {
+  out.u8(std::uint8_t(Kind::boundary)).u64(boundary.commit);
+}
+void write(Writer& out, const Over&) {
+  out.u8(std::uint8_t(Kind::over));
 }
 
 template <class Message>
@@ -83,6 +124,10 @@ std::chrono::milliseconds read_duration(Reader& in) {
   return count < std::uint64_t(kDay.count()) ? std::chrono::milliseconds(count) : kDay;
 }
 
+bool read_flag(Reader& in, std::string_view what) {
+  return bounded(what, in.u8(), 0, 1) == 1;
+}
+
 Join read_join(Reader& in) {
   Join join;
   join.host = printable(in.str(kMaxNameBytes));
@@ -96,6 +141,7 @@ Join read_join(Reader& in) {
   join.local_rank = bounded("local rank", in.i32(), -1, kMaxRanks - 1);
   join.patience = read_duration(in);
   join.age = read_duration(in);
+  join.elastic = read_flag(in, "elastic");
   return join;
 }
 
@@ -113,13 +159,15 @@ Assigned read_assigned(Reader& in) {
   assigned.size = bounded("world size", in.i32(), 1, kMaxRanks);
   bounded("rank", assigned.rank, 0, assigned.size - 1);
   assigned.local_rank = in.i32();
-  assigned.local_size = bounded("local size", in.i32(), 1, assigned.size);
+  assigned.local_size = bounded("local size", in.i32(), 1, kMaxRanks);
   bounded("local rank", assigned.local_rank, 0, assigned.local_size - 1);
   assigned.node_rank = in.i32();
   assigned.node_count = bounded("node count", in.i32(), 1, assigned.size);
   bounded("node rank", assigned.node_rank, 0, assigned.node_count - 1);
   assigned.host = printable(in.str(2 * kMaxNameBytes));
   assigned.incarnation = in.u64();
+  assigned.begun = read_flag(in, "begun");
+  assigned.change = printable(in.str(kMaxReasonBytes), kMaxReasonBytes);
   return assigned;
 }
 
@@ -151,6 +199,16 @@ Request read_request(Reader& in) {
       return read_fail(in);
     case Kind::arrive:
       return Arrive{};
+    case Kind::enter:
+      return Enter{in.u32()};
+    case Kind::begun:
+      return Begun{};
+    case Kind::commits:
+      return Commits{in.u64()};
+    case Kind::present:
+      return Present{};
+    case Kind::done:
+      return Done{};
     default:
       throw Error(ErrorCode::protocol, text("rendezvous message: unknown request ", kind));
   }
@@ -167,6 +225,16 @@ Reply read_reply(Reader& in) {
       return read_failed(in);
     case Kind::come_again:
       return ComeAgain{};
+    case Kind::again:
+      return Again{printable(in.str(kMaxReasonBytes), kMaxReasonBytes)};
+    case Kind::ask_presence:
+      return AskPresence{};
+    case Kind::ask_commits:
+      return AskCommits{};
+    case Kind::boundary:
+      return Boundary{in.u64()};
+    case Kind::over:
+      return Over{};
     default:
       throw Error(ErrorCode::protocol, text("rendezvous message: unknown reply ", kind));
   }

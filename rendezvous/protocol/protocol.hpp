@@ -29,6 +29,7 @@ struct Join {
   std::int32_t rank = -1, size = -1, local_rank = -1;
   std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
   std::chrono::milliseconds age{0};           // age of its process
+  bool elastic = false;                       // it lives on in other worlds if ranks die or join
 };
 struct Contribution {  // to an exchange, which is complete when every rank has sent one
   std::string blob;
@@ -42,7 +43,18 @@ struct Fail {  // the rank could not start
   std::int32_t rank = -1;  // the rank that failed; -1: the sender
 };
 struct Arrive {};  // the rank has chosen this connection, and is about to join
-using Request = std::variant<Join, Contribution, Leave, Fail, Arrive>;
+
+// Further messages from a process of an elastic job. It keeps its connection from world to world.
+struct Enter {                   // it is ready for the next world
+  std::uint32_t generation = 0;  // the world from which it comes; 0: it was in none
+};
+struct Begun {};  // its state is in place, and it begins to train in the world
+struct Commits {  // the answer to AskCommits: it will not pass its next commit before it gets the Boundary
+  std::uint64_t count = 0;
+};
+struct Present {};  // the answer to AskPresence
+struct Done {};     // its training has ended
+using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done>;
 
 // Messages from the server.
 struct Assigned {
@@ -50,6 +62,8 @@ struct Assigned {
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
   std::string host;               // the rank's host; differs from other hosts of the same name
   std::uint64_t incarnation = 0;  // random number of the server
+  bool begun = false;             // a world of this elastic job has begun to train before
+  std::string change;             // what has changed since the last world of this elastic job, for the log
 };
 struct Gathered {
   std::vector<std::string> blobs;  // by rank; equal parts travel once (rendezvous/protocol/delta_coding.hpp)
@@ -60,7 +74,18 @@ struct Failed {  // the start-up has failed
   std::string message;
 };
 struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current one is over
-using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain>;
+
+// Further messages to a process of an elastic job.
+struct Again {  // the world cannot start, because a process of it has ended: enter again
+  std::string reason;
+};
+struct AskPresence {};  // answered by the process even while it computes
+struct AskCommits {};   // the world is about to change as planned
+struct Boundary {       // the world ends at this commit, or at the next one if that is past
+  std::uint64_t commit = 0;
+};
+struct Over {};  // the others have finished, so this process is not needed
+using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain, Again, AskPresence, AskCommits, Boundary, Over>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);

@@ -10,6 +10,7 @@
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/server/abort_notice.hpp"
 #include "rendezvous/server/listening_address.hpp"
+#include "rendezvous/server/membership.hpp"
 #include "rendezvous/server/receive_join.hpp"
 #include "rendezvous/server/roster.hpp"
 #include "rendezvous/server/server_metrics.hpp"
@@ -35,6 +36,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
+constexpr milliseconds kCutLimit{4000};          // for the network to answer for a process of an elastic job
 constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
 
 std::uint64_t random_number() {
@@ -80,6 +82,10 @@ class RendezvousServer::Impl {
 
   asio::awaitable<void> serve(Connection connection);
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
+  asio::awaitable<void> receive_requests(rendezvous::Membership& membership, tcp::socket& socket, Roster::MemberId id);
+  Roster::Sends joined(Roster::MemberId id, const rendezvous::Join& join);
+  Roster::Sends expired();
+  std::optional<Roster::Time> deadline() const { return membership_ ? membership_->deadline() : roster_.deadline(); }
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
   void announce(std::size_t ranks);
@@ -103,6 +109,7 @@ class RendezvousServer::Impl {
   const bool may_be_mixed_;
   const milliseconds remind_after_;
   Roster roster_;
+  std::optional<rendezvous::Membership> membership_;  // instead of the roster, if the job is elastic
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
   std::optional<failure::Verdict> abort_verdict_;  // why the newest aborted world was aborted
@@ -123,6 +130,7 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
       remind_after_(options.remind_after),
       roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
+  if (options.elastic) membership_.emplace(*options.elastic, options.start_timeout, random_number());
   net::listen(acceptor_, rendezvous::endpoint_to_listen_on(options));
   listening_ = acceptor_.local_endpoint();
   if (!options.metrics.empty())
@@ -165,12 +173,49 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   if (join) {
     log(Severity::info, text(rendezvous::describe(*join), " has joined from ", join->address));
     remind();
-    deliver(roster_.joined(id, *join, steady_clock::now()));
-    co_await receive_requests(connection->socket(), id);
+    deliver(joined(id, *join));
+    if (membership_)
+      co_await receive_requests(*membership_, connection->socket(), id);
+    else
+      co_await receive_requests(connection->socket(), id);
   }
   connection->close();
   connections_.erase(id);
   publish_stats();
+}
+
+// A process of the other kind of job is refused, and the job goes on without it.
+Roster::Sends RendezvousServer::Impl::joined(Roster::MemberId id, const rendezvous::Join& join) {
+  const auto refused = [&](std::string_view why) -> Roster::Sends {
+    return {{{id}, rendezvous::Failed{ErrorCode::configuration, join.rank, text(rendezvous::describe(join), why)}}};
+  };
+  if (membership_ && !join.elastic)
+    return refused(": this server is for an elastic job, and the process would make a world of a fixed size");
+  if (!membership_ && join.elastic)
+    return refused(": it is elastic, but the server's job is not; start `anello rendezvous` with --min-np");
+  const auto now = steady_clock::now();
+  return membership_ ? membership_->joined(id, join, now) : roster_.joined(id, join, now);
+}
+
+// Serves the requests of a process of an elastic job until its connection ends.
+asio::awaitable<void> RendezvousServer::Impl::receive_requests(rendezvous::Membership& membership, tcp::socket& socket,
+                                                               Roster::MemberId id) {
+  net::end_if_cut_off(socket.native_handle(), kCutLimit);
+  try {
+    for (;;) {
+      const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
+      deliver(membership.received(id, rendezvous::decode_request(body), steady_clock::now()));
+      remind();
+    }
+  } catch (const Error& error) {
+    log(Severity::info, text("lost a process of the job: ", error.what()));
+  }
+  deliver(membership.disconnected(id, steady_clock::now()));
+  remind();
+}
+
+Roster::Sends RendezvousServer::Impl::expired() {
+  return membership_ ? membership_->expired(steady_clock::now()) : roster_.expired();
 }
 
 // Serves a member's requests until it leaves or its connection ends.
@@ -209,7 +254,8 @@ void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
       const auto at = connections_.find(id);
       if (at == connections_.end()) continue;
       at->second->send(message);
-      const bool is_last = failed || std::holds_alternative<rendezvous::ComeAgain>(send.reply);
+      const bool is_last = failed || std::holds_alternative<rendezvous::ComeAgain>(send.reply) ||
+                           std::holds_alternative<rendezvous::Over>(send.reply);
       if (is_last) at->second->finish(kLastMessageLimit);
     }
   }
@@ -218,18 +264,19 @@ void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
 }
 
 void RendezvousServer::Impl::announce(std::size_t ranks) {
-  log(Severity::info, text("all ", ranks, " ranks are here, generation ", roster_.generation()));
+  log(Severity::info, text("all ", ranks, " ranks are here, generation ",
+                           membership_ ? membership_->generation() : roster_.generation()));
   const std::string doubt = may_be_mixed_ ? roster_.doubt() : "";
   if (!doubt.empty()) log(Severity::warning, doubt);
 }
 
 void RendezvousServer::Impl::set_alarm() {
   alarm_.cancel();
-  if (!roster_.deadline()) return;
-  alarm_.expires_at(*roster_.deadline());
+  if (!deadline()) return;
+  alarm_.expires_at(*deadline());
   alarm_.async_wait([this](asio::error_code cancelled) {
-    if (cancelled || !roster_.deadline() || *roster_.deadline() > steady_clock::now()) return;
-    deliver(roster_.expired());
+    if (cancelled || !deadline() || *deadline() > steady_clock::now()) return;
+    deliver(expired());
   });
 }
 
@@ -240,7 +287,7 @@ void RendezvousServer::Impl::remind() {
   reminder_.async_wait([this](asio::error_code cancelled) {
     if (cancelled) return;
     reminding_ = false;
-    const std::string waiting = roster_.waiting();
+    const std::string waiting = membership_ ? membership_->waiting() : roster_.waiting();
     if (waiting.empty()) return;
     log(Severity::warning, waiting);
     remind();
@@ -249,11 +296,22 @@ void RendezvousServer::Impl::remind() {
 
 void RendezvousServer::Impl::publish_stats() {
   const MutexLock lock(stats_mutex_);
+  changed_.notify_all();
+  if (membership_) {
+    stats_ = {.generation = membership_->generation(),
+              .members = membership_->members(),
+              .starting = membership_->phase() == rendezvous::Membership::Phase::starting,
+              .worlds_formed = membership_->worlds_formed(),
+              .rejected_connections = rejected_.counts(),
+              .half_open = half_open_.size(),
+              .newest = membership_->generation(),
+              .last_failure = membership_->last_failure()};
+    return;
+  }
   stats_ = {roster_.generation(),          roster_.members(),           roster_.phase() == Roster::Phase::starting,
             roster_.worlds_formed(),       rejected_.counts(),          half_open_.size(),
             roster_.formed().ranks.size(), roster_.formed().generation, has_concluded(),
             roster_.last_failure()};
-  changed_.notify_all();
 }
 
 void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {

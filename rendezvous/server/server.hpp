@@ -1,24 +1,34 @@
 // The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
 // and a listener; any thread may construct and destroy it. It uses sockets and the roster, and no tensors.
 // It serves one world at a time. Ranks of the next world may join when all ranks have left, or when the start-up has
-// failed.
+// failed. The server of an elastic job keeps the connections of its ranks, and brings those that live together again.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
 
+// The limits of an elastic job, in which ranks may end and others join.
+struct ElasticLimits {
+  int min = 1, max = 1 << 20;                  // ranks of a world
+  int first = 1;                               // processes for which the first world waits, from min to max
+  std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
+  std::chrono::milliseconds silence{5000};     // a process that does not answer for so long has lost its place
+};
+
 struct ServerOptions {
   std::string listen_address = "127.0.0.1";  // or a name; without a secret only loopback is accepted
   std::uint16_t port = 0;                    // 0: any free one
   std::string job = "default";
   std::string secret;
-  int size = 0;  // number of ranks; 0: the first rank to join decides
+  int size = 0;                          // number of ranks; 0: the first rank to join decides
+  std::optional<ElasticLimits> elastic;  // given: the job is elastic, and `size` does not count
   std::chrono::milliseconds start_timeout{
       60000};  // limit of each wait of ranks for each other; each rank has its own too
   std::chrono::milliseconds remind_after{10000};  // while ranks wait for others, these are logged so often

@@ -32,14 +32,26 @@ std::optional<std::uint64_t> newest_revision(const std::vector<Report>& reports)
               "all ranks that had the complete state have ended" + others + "; start the job again from a checkpoint");
 }
 
-void require_equal_manifests(const std::vector<Report>& reports) {
+// In a job that goes on, a rank that differs from the source is at fault, because the others can go on without it. In
+// one that begins, the majority counts.
+void require_equal_manifests(const std::vector<Report>& reports, const Decision& decision) {
   std::map<int, Hash> manifests;
   for (std::size_t rank = 0; rank < reports.size(); rank++) manifests[int(rank)] = reports[rank].manifest;
   const std::vector<Camp<Hash>> all = camps(manifests);
   if (all.size() < 2) return;
-  const Camp<Hash>& odd = odd_camp(all, reports.size());
-  throw Error(ErrorCode::mismatch, who_has(odd.ranks) + "other entries in the state than " + rank_list(all[0].ranks),
-              rank_at_fault(all, reports.size()));
+  std::vector<int> odd = odd_camp(all, reports.size()).ranks;
+  int at_fault = rank_at_fault(all, reports.size());
+  if (!decision.fresh) {
+    const Hash& right = manifests.at(decision.sources.front());
+    odd.clear();
+    for (const auto& [rank, manifest] : manifests)
+      if (!(manifest == right)) odd.push_back(rank);
+    at_fault = odd.front();
+  }
+  std::vector<int> others;
+  for (const auto& [rank, manifest] : manifests)
+    if (!std::ranges::binary_search(odd, rank)) others.push_back(rank);
+  throw Error(ErrorCode::mismatch, who_has(odd) + "other entries in the state than " + rank_list(others), at_fault);
 }
 
 }  // namespace
@@ -55,7 +67,7 @@ Decision decide(const std::vector<Report>& reports, bool begun) {
     (is_first || has_newest ? decision.sources : decision.receivers).push_back(int(rank));
   }
   if (decision.sources.empty()) refuse_without_source(reports);
-  require_equal_manifests(reports);
+  require_equal_manifests(reports, decision);
   return decision;
 }
 

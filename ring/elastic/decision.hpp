@@ -25,8 +25,8 @@ struct Decision {
 // ranks with a complete state of the highest revision. In a job that begins the source is the lowest rank that is
 // clean, at revision 0; that is rank 0, if it did not receive part of another rank's initial state in a failed world.
 //
-// Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; rank() is the rank
-// outside of a majority.
+// Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; its rank() is the
+// first rank that differs from the source, or in a job that begins the one outside of a majority.
 Decision decide(const std::vector<Report>& reports, bool begun);
 
 }  // namespace anello::elastic

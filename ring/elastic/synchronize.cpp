@@ -1,4 +1,4 @@
-#include "ring/elastic/synchronise.hpp"
+#include "ring/elastic/synchronize.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -15,14 +15,20 @@ namespace {
 
 using Texts = std::vector<std::string>;  // the texts of the small entries, in order
 
+// All ranks are here, because they decide alike. A report has only a hash, so the manifests show the entry.
+void name_entry(World& world, const std::vector<group::NamedValue>& manifest, int at_fault) try {
+  group::require_same(world, manifest, {.name = "elastic manifest"});
+} catch (const Error& error) {
+  throw Error(error.code(), error.message(), error.code() == ErrorCode::mismatch ? at_fault : error.rank());
+}
+
 Decision decide_together(World& world, const Contents& state, bool begun) {
   const std::vector<group::NamedValue> manifest = manifest_of(state);
   const Reports reports = gather_reports(world, report_of(state, manifest), begun);
   try {
     return decide(reports.by_rank, reports.begun);
   } catch (const Error& error) {
-    // All ranks are here, because they decide alike. A report has only a hash, so the manifests show the entry.
-    if (error.code() == ErrorCode::mismatch) group::require_same(world, manifest, {.name = "elastic manifest"});
+    if (error.code() == ErrorCode::mismatch) name_entry(world, manifest, error.rank());
     throw;
   }
 }
@@ -88,7 +94,7 @@ std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
 
 }  // namespace
 
-Synchronised synchronise(World& world, State& state, bool begun, bool verify) {
+Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const auto began = std::chrono::steady_clock::now();
   Contents& own = StateAccess::contents(state);
   const Decision decision = decide_together(world, own, begun);

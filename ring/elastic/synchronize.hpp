@@ -9,7 +9,7 @@
 namespace anello::elastic {
 
 // Equal on all ranks, except for the time.
-struct Synchronised {
+struct Synchronized {
   std::uint64_t revision = 0;
   std::vector<int> sources, receivers;  // ascending
   std::uint64_t bytes = 0;              // the size of the entries that each receiver got; 0 if there is no receiver
@@ -24,6 +24,6 @@ struct Synchronised {
 // Throws the errors of decide(), with the first entry that differs if manifests do, and Error{diverged} if hashes
 // differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.
 // After any error during the transfer or the comparison the receivers are not clean, and the sources are as before.
-Synchronised synchronise(World& world, State& state, bool begun, bool verify = true);
+Synchronized synchronize(World& world, State& state, bool begun, bool verify = true);
 
 }  // namespace anello::elastic

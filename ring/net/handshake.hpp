@@ -28,7 +28,7 @@
 
 namespace anello::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 10;
+inline constexpr std::uint16_t kProtocolVersion = 11;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 // The connecting side waits longer, because the other side may be slow to accept. So does the accepting side after a
 // `hello` with the right job: if many ranks share a core, each further message takes a good part of a second.

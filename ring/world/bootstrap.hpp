@@ -40,6 +40,9 @@ class WorldMaker {
   // worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
+  // Whether the world has failed on this rank. Does not wait.
+  static bool has_failed(const World& world);
+
   static const Settings& settings(const World& world);
   // The facts about the ranks that they exchanged at start. Valid as long as the world.
   struct Layout {

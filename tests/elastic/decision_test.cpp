@@ -150,5 +150,17 @@ TEST(Decision, ALostStateIsReportedBeforeAWrongEntry) {
   EXPECT_EQ(error->code(), ErrorCode::rendezvous);
 }
 
+// Also where the ranks that differ are more: the others can go on without them.
+TEST(Decision, ANewcomerThatDiffersFromTheSourceIsAtFault) {
+  const Report odd = with_other_entries(newcomer());
+  for (const std::vector<Report>& reports : {std::vector<Report>{holder(5), odd}, {holder(5), odd, odd}}) {
+    const auto error = refusal(reports, true);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::mismatch);
+    EXPECT_EQ(error->rank(), 1);
+    EXPECT_THAT(error->message(), HasSubstr(" other entries in the state than rank 0"));
+  }
+}
+
 }  // namespace
 }  // namespace anello::elastic

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ring/elastic/contents.hpp"
-#include "ring/elastic/synchronise.hpp"
+#include "ring/elastic/synchronize.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::elastic {
@@ -47,7 +47,7 @@ struct Rank {
   std::vector<std::byte> weights, bias;
   int step;
   State state;
-  Synchronised result;  // the newest synchronization's
+  Synchronized result;  // the newest synchronization's
   Counters counters;    // when it was done
 };
 
@@ -73,7 +73,7 @@ inline std::vector<std::optional<Error>> synchronize(const Ranks& all, bool begu
   std::vector<std::optional<Error>> errors;
   const auto told = told_on_all_ranks(int(all.size()), [&](World& world) {
     Rank& rank = *all[std::size_t(world.rank())];
-    rank.result = synchronise(world, rank.state, begun, verify);
+    rank.result = synchronize(world, rank.state, begun, verify);
     rank.counters = world.counters();
   });
   for (const Told& each : told) errors.push_back(each.error);

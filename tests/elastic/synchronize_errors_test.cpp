@@ -26,7 +26,7 @@ void expect_each(const Errors& errors, ErrorCode code, int rank, const testing::
   }
 }
 
-TEST(SynchroniseErrors, NewcomersCannotGoOnWithAJobThatHasBegun) {
+TEST(SynchronizeErrors, NewcomersCannotGoOnWithAJobThatHasBegun) {
   const Ranks all = ranks(newcomer(1), newcomer(2));
   expect_each(synchronize(all, true), ErrorCode::rendezvous, -1, HasSubstr("from a checkpoint"));
   EXPECT_FALSE(all[0]->state.holds());
@@ -34,10 +34,10 @@ TEST(SynchroniseErrors, NewcomersCannotGoOnWithAJobThatHasBegun) {
   EXPECT_EQ(all[1]->step, 2);
 }
 
-TEST(SynchroniseErrors, OneRankRemembersThatTheJobHasBegun) {
+TEST(SynchronizeErrors, OneRankRemembersThatTheJobHasBegun) {
   const Ranks all = ranks(newcomer(1), newcomer(2));
   const auto told = told_on_all_ranks(
-      2, [&](World& world) { synchronise(world, all[std::size_t(world.rank())]->state, world.rank() == 1); });
+      2, [&](World& world) { synchronize(world, all[std::size_t(world.rank())]->state, world.rank() == 1); });
   expect_each({told[0].error, told[1].error}, ErrorCode::rendezvous, -1, HasSubstr("from a checkpoint"));
 }
 
@@ -54,19 +54,19 @@ void expect_mismatch(const std::function<void(Rank&)>& usual, const std::functio
   EXPECT_EQ(all[2]->weights[0], std::byte(1));
 }
 
-TEST(SynchroniseErrors, AnotherSize) {
+TEST(SynchronizeErrors, AnotherSize) {
   std::vector<std::byte> some(8), more(16);
   expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [&](Rank& rank) { rank.state.add("m", more); },
                   "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'm' (16 bytes) on rank 2");
 }
 
-TEST(SynchroniseErrors, AnotherName) {
+TEST(SynchronizeErrors, AnotherName) {
   std::vector<std::byte> some(8);
   expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [&](Rank& rank) { rank.state.add("v", some); },
                   "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'v' (8 bytes) on rank 2");
 }
 
-TEST(SynchroniseErrors, AnotherOrder) {
+TEST(SynchronizeErrors, AnotherOrder) {
   std::vector<std::byte> some(8), more(16);
   const auto add = [](Rank& rank, const char* name, std::vector<std::byte>& bytes) { rank.state.add(name, bytes); };
   expect_mismatch([&](Rank& rank) { add(rank, "m", some), add(rank, "v", more); },
@@ -74,13 +74,13 @@ TEST(SynchroniseErrors, AnotherOrder) {
                   "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'v' (16 bytes) on rank 2");
 }
 
-TEST(SynchroniseErrors, AMissingEntry) {
+TEST(SynchronizeErrors, AMissingEntry) {
   std::vector<std::byte> some(8);
   expect_mismatch([&](Rank& rank) { rank.state.add("m", some); }, [](Rank&) {},
                   "entry 4 of the state differs: 'm' (8 bytes) on rank 0, none on rank 2");
 }
 
-TEST(SynchroniseErrors, AnotherKind) {
+TEST(SynchronizeErrors, AnotherKind) {
   std::vector<std::byte> some(8);
   expect_mismatch([&](Rank& rank) { rank.state.add("m", some); },
                   [](Rank& rank) {
@@ -90,7 +90,7 @@ TEST(SynchroniseErrors, AnotherKind) {
                   "entry 4 of the state differs: 'm' (8 bytes) on rank 0, 'm' (small) on rank 2");
 }
 
-TEST(SynchroniseErrors, AFlippedBitOfASurvivor) {
+TEST(SynchronizeErrors, AFlippedBitOfASurvivor) {
   const Ranks all = ranks(holder(7, 2), holder(7, 2), holder(7, 2));
   all[1]->weights[999] ^= std::byte(1);
   expect_each(synchronize(all, true), ErrorCode::diverged, 1,
@@ -99,7 +99,7 @@ TEST(SynchroniseErrors, AFlippedBitOfASurvivor) {
   for (const auto& rank : all) EXPECT_TRUE(rank->state.clean());
 }
 
-TEST(SynchroniseErrors, ASmallEntryOfASurvivor) {
+TEST(SynchronizeErrors, ASmallEntryOfASurvivor) {
   const Ranks all = ranks(holder(7, 2), newcomer(1), holder(7, 2), holder(7, 2));
   all[3]->step = 8;
   expect_each(synchronize(all, true), ErrorCode::diverged, 3, HasSubstr("entry 'step' of the state"));
@@ -108,7 +108,7 @@ TEST(SynchroniseErrors, ASmallEntryOfASurvivor) {
   EXPECT_EQ(all[1]->state.revision(), 0u);
 }
 
-TEST(SynchroniseErrors, AreNotLookedForWithoutVerification) {
+TEST(SynchronizeErrors, AreNotLookedForWithoutVerification) {
   const Ranks all = ranks(holder(7, 2), holder(7, 2), newcomer(1));
   all[1]->weights[999] ^= std::byte(1);
   expect_in_order(synchronize(all, true, false));
@@ -116,7 +116,7 @@ TEST(SynchroniseErrors, AreNotLookedForWithoutVerification) {
   all[2]->expect(7, 2);
 }
 
-TEST(SynchroniseErrors, ALoadThatLosesItsText) {
+TEST(SynchronizeErrors, ALoadThatLosesItsText) {
   const Ranks all = ranks(holder(7, 2), newcomer(1));
   int kept = 3;
   const auto add = [&](Rank& rank, int value, const std::function<void(std::string_view)>& load) {
@@ -131,7 +131,7 @@ TEST(SynchroniseErrors, ALoadThatLosesItsText) {
   EXPECT_TRUE(all[0]->state.clean());
 }
 
-TEST(SynchroniseErrors, ALoadThatThrows) {
+TEST(SynchronizeErrors, ALoadThatThrows) {
   const Ranks all = ranks(holder(7, 2), newcomer(1));
   for (const auto& rank : all)
     rank->state.add_small(
@@ -172,13 +172,13 @@ Errors synchronize_halfway(const Ranks& all, const std::vector<int>& members, bo
          if (world.rank() == 2)
            receive_one_entry(world, rank, members, begun, revision, receiver);
          else
-           synchronise(world, rank.state, begun);
+           synchronize(world, rank.state, begun);
        }))
     errors.push_back(told.error);
   return errors;
 }
 
-TEST(SynchroniseErrors, InTheMiddleAreHealedByTheNextWorld) {
+TEST(SynchronizeErrors, InTheMiddleAreHealedByTheNextWorld) {
   Ranks all = ranks(newcomer(1), holder(7, 2), newcomer(3));
   expect_each(synchronize_halfway(all, {1, 0, 2}, true, 2), ErrorCode::aborted, 2, HasSubstr("the middle is reached"));
   EXPECT_FALSE(all[0]->state.clean());
@@ -193,7 +193,7 @@ TEST(SynchroniseErrors, InTheMiddleAreHealedByTheNextWorld) {
   expect_in_order(synchronize(all, true));
 }
 
-TEST(SynchroniseErrors, InTheMiddleLeaveNothingWithoutTheSource) {
+TEST(SynchronizeErrors, InTheMiddleLeaveNothingWithoutTheSource) {
   Ranks all = ranks(holder(7, 2), newcomer(1), newcomer(3));
   synchronize_halfway(all, {0, 1, 2}, true, 2);
   all.erase(all.begin());
@@ -201,7 +201,7 @@ TEST(SynchroniseErrors, InTheMiddleLeaveNothingWithoutTheSource) {
 }
 
 // A rank that has part of another rank's initial values would begin with a mixture.
-TEST(SynchroniseErrors, InTheMiddleOfTheBeginning) {
+TEST(SynchronizeErrors, InTheMiddleOfTheBeginning) {
   Ranks all = ranks(newcomer(1), newcomer(2), newcomer(3));
   synchronize_halfway(all, {0, 1, 2}, false, 0);
   EXPECT_TRUE(all[0]->state.clean());

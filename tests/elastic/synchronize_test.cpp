@@ -19,7 +19,7 @@ void expect_all(const Ranks& all, int value, std::uint64_t revision) {
   for (const auto& rank : all) rank->expect(value, revision);
 }
 
-TEST(Synchronise, AJobBeginsWithTheValuesOfRank0) {
+TEST(Synchronize, AJobBeginsWithTheValuesOfRank0) {
   const Ranks all = ranks(newcomer(1), newcomer(2), newcomer(3));
   expect_in_order(synchronize(all, false));
   expect_all(all, 1, 0);
@@ -27,7 +27,7 @@ TEST(Synchronise, AJobBeginsWithTheValuesOfRank0) {
   EXPECT_THAT(all[2]->result.receivers, ElementsAre(1, 2));
 }
 
-TEST(Synchronise, AWorldOfOneBeginsAndGoesOn) {
+TEST(Synchronize, AWorldOfOneBeginsAndGoesOn) {
   const Ranks all = ranks(newcomer(1));
   expect_in_order(synchronize(all, false));
   all[0]->expect(1, 0);
@@ -37,7 +37,7 @@ TEST(Synchronise, AWorldOfOneBeginsAndGoesOn) {
   EXPECT_EQ(all[0]->state.revision(), 1u);
 }
 
-TEST(Synchronise, TheSourceNeedNotBeRank0) {
+TEST(Synchronize, TheSourceNeedNotBeRank0) {
   const Ranks all = ranks(newcomer(1, kLarge), holder(7, 12, kLarge), newcomer(2, kLarge));
   expect_in_order(synchronize(all, true));
   expect_all(all, 7, 12);
@@ -50,7 +50,7 @@ TEST(Synchronise, TheSourceNeedNotBeRank0) {
   }
 }
 
-TEST(Synchronise, OnlyReceiversReceive) {
+TEST(Synchronize, OnlyReceiversReceive) {
   const Ranks all = ranks(holder(7, 12, kLarge), holder(7, 12, kLarge), newcomer(2, kLarge));
   expect_in_order(synchronize(all, true));
   expect_all(all, 7, 12);
@@ -61,7 +61,7 @@ TEST(Synchronise, OnlyReceiversReceive) {
   EXPECT_GE(all[2]->counters.received_bytes, kLarge);
 }
 
-TEST(Synchronise, NothingIsCopiedWithoutReceivers) {
+TEST(Synchronize, NothingIsCopiedWithoutReceivers) {
   const Ranks all = ranks(holder(7, 12, kLarge), holder(7, 12, kLarge), holder(7, 12, kLarge));
   expect_in_order(synchronize(all, true));
   expect_all(all, 7, 12);
@@ -72,7 +72,7 @@ TEST(Synchronise, NothingIsCopiedWithoutReceivers) {
   }
 }
 
-TEST(Synchronise, EightRanksWithTwoSources) {
+TEST(Synchronize, EightRanksWithTwoSources) {
   const Ranks all =
       ranks(newcomer(1), holder(6, 3), newcomer(2), holder(7, 4), newcomer(3), holder(7, 4), newcomer(4), holder(6, 3));
   all[7]->unclean();
@@ -81,7 +81,7 @@ TEST(Synchronise, EightRanksWithTwoSources) {
   EXPECT_THAT(all[0]->result.sources, ElementsAre(3, 5));
 }
 
-TEST(Synchronise, ARankWhoseUpdateFailedReceives) {
+TEST(Synchronize, ARankWhoseUpdateFailedReceives) {
   const Ranks all = ranks(newcomer(1), newcomer(2));
   expect_in_order(synchronize(all, false));
   const auto update = [&](std::size_t rank, int value) {
@@ -99,7 +99,7 @@ TEST(Synchronise, ARankWhoseUpdateFailedReceives) {
 }
 
 // The three ranks of a world in all combinations of states.
-TEST(Synchronise, AllCombinationsOfThreeRanks) {
+TEST(Synchronize, AllCombinationsOfThreeRanks) {
   enum Kind { joins, older, newest, torn };
   const auto make = [](Kind kind) {
     if (kind == joins) return newcomer(1);

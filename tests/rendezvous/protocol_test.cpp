@@ -13,14 +13,23 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 std::vector<std::string> request_bodies() {
-  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 70, 3, 8, 1, milliseconds(1500), milliseconds(800)};
-  return {encode(Request(join)), encode(Request(Contribution{std::string("\0blob", 5), milliseconds(9)})),
-          encode(Request(Leave{41234})), encode(Request(Fail{"no luck", 5})), encode(Request(Arrive{}))};
+  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 70, 3, 8, 1, milliseconds(1500), milliseconds(800), true};
+  return {encode(Request(join)),         encode(Request(Contribution{std::string("\0blob", 5), milliseconds(9)})),
+          encode(Request(Leave{41234})), encode(Request(Fail{"no luck", 5})),
+          encode(Request(Arrive{})),     encode(Request(Enter{6})),
+          encode(Request(Begun{})),      encode(Request(Commits{1ull << 40})),
+          encode(Request(Present{})),    encode(Request(Done{}))};
 }
 std::vector<std::string> reply_bodies() {
-  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef})),
+  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef, true, "rank 1 left"})),
           encode(Reply(Gathered{{"a", "", "ccc"}})),
-          encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"})), encode(Reply(ComeAgain{}))};
+          encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"})),
+          encode(Reply(ComeAgain{})),
+          encode(Reply(Again{"rank 2 ended"})),
+          encode(Reply(AskPresence{})),
+          encode(Reply(AskCommits{})),
+          encode(Reply(Boundary{1ull << 41})),
+          encode(Reply(Over{}))};
 }
 
 TEST(Protocol, RequestsComeBackAsTheyWere) {
@@ -40,7 +49,13 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(std::get<Leave>(decode_request(bodies[2])).port, 41234);
   EXPECT_EQ(std::get<Fail>(decode_request(bodies[3])).reason, "no luck");
   EXPECT_EQ(std::get<Fail>(decode_request(bodies[3])).rank, 5);
+  EXPECT_TRUE(join.elastic);
   EXPECT_TRUE(std::holds_alternative<Arrive>(decode_request(bodies[4])));
+  EXPECT_EQ(std::get<Enter>(decode_request(bodies[5])).generation, 6u);
+  EXPECT_TRUE(std::holds_alternative<Begun>(decode_request(bodies[6])));
+  EXPECT_EQ(std::get<Commits>(decode_request(bodies[7])).count, 1ull << 40);
+  EXPECT_TRUE(std::holds_alternative<Present>(decode_request(bodies[8])));
+  EXPECT_TRUE(std::holds_alternative<Done>(decode_request(bodies[9])));
 }
 
 TEST(Protocol, RepliesComeBackAsTheyWere) {
@@ -60,7 +75,14 @@ TEST(Protocol, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(failed.code, ErrorCode::configuration);
   EXPECT_EQ(failed.rank, 3);
   EXPECT_EQ(failed.message, "rank 3 failed");
+  EXPECT_TRUE(assigned.begun);
+  EXPECT_EQ(assigned.change, "rank 1 left");
   EXPECT_TRUE(std::holds_alternative<ComeAgain>(decode_reply(bodies[3])));
+  EXPECT_EQ(std::get<Again>(decode_reply(bodies[4])).reason, "rank 2 ended");
+  EXPECT_TRUE(std::holds_alternative<AskPresence>(decode_reply(bodies[5])));
+  EXPECT_TRUE(std::holds_alternative<AskCommits>(decode_reply(bodies[6])));
+  EXPECT_EQ(std::get<Boundary>(decode_reply(bodies[7])).commit, 1ull << 41);
+  EXPECT_TRUE(std::holds_alternative<Over>(decode_reply(bodies[8])));
 }
 
 TEST(Protocol, NamesAreSafeToPrint) {

@@ -22,15 +22,23 @@ std::string included(const std::string& line) {
 // Returns the folder inside ring and inside rendezvous ("rendezvous/server", "launch/job"), and elsewhere the top
 // folder, except for trainer/cuda. A public header belongs to the room that implements it.
 std::string room_of(const std::string& path) {
-  static const std::map<std::string, std::string> public_headers = {
-      {"anello.h", "world"},        {"anello.hpp", "include"},
-      {"diagnosis.hpp", "world"},   {"elastic_state.hpp", "elastic"},
-      {"init.hpp", "world"},        {"world.hpp", "world"},
-      {"group.hpp", "group"},       {"checkpoint.hpp", "training"},
-      {"work.hpp", "group"},        {"gradients.hpp", "gradients"},
-      {"training.hpp", "training"}, {"testing.hpp", "testing"},
-      {"memory.hpp", "shm"},        {"gpu.hpp", "gpu"},
-      {"gpu_gradients.hpp", "gpu"}, {"gpu.h", "gpu"}};
+  static const std::map<std::string, std::string> public_headers = {{"anello.h", "world"},
+                                                                    {"anello.hpp", "include"},
+                                                                    {"diagnosis.hpp", "world"},
+                                                                    {"elastic_state.hpp", "elastic"},
+                                                                    {"elastic.hpp", "elastic"},
+                                                                    {"init.hpp", "world"},
+                                                                    {"world.hpp", "world"},
+                                                                    {"group.hpp", "group"},
+                                                                    {"checkpoint.hpp", "training"},
+                                                                    {"work.hpp", "group"},
+                                                                    {"gradients.hpp", "gradients"},
+                                                                    {"training.hpp", "training"},
+                                                                    {"testing.hpp", "testing"},
+                                                                    {"memory.hpp", "shm"},
+                                                                    {"gpu.hpp", "gpu"},
+                                                                    {"gpu_gradients.hpp", "gpu"},
+                                                                    {"gpu.h", "gpu"}};
   if (path.starts_with("trainer/cuda/")) return "trainer/cuda";
   if (path.starts_with("rendezvous/launch/")) return folder_of(path.substr(sizeof("rendezvous/") - 1));
   if (path.starts_with("rendezvous/")) return folder_of(path);
@@ -74,6 +82,8 @@ const Uses kUses = {
     {"rendezvous/join", {"net", "rendezvous/client", "rendezvous/protocol", "rendezvous/server", "shm"}},
     {"rendezvous",
      {"algorithms", "group", "net", "rendezvous/client", "rendezvous/join", "rendezvous/protocol", "world"}},
+    {"rendezvous/elastic",
+     {"elastic", "rendezvous", "rendezvous/client", "rendezvous/join", "rendezvous/protocol", "world"}},
     {"rendezvous/c_api",
      {"agenda", "gpu", "gradients", "group", "include", "rendezvous", "rendezvous/protocol", "world"}},
     {"launch/base", {}},

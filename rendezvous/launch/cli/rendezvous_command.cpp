@@ -6,6 +6,7 @@
 #include <anello/error.hpp>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 
 #include "rendezvous/check_settings.hpp"
@@ -47,6 +48,20 @@ void serve(const ServerOptions& options, bool once) {
   }
 }
 
+std::optional<ElasticLimits> elastic_limits(const std::string& min_np, const std::string& max_np, const std::string& np,
+                                            std::chrono::milliseconds silence) {
+  if (min_np.empty() && (!max_np.empty() || !np.empty()))
+    throw Error(ErrorCode::configuration, "--max-np and --np are for elastic jobs; give --min-np too");
+  if (min_np.empty()) return {};
+  ElasticLimits limits;
+  limits.min = int(parse_number("--min-np", min_np, 1, limits.max));
+  if (!max_np.empty()) limits.max = int(parse_number("--max-np", max_np, limits.min, limits.max));
+  limits.first = limits.min;
+  if (!np.empty()) limits.first = int(parse_number("--np", np, limits.min, limits.max));
+  if (silence.count() > 0) limits.silence = silence;
+  return limits;
+}
+
 }  // namespace
 
 int rendezvous_command(const Words& words, char**) {
@@ -54,7 +69,7 @@ int rendezvous_command(const Words& words, char**) {
                "anello rendezvous");
   Settings settings = Settings::from_environment();
   ServerOptions options;
-  std::string port = "0", size = "0";
+  std::string port = "0", size = "0", min_np, max_np, np;
   app.add_option("--port", port, "port to listen on; 0: any free port")->type_name("PORT")->capture_default_str();
   app.add_option("--listen", options.listen_address, "address or name of this host to listen on")
       ->type_name("ADDRESS")
@@ -62,6 +77,12 @@ int rendezvous_command(const Words& words, char**) {
   app.add_option("--size", size, "number of ranks; 0: the first rank to join decides")
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--min-np", min_np,
+                 "makes the job elastic: ranks may end and others join; the smallest number of ranks that go on")
+      ->type_name("N");
+  app.add_option("--max-np", max_np, "the largest number of ranks of an elastic job")->type_name("N");
+  app.add_option("-n,--np", np, "ranks for which the first world of an elastic job waits; by default --min-np")
+      ->type_name("N");
   app.add_option("--job", settings.job, "name of the job (ANELLO_JOB)")->type_name("NAME")->capture_default_str();
   app.add_option("--secret-file", settings.secret_file, "file with the job's secret (ANELLO_SECRET_FILE)")
       ->type_name("FILE");
@@ -73,6 +94,7 @@ int rendezvous_command(const Words& words, char**) {
   set_log(rendezvous::log_severity(settings), "rendezvous");
   options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
   options.size = int(parse_number("--size", size, 0, 1048576));
+  options.elastic = elastic_limits(min_np, max_np, np, settings.silence_limit);
   options.job = settings.job;
   options.secret = rendezvous::read_server_secret(settings, options.listen_address);
   options.start_timeout = settings.start_timeout;

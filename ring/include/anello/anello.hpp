@@ -3,6 +3,7 @@
 #pragma once
 #include <anello/checkpoint.hpp>
 #include <anello/diagnosis.hpp>
+#include <anello/elastic.hpp>
 #include <anello/elastic_state.hpp>
 #include <anello/error.hpp>
 #include <anello/gradients.hpp>

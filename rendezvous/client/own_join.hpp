@@ -1,0 +1,23 @@
+// Describes this process to the rendezvous server, and takes the place that the server gives to it.
+#pragma once
+#include <anello/settings.hpp>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/protocol.hpp"
+#include "ring/base/identity.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::rendezvous {
+
+// Numeric addresses at which this process will listen: by ANELLO_IFACE, or `usual`, which is that of its connection
+// with the server. `from_elsewhere`: ranks of other hosts will connect. Throws Error{configuration} if there is no
+// secret and an address is not loopback.
+std::vector<std::string> own_addresses(const Settings& settings, const std::string& secret, std::string usual,
+                                       bool from_elsewhere, const std::vector<net::Interface>& interfaces);
+
+Join join_of_this_process(const Settings& settings, const std::string& address);
+
+void take_place(Identity& identity, const Assigned& assigned);
+
+}  // namespace anello::rendezvous

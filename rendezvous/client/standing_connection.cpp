@@ -1,0 +1,182 @@
+#include "rendezvous/client/standing_connection.hpp"
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "rendezvous/client/own_join.hpp"
+#include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/protocol/interruption.hpp"
+#include "rendezvous/protocol/retry.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
+
+namespace anello::rendezvous {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kCutLimit{4000};  // for the network to answer for the server
+
+}  // namespace
+
+StandingConnection::StandingConnection(const Settings& settings, std::string secret) : settings_(settings) {
+  ServerConnection connection(settings, {settings.job, secret}, {});
+  connection.connect(steady_clock::now() + settings.start_timeout);
+  const std::vector<std::string> addresses =
+      own_addresses(settings, secret, connection.local_address(), false, net::local_interfaces());
+  identity_.job = settings.job;
+  identity_.secret = std::move(secret);
+  identity_.address = addresses.front();
+  identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
+  Join mine = join_of_this_process(settings, identity_.address);
+  mine.elastic = true;
+  connection.send(mine);
+  channel_ = std::make_shared<net::MessageChannel>(connection.release(event_loop_.context()));
+  net::end_if_cut_off(channel_->socket().native_handle(), kCutLimit);
+  net::spawn(event_loop_.context(), receive());
+}
+
+StandingConnection::~StandingConnection() {
+  event_loop_.stop();
+}
+
+asio::awaitable<void> StandingConnection::receive() {
+  std::string why;
+  try {
+    for (;;) {
+      const Reply reply = decode_reply(co_await net::read_message(channel_->socket(), kMaxReplyBytes));
+      const MutexLock lock(mutex_);
+      take(reply);
+      changed_.notify_all();
+    }
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  log(Severity::info, text("the connection with the rendezvous has ended: ", why));
+  const MutexLock lock(mutex_);
+  lost_ = std::move(why);
+  gate_.lost_server();
+  changed_.notify_all();
+}
+
+// Answers what the server asks of a process that may be computing. The rest is for the thread that makes the worlds.
+void StandingConnection::take(const Reply& reply) {
+  const auto answer = [&](const Request& request) {
+    channel_->send(std::make_shared<const std::string>(net::framed(encode(request))));
+  };
+  if (std::holds_alternative<AskPresence>(reply)) return answer(Present{});
+  if (const auto* boundary = std::get_if<Boundary>(&reply)) return gate_.announced(boundary->commit);
+  if (!std::holds_alternative<AskCommits>(reply)) return answers_.push_back(reply);
+  gate_.asked(commits_);
+  answer(Commits{commits_});
+}
+
+void StandingConnection::send(const Request& request) {
+  asio::post(
+      event_loop_.context(),
+      [this, message = std::make_shared<const std::string>(net::framed(encode(request)))] { channel_->send(message); });
+}
+
+void StandingConnection::throw_if_lost() const {
+  if (!lost_.empty())
+    throw Error(ErrorCode::rendezvous,
+                text("this process cannot enter another world, because its connection with the rendezvous at ",
+                     settings_.rendezvous, " has ended: ", lost_));
+}
+
+Reply StandingConnection::await(steady_clock::time_point deadline) {
+  MutexLock lock(mutex_);
+  while (answers_.empty()) {
+    throw_if_lost();
+    const milliseconds left = time_left(deadline);
+    if (left.count() == 0)
+      throw Error(ErrorCode::timed_out, text("rendezvous at ", settings_.rendezvous, ": no answer"));
+    changed_.wait_for(lock, Interruption::slice(std::min<milliseconds>(left, std::chrono::hours(1))));
+    Interruption::check();
+  }
+  Reply reply = std::move(answers_.front());
+  answers_.pop_front();
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw StartFailed(failed->code, failed->message, failed->rank);
+  return reply;
+}
+
+// The server decides how long this takes: the other processes may compute, or there may be too few.
+std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
+  send(Enter{generation});
+  for (;;) {
+    const Reply reply = await(steady_clock::time_point::max());
+    if (std::holds_alternative<Over>(reply)) return {};
+    const auto* assigned = std::get_if<Assigned>(&reply);
+    if (!assigned) continue;  // an answer of the last start, which came too late
+    take_place(identity_, *assigned);
+    const MutexLock lock(mutex_);
+    gate_.enter_world();
+    return *assigned;
+  }
+}
+
+std::vector<std::string> StandingConnection::exchange(std::string blob) {
+  constexpr milliseconds kGrace{5000};  // for the server to report first, because its message names the culprit
+  send(Contribution{std::move(blob), settings_.start_timeout});
+  Reply reply = await(steady_clock::now() + settings_.start_timeout + kGrace);
+  if (const auto* again = std::get_if<Again>(&reply)) throw StartAgain(ErrorCode::rendezvous, again->reason);
+  auto* gathered = std::get_if<Gathered>(&reply);
+  if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
+    throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to an exchange");
+  return std::move(gathered->blobs);
+}
+
+void StandingConnection::check(milliseconds patience) {
+  const auto deadline = steady_clock::now() + patience;
+  MutexLock lock(mutex_);
+  while (answers_.empty() && time_left(deadline).count() > 0)
+    changed_.wait_for(lock, Interruption::slice(time_left(deadline)));
+  throw_if_lost();
+  if (answers_.empty()) return;
+  if (const auto* again = std::get_if<Again>(&answers_.front())) throw StartAgain(ErrorCode::rendezvous, again->reason);
+  if (const auto* failed = std::get_if<Failed>(&answers_.front()))
+    throw StartFailed(failed->code, failed->message, failed->rank);
+}
+
+void StandingConnection::leave(std::uint16_t port) {
+  send(Leave{port});
+}
+
+void StandingConnection::begin(std::uint64_t commits) {
+  send(Begun{});
+  const MutexLock lock(mutex_);
+  commits_ = commits;
+}
+
+// Waits until the message has been given to the kernel, because the process may exit now.
+void StandingConnection::done() {
+  std::promise<void> sent;
+  send(Done{});
+  asio::post(event_loop_.context(), [&] { sent.set_value(); });
+  sent.get_future().wait();
+}
+
+bool StandingConnection::ends_after(std::uint64_t commits) {
+  MutexLock lock(mutex_);
+  commits_ = commits;
+  for (;;) {
+    switch (gate_.after(commits)) {
+      case CommitGate::Step::end:
+        return true;
+      case CommitGate::Step::go_on:
+        return false;
+      case CommitGate::Step::hold:
+        changed_.wait_for(lock, Interruption::kSlice);
+        Interruption::check();
+    }
+  }
+}
+
+}  // namespace anello::rendezvous

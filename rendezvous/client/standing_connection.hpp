@@ -1,0 +1,76 @@
+// The connection of a process of an elastic job with the rendezvous server. It stays open from world to world; if it
+// ends, the world goes on, and the process cannot enter another one. A background thread answers the server while the
+// program computes. The other functions belong to the thread that makes the worlds, and block.
+#pragma once
+#include <anello/settings.hpp>
+#include <asio/awaitable.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/client/commit_gate.hpp"
+#include "rendezvous/client/server_connection.hpp"
+#include "ring/base/identity.hpp"
+#include "ring/base/mutex.hpp"
+#include "ring/net/event_loop.hpp"
+#include "ring/net/message_channel.hpp"
+
+namespace anello::rendezvous {
+
+// The world cannot start, because a process of it has ended: enter the next one.
+struct StartAgain : Error {
+  using Error::Error;
+};
+
+class StandingConnection {
+ public:
+  // Connects to settings.rendezvous and joins. Blocks for start_timeout at most. Throws what ServerConnection throws.
+  StandingConnection(const Settings& settings, std::string secret);
+  ~StandingConnection();
+  StandingConnection(const StandingConnection&) = delete;
+  StandingConnection& operator=(const StandingConnection&) = delete;
+
+  // Enters the next world, and returns this process's place in it; `generation` is that of the last one, or 0. Blocks
+  // until every process of the last world has entered or ended, and until enough processes are there. Returns nothing
+  // if the others have finished. Throws the server's error, and Error{rendezvous} if the connection has ended.
+  std::optional<Assigned> enter(std::uint32_t generation);
+  const Identity& identity() const { return identity_; }  // as of the newest world
+
+  // See RendezvousClient. They also throw StartAgain.
+  std::vector<std::string> exchange(std::string blob);
+  void check(std::chrono::milliseconds patience);
+
+  void leave(std::uint16_t port);     // the world is complete
+  void begin(std::uint64_t commits);  // the state of this commit is in place
+  void done();                        // the training has ended
+
+  // Call it after each commit, with their number. Returns true if the world ends here as planned. Returns at once
+  // unless a change is being planned; then it may block until the other processes have answered.
+  bool ends_after(std::uint64_t commits);
+
+ private:
+  asio::awaitable<void> receive();
+  void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
+  void send(const Request& request);
+  // Waits for the next answer, and removes it.
+  Reply await(std::chrono::steady_clock::time_point deadline);
+  void throw_if_lost() const ANELLO_REQUIRES(mutex_);
+
+  const Settings settings_;
+  Identity identity_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Reply> answers_ ANELLO_GUARDED_BY(mutex_);
+  CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
+  std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
+  std::string lost_ ANELLO_GUARDED_BY(mutex_);    // why the connection has ended; empty: it has not
+  std::shared_ptr<net::MessageChannel> channel_;  // used on the event loop's thread
+  net::EventLoop event_loop_;                     // uses all of the above, so it ends first
+};
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,228 @@
+#include "rendezvous/server/membership.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/server/reachability.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+constexpr std::size_t kSpares = 64;  // processes in the lobby beyond those that a world can take
+
+}  // namespace
+
+Sends Membership::joined(MemberId id, const Join& join, Time now) {
+  if (finished_) return {{{id}, Over{}}};
+  if (processes_.size() >= std::size_t(limits_.max) + kSpares)
+    return refuse(id, text("there are ", processes_.size(), " processes for at most ", limits_.max,
+                           " ranks; start this one again when some have ended"));
+  std::vector<Join> all{join};
+  for (const auto& [other, process] : processes_) all.push_back(process.join);
+  if (const std::string why = unreachable(all); !why.empty()) return refuse(id, why, ErrorCode::configuration);
+  Process process;
+  process.join = join;
+  process.join.rank = -1;  // a given number would be that of one world
+  process.seat = seats_++;
+  process.answered = now;
+  processes_.emplace(id, std::move(process));
+  return {};
+}
+
+Sends Membership::received(MemberId id, const Request& request, Time now) {
+  const auto at = processes_.find(id);
+  if (at == processes_.end()) return {};
+  at->second.answered = now;
+  return std::visit([&](const auto& message) { return handle(id, message, now); }, request);
+}
+
+Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
+  Process& process = processes_.at(id);
+  if (process.state == State::arrived && enter.generation == 0) {
+    process.state = State::waiting;
+    plan_change(now);
+    return start_if_complete(now);
+  }
+  const bool comes_from_newest = process.state == State::starting || process.state == State::member;
+  if (!comes_from_newest || enter.generation != generation_)
+    return lose(id, text("it comes from world ", enter.generation, ", and the newest one is ", generation_), now);
+  process.state = State::waiting;
+  Sends sends;
+  if (phase_ == Phase::starting)
+    sends = start_again(text(describe(process.join), " could not start"), now);
+  else if (phase_ != Phase::gathering)
+    sends = end_world(now);
+  std::ranges::move(start_if_complete(now), std::back_inserter(sends));
+  return sends;
+}
+
+Sends Membership::handle(MemberId id, const Contribution& contribution, Time now) {
+  const Process& process = processes_.at(id);
+  if (phase_ != Phase::starting || process.state != State::starting) return {};  // it has not received its Again yet
+  Send send;
+  for (const auto& [other, one] : processes_) {
+    if (one.state == State::member) return lose(id, text("it still exchanges, but ", describe(one.join), " left"), now);
+    if (one.state == State::starting) send.to.push_back(other);
+  }
+  if (round_.has(process.join.rank)) return lose(id, "it sent a contribution out of turn", now);
+  if (!round_.add(process.join.rank, contribution.blob))
+    return lose(id, text("the contributions to one exchange have more than ", ExchangeRound::kMaxBytes, " bytes"), now);
+  if (round_.count() < send.to.size()) return {};
+  start_until_ = now + start_patience_;
+  send.reply = round_.take();
+  return {std::move(send)};
+}
+
+Sends Membership::handle(MemberId id, const Leave&, Time now) {
+  Process& process = processes_.at(id);
+  if (phase_ != Phase::starting || process.state != State::starting) return {};
+  process.state = State::member;
+  if (!awaited().empty()) return {};
+  phase_ = Phase::steady;
+  worlds_formed_++;
+  last_failure_.clear();
+  start_until_.reset();
+  next_inquiry_.reset();
+  plan_change(now);
+  return {};
+}
+
+Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
+  return lose(id, text("it failed during start-up: ", fail.reason), now);
+}
+
+Sends Membership::handle(MemberId id, const Begun&, Time) {
+  begun_ |= was_in_a_world(processes_.at(id));
+  return {};
+}
+
+Sends Membership::handle(MemberId id, const Commits& commits, Time) {
+  processes_.at(id).commits = commits.count;
+  return announce_if_counted();
+}
+
+Sends Membership::handle(MemberId, const Present&, Time) {
+  return {};
+}
+
+Sends Membership::handle(MemberId id, const Done&, Time now) {
+  if (!was_in_a_world(processes_.at(id))) return lose(id, "it has finished without a world", now);
+  processes_.erase(id);
+  finished_ = true;
+  Send over{{}, Over{}};
+  for (const auto& [other, process] : processes_)
+    if (!was_in_a_world(process)) over.to.push_back(other);
+  for (const MemberId other : over.to) processes_.erase(other);
+  Sends sends = over.to.empty() ? Sends() : Sends{std::move(over)};
+  std::ranges::move(after_end(now), std::back_inserter(sends));
+  return sends;
+}
+
+Sends Membership::handle(MemberId id, const Join&, Time now) {
+  return lose(id, "it joined twice", now);
+}
+
+Sends Membership::handle(MemberId id, const Arrive&, Time now) {
+  return lose(id, "it arrived twice", now);
+}
+
+// Begins to gather the processes of the next world. From now on each one that has not entered must answer.
+void Membership::gather(Time now) {
+  phase_ = Phase::gathering;
+  round_.clear();
+  wait_until_.reset();
+  start_until_.reset();
+  next_change_.reset();
+  next_inquiry_ = now;
+  for (auto& [id, process] : processes_) process.answered = now;
+}
+
+// A process of the world has come back. Those that wait for the commit at which to end it need not wait any longer.
+Sends Membership::end_world(Time now) {
+  Send send{{}, Boundary{0}};
+  if (phase_ == Phase::counting)
+    for (const auto& [id, process] : processes_)
+      if (process.state == State::member) send.to.push_back(id);
+  gather(now);
+  return send.to.empty() ? Sends() : Sends{std::move(send)};
+}
+
+// All living processes of the world must come again. Those whose part is complete notice the failure themselves.
+Sends Membership::start_again(const std::string& reason, Time now) {
+  Send send{{}, Again{reason}};
+  for (const auto& [id, process] : processes_)
+    if (process.state == State::starting) send.to.push_back(id);
+  last_failure_ = reason;
+  gather(now);
+  return send.to.empty() ? Sends() : Sends{std::move(send)};
+}
+
+Sends Membership::disconnected(MemberId id, Time now) {
+  const auto at = processes_.find(id);
+  if (at == processes_.end()) return {};
+  const Process lost = std::move(at->second);
+  processes_.erase(at);
+  return after_loss(lost, "it ended or lost its connection", now);
+}
+
+// Ends a process's part in the job, and says so to it.
+Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
+  const auto at = processes_.find(id);
+  const Process lost = std::move(at->second);
+  processes_.erase(at);
+  Sends sends = refuse(id, text("this process has lost its place in the job: ", reason));
+  std::ranges::move(after_loss(lost, reason, now), std::back_inserter(sends));
+  return sends;
+}
+
+Sends Membership::after_loss(const Process& lost, std::string_view reason, Time now) {
+  if (!was_in_a_world(lost)) return {};
+  left_.push_back(text(describe(lost.join), ": ", reason));
+  if (phase_ != Phase::starting || members() == 0) return after_end(now);
+  Sends sends = start_again(left_.back(), now);
+  std::ranges::move(start_if_complete(now), std::back_inserter(sends));
+  return sends;
+}
+
+// A process of the world is no longer there.
+Sends Membership::after_end(Time now) {
+  if (members() > 0) return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
+  if (finished_) return end_job(Over{});
+  if (begun_) {
+    last_failure_ = text("the state of the job is lost, because no process that had it is left; ", left_.back());
+    return end_job(Failed{ErrorCode::rendezvous, -1, last_failure_ + "; start the job again from its checkpoint"});
+  }
+  gather(now);
+  return start_if_complete(now);
+}
+
+// Processes that join later belong to another job.
+Sends Membership::end_job(const Reply& last_word) {
+  Send send{{}, last_word};
+  for (const auto& [id, process] : processes_) send.to.push_back(id);
+  processes_.clear();
+  gather({});
+  next_inquiry_.reset();
+  begun_ = finished_ = false;
+  left_.clear();
+  first_of_job_ = generation_ + 1;
+  return send.to.empty() ? Sends() : Sends{std::move(send)};
+}
+
+Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
+  last_failure_ = why;
+  return {{{id}, Failed{code, -1, why}}};
+}
+
+std::size_t Membership::members() const {
+  return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return was_in_a_world(one.second); }));
+}
+
+std::size_t Membership::lobby() const {
+  return processes_.size() - members();
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,143 @@
+// The membership of an elastic job as a pure state machine: which processes there are, which of them form the next
+// world, and which messages to send. Owner: the server, on its thread. It has no sockets and no clock: the caller
+// passes events and the time, and sends what the functions return.
+//
+// A process joins, and is in the lobby until a world has room for it. A world that has lost a rank ends on all ranks;
+// each of them then enters again. The next world starts as soon as every process of the last one has entered or ended:
+// no timer decides that, because a process that computes for minutes answers while it does so. One that does not answer
+// has lost its place. Processes of the lobby go in at the same moment. If only they are there, and a world has begun,
+// the state of the job is lost; they are refused, and what comes later is another job.
+//
+// If the lobby fills while a world runs, all its ranks end it at the same commit: each says how many it has made and
+// makes at most one more before it receives the boundary, which is one after the highest count.
+//
+// Only one generation is alive, and a process must name it to enter the next one. So a process that was given up, and
+// continues later, cannot come back.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/exchange_round.hpp"
+#include "rendezvous/server/sends.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace anello::rendezvous {
+
+class Membership {
+ public:
+  enum class Phase {
+    gathering,  // processes enter the next world
+    starting,   // its ranks connect to each other
+    steady,     // it runs
+    counting,   // it runs, and its ranks are asked for their commits
+    announced   // its ranks have received the commit at which it ends
+  };
+
+  // `start_patience`: how long the first world waits for its processes, and each start for its slowest rank.
+  Membership(const ElasticLimits& limits, std::chrono::milliseconds start_patience, std::uint64_t incarnation)
+      : limits_(limits), start_patience_(start_patience), incarnation_(incarnation) {}
+
+  Sends joined(MemberId id, const Join& join, Time now);
+  // A message from a process. Messages that came too late to matter are ignored. One that is out of turn fails it.
+  Sends received(MemberId id, const Request& request, Time now);
+  Sends disconnected(MemberId id, Time now);
+
+  // The time at which the caller must call expired(), if no event changes it before.
+  std::optional<Time> deadline() const;
+  Sends expired(Time now);
+
+  // "waiting: 3 of 4 processes are ready for world 6; not yet: rank 2 (node-a, pid 7)". Empty if nothing is awaited.
+  std::string waiting() const;
+
+  Phase phase() const { return phase_; }
+  std::uint32_t generation() const { return generation_; }  // of the newest world that has started; 0: none
+  int worlds_formed() const { return worlds_formed_; }      // worlds whose ranks were all complete
+  std::size_t members() const;                              // processes of that world that have not ended
+  std::size_t lobby() const;                                // processes that were in no world
+  bool begun() const { return begun_; }                     // a world of this job has begun to train
+  const std::string& last_failure() const { return last_failure_; }
+
+ private:
+  enum class State {
+    arrived,   // it has joined
+    waiting,   // it has entered
+    starting,  // it has a rank in the newest world, which is not complete
+    member     // its part of the newest world is complete
+  };
+  struct Process {
+    Join join;               // holds the newest rank
+    std::uint64_t seat = 0;  // in order of joining
+    State state = State::arrived;
+    std::uint32_t since = 0;  // its first generation; 0: it was in none
+    int local_rank = -1;      // kept from world to world
+    Time answered{};
+    std::optional<std::uint64_t> commits;
+  };
+  using Processes = std::map<MemberId, Process>;
+
+  Sends handle(MemberId id, const Contribution& contribution, Time now);
+  Sends handle(MemberId id, const Leave& leave, Time now);
+  Sends handle(MemberId id, const Fail& fail, Time now);
+  Sends handle(MemberId id, const Enter& enter, Time now);
+  Sends handle(MemberId id, const Begun&, Time now);
+  Sends handle(MemberId id, const Commits& commits, Time now);
+  Sends handle(MemberId id, const Present&, Time now);
+  Sends handle(MemberId id, const Done&, Time now);
+  Sends handle(MemberId id, const Join&, Time now);
+  Sends handle(MemberId id, const Arrive&, Time now);
+
+  static constexpr std::chrono::milliseconds kInquiryInterval{1000};
+
+  static bool was_in_a_world(const Process& process) { return process.since > 0; }
+  void gather(Time now);
+  Sends end_world(Time now);
+  Sends start_again(const std::string& reason, Time now);
+  Sends lose(MemberId id, std::string_view reason, Time now);
+  Sends after_loss(const Process& lost, std::string_view reason, Time now);
+  Sends after_end(Time now);
+  Sends end_job(const Reply& last_word);
+  Sends refuse(MemberId id, const std::string& why, ErrorCode code = ErrorCode::rendezvous);
+
+  int needed() const;
+  std::vector<MemberId> candidates() const;
+  Sends start_if_complete(Time now);
+  Sends start(const std::vector<MemberId>& chosen, Time now);
+  void give_ranks(const std::vector<MemberId>& chosen);
+  std::vector<Assigned> places(const std::vector<MemberId>& chosen) const;
+  std::string change(const std::vector<MemberId>& chosen) const;
+
+  bool awaits(const Process& process) const;
+  std::vector<MemberId> awaited() const;
+  Sends inquire(Time now);
+  Sends give_up_waiting(Time now);
+  Sends end_slow_start(Time now);
+  void plan_change(Time now);
+  Sends ask_commits(Time now);
+  Sends announce_if_counted();
+
+  const ElasticLimits limits_;
+  const std::chrono::milliseconds start_patience_;
+  const std::uint64_t incarnation_;
+  Phase phase_ = Phase::gathering;
+  std::uint32_t generation_ = 0, first_of_job_ = 1;
+  std::uint64_t seats_ = 0;
+  Processes processes_;
+  ExchangeRound round_;
+  bool begun_ = false;     // a world has begun to train, so there is state
+  bool finished_ = false;  // a process has finished its training: no other process is admitted
+  int worlds_formed_ = 0;
+  std::vector<std::string> left_;     // since the last world began: who left, and why
+  std::optional<Time> wait_until_;    // for enough processes
+  std::optional<Time> start_until_;   // for the next step of a start
+  std::optional<Time> next_inquiry_;  // of processes that are awaited
+  std::optional<Time> next_change_;   // of the world because of the lobby
+  std::string last_failure_;
+};
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,152 @@
+// The waits of a membership: for processes that have not entered, for enough of them, for the steps of a start.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/server/membership.hpp"
+#include "ring/base/rank_list.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+constexpr std::chrono::milliseconds kSettle{200};  // several processes that come together make one change
+
+}  // namespace
+
+bool Membership::awaits(const Process& process) const {
+  switch (phase_) {
+    case Phase::gathering:
+      return process.state == State::starting || process.state == State::member;
+    case Phase::starting:
+      return process.state == State::starting;
+    case Phase::counting:
+      return process.state == State::member && !process.commits;
+    case Phase::steady:
+    case Phase::announced:
+      break;
+  }
+  return false;
+}
+
+std::vector<MemberId> Membership::awaited() const {
+  std::vector<MemberId> ids;
+  for (const auto& [id, process] : processes_)
+    if (awaits(process)) ids.push_back(id);
+  return ids;
+}
+
+std::string Membership::waiting() const {
+  if (phase_ == Phase::gathering && awaited().empty()) {
+    const std::size_t present = candidates().size();
+    return present == 0 ? "" : text("waiting: ", present, " of at least ", needed(), " processes are there");
+  }
+  std::vector<Join> late;
+  for (const MemberId id : awaited()) late.push_back(processes_.at(id).join);
+  return late.empty()
+             ? ""
+             : text("waiting for world ", generation_ + (phase_ == Phase::gathering), ": ", members() - late.size(),
+                    " of ", members(), " processes are ready; not yet ", present_list(late));
+}
+
+std::optional<Time> Membership::deadline() const {
+  std::optional<Time> first;
+  for (const std::optional<Time>& one : {wait_until_, start_until_, next_inquiry_, next_change_})
+    if (one && (!first || *one < *first)) first = one;
+  return first;
+}
+
+Sends Membership::expired(Time now) {
+  Sends sends;
+  const auto due = [&](const std::optional<Time>& one) { return one && *one <= now; };
+  const auto add = [&](Sends more) { std::ranges::move(more, std::back_inserter(sends)); };
+  if (due(next_inquiry_)) add(inquire(now));
+  if (due(wait_until_)) add(give_up_waiting(now));
+  if (due(start_until_)) add(end_slow_start(now));
+  if (due(next_change_)) add(ask_commits(now));
+  return sends;
+}
+
+// A process that computes answers from another thread. One that is stopped, or whose host is cut off, does not.
+Sends Membership::inquire(Time now) {
+  next_inquiry_.reset();
+  Sends sends;
+  for (const MemberId id : awaited()) {
+    const auto at = processes_.find(id);
+    if (at == processes_.end() || !awaits(at->second)) continue;  // the loss of another one has changed the phase
+    if (now - at->second.answered < limits_.silence) continue;
+    std::ranges::move(lose(id, text("it was silent for ", seconds(limits_.silence)), now), std::back_inserter(sends));
+  }
+  const std::vector<MemberId> still = awaited();
+  if (still.empty()) return sends;
+  next_inquiry_ = now + kInquiryInterval;
+  sends.push_back({still, AskPresence{}});
+  return sends;
+}
+
+// Fewer processes than wished can begin, if they are enough.
+Sends Membership::give_up_waiting(Time now) {
+  wait_until_.reset();
+  const std::vector<MemberId> chosen = candidates();
+  if (chosen.size() >= std::size_t(limits_.min)) return start(chosen, now);
+  last_failure_ = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",
+                       seconds(begun_ ? limits_.patience : start_patience_));
+  return end_job(Failed{ErrorCode::rendezvous, -1, last_failure_});
+}
+
+// A rank that should have contributed to an exchange is late. Between the exchanges no rank can be blamed.
+Sends Membership::end_slow_start(Time now) {
+  start_until_.reset();
+  std::vector<MemberId> late;
+  for (const auto& [id, process] : processes_)
+    if (process.state == State::starting && round_.count() > 0 && !round_.has(process.join.rank)) late.push_back(id);
+  if (late.empty()) return start_again("the start did not progress", now);
+  Sends sends;
+  for (const MemberId id : late)
+    if (processes_.contains(id))
+      std::ranges::move(lose(id, text("it did not start within ", seconds(start_patience_)), now),
+                        std::back_inserter(sends));
+  return sends;
+}
+
+// The lobby goes in soon, if the world has room and runs.
+void Membership::plan_change(Time now) {
+  if (phase_ != Phase::steady || finished_ || next_change_ || members() >= std::size_t(limits_.max)) return;
+  const auto waits = [](const auto& one) { return one.second.state == State::waiting; };
+  if (std::ranges::any_of(processes_, waits)) next_change_ = now + kSettle;
+}
+
+Sends Membership::ask_commits(Time now) {
+  next_change_.reset();
+  if (phase_ != Phase::steady || finished_) return {};
+  Send send{{}, AskCommits{}};
+  for (auto& [id, process] : processes_) {
+    if (process.state != State::member) continue;
+    process.commits.reset();
+    process.answered = now;
+    send.to.push_back(id);
+  }
+  phase_ = Phase::counting;
+  next_inquiry_ = now + kInquiryInterval;
+  return {std::move(send)};
+}
+
+// The boundary must lie ahead of every rank. A rank that has answered stops at its next commit until it has the
+// boundary, so none can pass the one that follows the highest count.
+Sends Membership::announce_if_counted() {
+  if (phase_ != Phase::counting || !awaited().empty()) return {};
+  Boundary boundary;
+  Send send;
+  for (const auto& [id, process] : processes_) {
+    if (process.state != State::member) continue;
+    send.to.push_back(id);
+    boundary.commit = std::max(boundary.commit, process.commits.value() + 1);
+  }
+  phase_ = Phase::announced;
+  next_inquiry_.reset();
+  send.reply = boundary;
+  return {std::move(send)};
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,96 @@
+// Elastic jobs: ranks may end and others join, and the training goes on with the state of those that live. `anello
+// rendezvous --min-np 2` brings the processes together. A process makes a world, trains in it until the world ends, and
+// makes the next one. Defined in rendezvous/elastic.
+//
+//   anello::elastic::State state;
+//   state.add("weights", std::as_writable_bytes(std::span(weights)));
+//   anello::elastic::run(state, [&](anello::elastic::Job& job) {
+//     while (state.revision() < steps) {
+//       auto gradient = gradient_of_share(state.revision(), job.world().rank(), job.world().size());
+//       job.world().allreduce(gradient);
+//       job.commit([&] { update(weights, gradient); });
+//     }
+//   });
+#pragma once
+#include <anello/export.h>
+#include <anello/elastic_state.hpp>
+#include <anello/error.hpp>
+#include <anello/settings.hpp>
+#include <anello/world.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+ANELLO_API_BEGIN
+namespace anello::elastic {
+
+// How this process came into its newest world.
+struct Change {
+  std::uint32_t generation = 0;  // number of the world
+  int rank = 0, size = 1;
+  std::uint64_t revision = 0;           // commits so far
+  std::vector<int> sources, receivers;  // ranks that had the newest state, and ranks that got it
+  std::uint64_t bytes = 0;              // that each receiver got
+  std::chrono::nanoseconds paused{0};   // from the end of the last world, or from joining, until training goes on
+  std::string reason;                   // "left: rank 3 (node-a, pid 7): ...; joined: ..."; empty at first
+};
+
+struct Options {
+  bool verify = true;                            // compare the state of all ranks at each change
+  std::function<void(const Change&)> on_change;  // called on all ranks before the training goes on
+};
+
+// One process's part in an elastic job. run() is the usual way to use it. One thread.
+class Job {
+ public:
+  // Thrown by commit(): the world ends here as planned.
+  struct WorldEnds {};
+
+  // Joins the job. Blocks until the rendezvous server is found, for ANELLO_START_TIMEOUT at most. Throws
+  // Error{configuration, network, unauthorized, protocol}. Borrows the state.
+  explicit Job(State& state, Options options = {}, const Settings& settings = Settings::from_environment());
+  ~Job();  // without finish(), the others go on without this process
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Leaves the world, makes the next one and gives all its ranks the newest state. Blocks until every process of the
+  // last world has come or ended and enough are there. Returns false if the others have finished. Throws
+  // Error{rendezvous, mismatch, diverged}; its message says what to do.
+  bool next();
+  World& world();                // of the newest generation
+  const Change& change() const;  // likewise
+
+  // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join.
+  void commit(const std::function<void()>& update);
+
+  // Whether the world has ended with this error because of another rank, so that next() may follow.
+  bool survives(const Error& error) const;
+  // The training has ended on this rank. Other ranks may still redo their last step.
+  void finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Calls train(job) in each world, until it returns. Throws what it throws, except for errors that this process
+// survives.
+template <class Train>
+void run(State& state, Train&& train, Options options = {}, const Settings& settings = Settings::from_environment()) {
+  Job job(state, std::move(options), settings);
+  while (job.next()) {
+    try {
+      train(job);
+      return job.finish();
+    } catch (const Job::WorldEnds&) {
+    } catch (const Error& error) {
+      if (!job.survives(error)) throw;
+    }
+  }
+}
+
+}  // namespace anello::elastic
+ANELLO_API_END

@@ -1,0 +1,199 @@
+// Elastic jobs of real processes: some are killed, stopped or added while they train. The result must be that of an
+// undisturbed training.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "rendezvous/server/server.hpp"
+#include "ring/base/text.hpp"
+#include "tests/rendezvous/trainee.hpp"
+#include "tests/support/process.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kWeights = 1000;
+
+class ElasticJob : public ::testing::Test {
+ protected:
+  void serve(ElasticLimits limits) {
+    ServerOptions options;
+    options.elastic = limits;
+    server_ = std::make_unique<RendezvousServer>(options);
+  }
+  // Starts a process that makes these steps, of which each takes so long.
+  testing::Process& start(int steps, int work_ms = 5, std::size_t weights = kWeights) {
+    processes_.push_back(std::make_unique<testing::Process>(
+        std::vector<std::string>{TRAINEE, std::to_string(steps), std::to_string(work_ms), std::to_string(weights)},
+        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
+                                              "ANELLO_FLIGHT_DIR=none", "ANELLO_SILENCE_LIMIT=1000"}}));
+    return *processes_.back();
+  }
+  static std::string result(int steps) {
+    return text("weights ", std::uint64_t(trainee::expected(kWeights, std::uint64_t(steps))), " at ", steps, "\n");
+  }
+  static void expect_result(testing::Process& process, int steps) {
+    EXPECT_EQ(process.wait(), 0) << process.err();
+    EXPECT_THAT(process.out(), HasSubstr(result(steps)));
+  }
+  // Kills the process whose newest world gave it this rank.
+  static void kill(testing::Process& process) {
+    process.signal(SIGKILL);
+    EXPECT_EQ(process.wait(), 137);
+  }
+
+  std::unique_ptr<RendezvousServer> server_;
+  std::vector<std::unique_ptr<testing::Process>> processes_;
+};
+
+TEST_F(ElasticJob, AnUndisturbedOneHasOneWorld) {
+  serve({.min = 1, .max = 4, .first = 3});
+  for (int i = 0; i < 3; i++) start(30);
+  for (auto& process : processes_) {
+    expect_result(*process, 30);
+    EXPECT_THAT(process->out(), HasSubstr("world 1: rank "));
+    EXPECT_THAT(process->out(), ::testing::Not(HasSubstr("world 2")));
+  }
+}
+
+// Rank 0 too.
+TEST_F(ElasticJob, GoesOnWhenAnyRankIsKilled) {
+  for (int victim = 0; victim < 3; victim++) {
+    serve({.min = 1, .max = 4, .first = 3});
+    processes_.clear();
+    for (int i = 0; i < 3; i++) start(60, 10);
+    for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+    for (auto& process : processes_) {
+      if (process->out().find(text("rank ", victim, " of 3")) == std::string::npos) continue;
+      std::this_thread::sleep_for(milliseconds(100));
+      kill(*process);
+      process.reset();
+      break;
+    }
+    for (auto& process : processes_) {
+      if (!process) continue;
+      expect_result(*process, 60);
+      EXPECT_THAT(process->out(), HasSubstr(" of 2 at "));
+      if (process->out().find("world 2: rank 0") == std::string::npos) continue;
+      EXPECT_THAT(process->err(), AllOf(HasSubstr("world 2 has 2 ranks and goes on after commit "),
+                                        HasSubstr(text("left: rank ", victim, " ("))));
+    }
+  }
+}
+
+TEST_F(ElasticJob, TakesInAProcessThatComesLater) {
+  serve({.min = 1, .max = 4, .first = 2});
+  for (int i = 0; i < 2; i++) start(150, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  testing::Process& third = start(150, 10);
+  for (auto& process : processes_) expect_result(*process, 150);
+  EXPECT_THAT(third.out(), HasSubstr("world 2: rank 2 of 3 at "));
+  EXPECT_THAT(third.out(), HasSubstr(text(", 1 got ", kWeights * sizeof(double), " bytes")));
+}
+
+TEST_F(ElasticJob, GoesOnWithoutAStoppedRankWhichEndsWhenItContinues) {
+  serve({.min = 1, .max = 4, .first = 3, .silence = milliseconds(1000)});
+  for (int i = 0; i < 3; i++) start(200, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  processes_[1]->signal(SIGSTOP);
+  for (const int i : {0, 2}) ASSERT_TRUE(processes_[std::size_t(i)]->says(" of 2 at "));
+  processes_[1]->signal(SIGCONT);
+  for (const int i : {0, 2}) expect_result(*processes_[std::size_t(i)], 200);
+  EXPECT_EQ(processes_[1]->wait(), 1);
+  EXPECT_THAT(processes_[1]->err(), HasSubstr("lost its place in the job: it was silent for 1 s"));
+}
+
+TEST_F(ElasticJob, WaitsForANewcomerBelowItsMinimum) {
+  serve({.min = 2, .max = 2, .first = 2});
+  for (int i = 0; i < 2; i++) start(60, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  kill(*processes_[0]);
+  std::this_thread::sleep_for(milliseconds(300));
+  testing::Process& other = start(60, 10);
+  expect_result(*processes_[1], 60);
+  expect_result(other, 60);
+  EXPECT_THAT(other.out(), HasSubstr("rank 1 of 2 at "));
+}
+
+TEST_F(ElasticJob, EndsWhenItIsTooLongBelowItsMinimum) {
+  serve({.min = 2, .max = 2, .first = 2, .patience = milliseconds(500)});
+  for (int i = 0; i < 2; i++) start(1000, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  kill(*processes_[0]);
+  EXPECT_EQ(processes_[1]->wait(), 1);
+  EXPECT_THAT(processes_[1]->err(), HasSubstr("only 1 of at least 2 processes were there within 0.5 s"));
+}
+
+TEST_F(ElasticJob, ARunningWorldDoesNotNeedTheServer) {
+  serve({.min = 1, .max = 4, .first = 3});
+  for (int i = 0; i < 3; i++) start(50, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  server_.reset();
+  for (auto& process : processes_) expect_result(*process, 50);
+}
+
+TEST_F(ElasticJob, WithoutTheServerALossIsAnErrorThatNamesIt) {
+  serve({.min = 1, .max = 4, .first = 2});
+  for (int i = 0; i < 2; i++) start(1000, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  server_.reset();
+  kill(*processes_[0]);
+  EXPECT_EQ(processes_[1]->wait(), 1);
+  EXPECT_THAT(processes_[1]->err(), HasSubstr("its connection with the rendezvous at 127.0.0.1:"));
+}
+
+TEST_F(ElasticJob, AProcessWithAnotherStateEndsAlone) {
+  serve({.min = 1, .max = 4, .first = 2});
+  for (int i = 0; i < 2; i++) start(150, 10);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  testing::Process& odd = start(150, 10, kWeights + 1);
+  EXPECT_EQ(odd.wait(), 1);
+  EXPECT_THAT(odd.err(), HasSubstr("weights"));
+  for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], 150);
+}
+
+TEST_F(ElasticJob, AFixedProgramIsRefusedAndTheJobGoesOn) {
+  serve({.min = 1, .max = 4, .first = 2});
+  for (int i = 0; i < 2; i++) start(100, 10);
+  const testing::Outcome fixed = testing::run(
+      {STARTER, "1"}, {.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()), "ANELLO_SIZE=2"}});
+  EXPECT_NE(fixed.code, 0);
+  EXPECT_THAT(fixed.err + fixed.out, HasSubstr("this server is for an elastic job"));
+  for (auto& process : processes_) expect_result(*process, 100);
+}
+
+TEST_F(ElasticJob, SurvivesARowOfLossesAndNewcomers) {
+  constexpr int kSteps = 400;
+  serve({.min = 1, .max = 5, .first = 3, .silence = milliseconds(1000)});
+  for (int i = 0; i < 3; i++) start(kSteps, 5);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 17);
+  for (int event = 0; event < 12; event++) {
+    std::this_thread::sleep_for(milliseconds(random() % 150));
+    if (processes_.size() > 2 && random() % 2 == 0) {
+      const std::size_t victim = random() % processes_.size();
+      processes_[victim]->signal(SIGKILL);
+      processes_[victim]->wait();
+      processes_.erase(processes_.begin() + std::ptrdiff_t(victim));
+    } else if (processes_.size() < 5) {
+      start(kSteps, 5);
+    }
+  }
+  int finished = 0;
+  for (auto& process : processes_) {
+    EXPECT_EQ(process->wait(), 0) << process->err();
+    if (process->out().find("weights ") == std::string::npos) continue;
+    EXPECT_THAT(process->out(), AnyOf(HasSubstr(result(kSteps)), HasSubstr(" at 0\n")));  // or it came too late
+    finished += process->out().find(result(kSteps)) != std::string::npos;
+  }
+  EXPECT_GE(finished, 1);
+}
+
+}  // namespace
+}  // namespace anello

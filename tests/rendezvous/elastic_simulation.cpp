@@ -1,0 +1,233 @@
+#include "tests/rendezvous/elastic_simulation.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "tests/rendezvous/elastic_simulation_model.hpp"
+
+namespace anello::rendezvous {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kSilence{5000}, kStartPatience{60000}, kBelowMinimum{600000};
+constexpr hours kEnd{6};  // nothing may take so long
+
+}  // namespace
+
+ElasticSimulation::ElasticSimulation(const Options& options)
+    : options_(options),
+      random_(options.seed),
+      membership_({options.min, options.max, options.first, kBelowMinimum, kSilence}, kStartPatience, 1) {}
+
+ElasticSimulation::~ElasticSimulation() = default;
+
+void ElasticSimulation::at(Time when, std::function<void()> what) {
+  queue_.emplace(when, std::move(what));
+}
+
+ElasticSimulation::Duration ElasticSimulation::draw(int min_us, int max_us) {
+  return microseconds(min_us + int(random_() % std::uint64_t(max_us - min_us + 1)));
+}
+
+void ElasticSimulation::note(const std::string& line) {
+  script_ += text(std::chrono::duration_cast<microseconds>(now_.time_since_epoch()).count(), " us: ", line, "\n");
+}
+
+void ElasticSimulation::violated(const std::string& what) {
+  if (violation_.empty()) violation_ = text("seed ", options_.seed, ": ", what);
+  note("VIOLATION " + what);
+}
+
+std::vector<ElasticSimulation::Model*> ElasticSimulation::living() {
+  std::vector<Model*> all;
+  for (const auto& [id, model] : processes_)
+    if (model->alive) all.push_back(model.get());
+  return all;
+}
+
+void ElasticSimulation::run() {
+  for (int i = 0; i < options_.first; i++) after(draw(0, 100'000), [this] { add_process(); });
+  Time when = now_ + milliseconds(200);
+  for (int i = 0; i < options_.events; i++) {
+    when += chance(70) ? draw(0, 60'000) : draw(0, 8'000'000);
+    at(when, [this] { random_event(); });
+  }
+  // The launcher replaces what is missing, and no process stays stopped for ever.
+  at(when + std::chrono::seconds(20), [this] {
+    calm_ = true;
+    for (Model* model : living())
+      if (model->stopped) {
+        model->stopped = false;
+        for (auto& missed : std::exchange(model->while_stopped, {})) missed();
+      }
+    if (finished_) return;
+    for (int count = int(living().size()); count < options_.first; count++) add_process();
+  });
+  while (!queue_.empty() && violation_.empty()) {
+    const auto first = queue_.begin();
+    now_ = std::max(now_, first->first);
+    if (now_.time_since_epoch() > kEnd) break;
+    const std::function<void()> what = std::move(first->second);
+    queue_.erase(first);
+    what();
+  }
+  if (violation_.empty()) check_end();
+}
+
+// Messages of one connection keep their order.
+void ElasticSimulation::deliver(const Sends& sends) {
+  for (const Send& send : sends)
+    for (const MemberId id : send.to) {
+      Model& model = *processes_.at(id);
+      check_loss(send.reply);
+      model.has_place &= !std::holds_alternative<Failed>(send.reply);
+      if (!model.connected) continue;
+      model.last_from_server = std::max(model.last_from_server, now_ + draw(50, chance(3) ? 500'000 : 3'000));
+      at(model.last_from_server, [this, &model, reply = send.reply] { arrive(model, reply); });
+    }
+  set_alarm();
+}
+
+void ElasticSimulation::set_alarm() {
+  const std::uint64_t mine = ++alarm_;
+  if (!membership_.deadline()) return;
+  at(std::max(now_, *membership_.deadline()), [this, mine] {
+    if (mine == alarm_) deliver(membership_.expired(now_));
+  });
+}
+
+void ElasticSimulation::tell_server(Model& model, Request request) {
+  if (!model.connected) return;
+  model.last_to_server = std::max(model.last_to_server, now_ + draw(50, chance(3) ? 500'000 : 3'000));
+  at(model.last_to_server, [this, &model, request = std::move(request)] {
+    if (model.connected) deliver(membership_.received(model.id, request, now_));
+  });
+}
+
+// Ends the connection on both sides, at different times. What was sent before still arrives.
+void ElasticSimulation::cut(Model& model) {
+  if (!std::exchange(model.connected, false)) return;
+  if (model.world) model.world->disturbed = true;
+  after(draw(100, 4'000'000), [this, &model] { deliver(membership_.disconnected(model.id, now_)); });
+  const auto notice = [this, &model] {
+    if (!model.alive) return;
+    model.gate.lost_server();
+    if (model.stage == Stage::entering || model.stage == Stage::making) end(model, "lost the server");
+    if (model.stage == Stage::holding) go_through_gate(model);
+  };
+  if (model.stopped)
+    model.while_stopped.push_back(notice);
+  else
+    notice();
+}
+
+void ElasticSimulation::arrive(Model& model, const Reply& reply) {
+  if (!model.alive) return;
+  if (model.stopped) return model.while_stopped.push_back([this, &model, reply] { arrive(model, reply); });
+  if (const auto* failed = std::get_if<Failed>(&reply)) {
+    lost_ |= failed->message.find("state of the job is lost") != std::string::npos;
+    return end(model, failed->message);
+  }
+  if (std::holds_alternative<Over>(reply)) return end(model, "the job is over");
+  if (std::holds_alternative<AskPresence>(reply)) return tell_server(model, Present{});
+  if (std::holds_alternative<AskCommits>(reply)) {
+    model.gate.asked(model.revision);
+    return tell_server(model, Commits{model.revision});
+  }
+  if (const auto* boundary = std::get_if<Boundary>(&reply)) {
+    model.gate.announced(boundary->commit);
+    if (boundary->commit == 0 && model.world) model.world->disturbed = true;
+    if (model.stage == Stage::holding) go_through_gate(model);
+    return;
+  }
+  if (const auto* assigned = std::get_if<Assigned>(&reply); assigned && model.stage == Stage::entering)
+    return make(model, *assigned);
+  if (model.stage != Stage::making) return;
+  if (std::holds_alternative<Again>(reply)) return enter(model);
+  if (std::holds_alternative<Gathered>(reply)) {
+    // The ranks connect to each other: a dead one is noticed now.
+    pass(model, Stage::making, [this, &model] {
+      if (model.world->failed) return enter(model);
+      tell_server(model, Leave{1});
+      report(model);
+    });
+  }
+}
+
+void ElasticSimulation::random_event() {
+  const std::vector<Model*> all = living();
+  const std::uint64_t kind = random_() % 100;
+  if (kind < 20 || all.empty()) {
+    if (!finished_) add_process();
+    return;
+  }
+  events_done_++;
+  Model& model = *all[random_() % all.size()];
+  if (kind < 60) return kill(model);
+  if (kind < 75) {
+    note(text("process ", model.id, " is cut off from the server"));
+    return cut(model);
+  }
+  if (model.stopped) return;
+  note(text("process ", model.id, " is stopped"));
+  model.stopped = true;
+  if (model.world) model.world->disturbed = true;
+  const std::shared_ptr<World> world = model.world;
+  after(kSilence, [this, &model, world] {
+    if (model.stopped && world && model.world == world) world_fails(world);  // the ranks notice its silence
+  });
+  after(draw(1'000, 15'000'000), [this, &model] {
+    if (!std::exchange(model.stopped, false)) return;
+    note(text("process ", model.id, " continues"));
+    for (auto& missed : std::exchange(model.while_stopped, {})) missed();
+  });
+}
+
+// No rank may begin with less than one of them had completed.
+void ElasticSimulation::check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision) {
+  note(text("world ", world->generation, " of ", world->size, " goes on at ", decision.revision));
+  if (world->failed) return;  // the others may be in another world already
+  std::set<std::uint64_t> states;
+  for (const int source : decision.sources) states.insert(world->ranks.at(source)->state);
+  if (states.size() > 1 && !decision.fresh) violated("the sources have different states");
+  for (const auto& [rank, model] : world->ranks)
+    if (model->holds && model->clean && model->revision > decision.revision)
+      violated(
+          text("rank ", rank, " had completed ", model->revision, ", and the world goes on at ", decision.revision));
+}
+
+// The state is not lost while a process has it that can enter a world.
+void ElasticSimulation::check_loss(const Reply& reply) {
+  const auto* failed = std::get_if<Failed>(&reply);
+  if (failed && failed->message.find("lost its place") != std::string::npos &&
+      failed->message.find("silent") == std::string::npos && failed->message.find("did not start") == std::string::npos)
+    violated("a process that did nothing wrong has lost its place");
+  if (!failed || failed->message.find("state of the job is lost") == std::string::npos) return;
+  for (Model* model : living())
+    if (model->connected && model->has_place && model->holds && model->clean)
+      violated(text("the state is called lost, but process ", model->id, " has it"));
+}
+
+// The states of all that finished are equal, and each revision was applied once on the way to them.
+void ElasticSimulation::check_end() {
+  for (Model* model : living()) violated(text("process ", model->id, " never ended; stage ", int(model->stage)));
+  std::set<std::uint64_t> last;
+  for (const auto& [id, model] : processes_)
+    if (model->revision == options_.steps && model->clean && model->holds) last.insert(model->state);
+  for (const std::uint64_t state : last) {
+    std::uint64_t commits = 0, at = state;
+    for (; at != kFirstState && parents_.contains(at); commits++) at = parents_.at(at);
+    if (at != kFirstState || commits != options_.steps)
+      violated(text("a final state was made by ", commits, " commits instead of ", options_.steps));
+  }
+  if (!finished_ && !lost_ && script_.find("processes were there within") == std::string::npos)
+    violated("the job neither finished nor ended with a reason");
+}
+
+}  // namespace anello::rendezvous

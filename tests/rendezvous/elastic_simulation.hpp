@@ -1,0 +1,109 @@
+// An elastic job in virtual time: the real membership, the real decision about the state and the real gate at commits,
+// with processes, worlds and a network that are models. Events (kill, stop, continue, add, cut) come from a seed.
+// Everything that must always hold is checked while it runs; violation() is empty if all of it did.
+//
+// A world is a barrier at each step, and at each part of its start: it is passed when all ranks have come. The passing
+// reaches each rank at another time, and so does the failure of the world when one of its processes has ended. So ranks
+// differ in what they have finished, as real ones do. A state is a number that depends on all commits before.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/client/commit_gate.hpp"
+#include "rendezvous/server/membership.hpp"
+#include "ring/elastic/decision.hpp"
+
+namespace anello::rendezvous {
+
+class ElasticSimulation {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    int first = 3, min = 1, max = 8;
+    std::uint64_t steps = 20;
+    int events = 6;    // kills, stops and so on
+    int sabotage = 0;  // percentage of barriers at which a rank is killed
+  };
+
+  explicit ElasticSimulation(const Options& options);
+  ~ElasticSimulation();
+  void run();  // to the end of the job
+
+  const std::string& violation() const { return violation_; }  // the first one, with the seed; empty if there was none
+  const std::string& script() const { return script_; }        // what happened, a line each
+  bool finished() const { return finished_; }                  // all steps were committed
+  bool lost() const { return lost_; }                          // all processes that had the state ended
+  std::uint32_t generations() const { return membership_.generation(); }
+  std::size_t events_done() const { return events_done_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Duration = Clock::duration;
+  enum class Stage { entering, making, reporting, receiving, computing, holding, finished, ended };
+  struct Model;  // of a process
+  struct World;
+
+  // Time.
+  void at(Time when, std::function<void()> what);
+  void after(Duration delay, std::function<void()> what) { at(now_ + delay, std::move(what)); }
+  Duration draw(int min_us, int max_us);
+  bool chance(int percent) { return int(random_() % 100) < percent; }
+
+  // The server and the network.
+  void deliver(const Sends& sends);
+  void set_alarm();
+  void tell_server(Model& model, Request request);
+  void arrive(Model& model, const Reply& reply);
+  void cut(Model& model);
+
+  // Processes.
+  Model& add_process();
+  void enter(Model& model);
+  void make(Model& model, const Assigned& assigned);
+  void pass(Model& model, Stage from, const std::function<void()>& what);
+  void come_to_barrier(Model& model, std::function<void()> passed);
+  void report(Model& model);
+  void receive(Model& model, const elastic::Decision& decision);
+  void compute(Model& model);
+  void commit(Model& model);
+  void go_through_gate(Model& model);
+  void leave_as_planned(Model& model);
+  void world_fails(const std::shared_ptr<World>& world);
+  void notice_failure(Model& model);
+  void kill_soon(Model& model);
+  void end(Model& model, const std::string& why);
+  void kill(Model& model);
+
+  void random_event();
+  void check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision);
+  void check_loss(const Reply& reply);
+  void check_end();
+  void violated(const std::string& what);
+  void note(const std::string& line);
+  std::vector<Model*> living();
+
+  const Options options_;
+  std::mt19937_64 random_;
+  Time now_{};
+  std::multimap<Time, std::function<void()>> queue_;
+  std::uint64_t alarm_ = 0;
+  Membership membership_;
+  std::map<MemberId, std::unique_ptr<Model>> processes_;
+  std::map<std::uint32_t, std::shared_ptr<World>> worlds_;
+  std::map<std::uint64_t, std::uint64_t> parents_;  // of each state: the state before its last commit
+  std::uint64_t next_garbage_ = 1ull << 63;
+  std::string violation_, script_;
+  std::size_t events_done_ = 0;
+  bool finished_ = false, lost_ = false;
+  bool calm_ = false;  // nothing happens any more
+};
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,242 @@
+// The stages of a simulated process: it enters, makes its world, gets the state, trains and leaves.
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "tests/rendezvous/elastic_simulation_model.hpp"
+#include "tests/rendezvous/joins.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+using std::chrono::microseconds;
+
+// The state after one more commit, made by this generation.
+std::uint64_t next_state(std::uint64_t state, std::uint64_t revision, std::uint32_t generation) {
+  std::uint64_t mixed = (state ^ (revision << 32 | generation)) * 0x9e3779b97f4a7c15;
+  mixed ^= mixed >> 29;
+  return mixed & ~(1ull << 63);
+}
+
+}  // namespace
+
+ElasticSimulation::Model& ElasticSimulation::add_process() {
+  const MemberId id = processes_.size() + 1;
+  Model& model = *processes_.emplace(id, std::make_unique<Model>()).first->second;
+  model.id = id;
+  note(text("process ", id, " joins"));
+  Join join = on(id % 2 ? "a" : "b");
+  deliver(membership_.joined(id, join, now_));
+  after(draw(0, 30'000), [this, &model] {
+    if (model.alive) tell_server(model, Enter{0});
+  });
+  return model;
+}
+
+// After a delay, if the process is then still in that stage of the same life.
+void ElasticSimulation::pass(Model& model, Stage from, const std::function<void()>& what) {
+  after(draw(20, 5'000), [this, &model, from, what, life = model.life] {
+    if (!model.alive || model.stage != from || model.life != life) return;
+    if (model.stopped)
+      model.while_stopped.push_back([&model, from, what, life] {
+        if (model.alive && model.stage == from && model.life == life) what();
+      });
+    else
+      what();
+  });
+}
+
+void ElasticSimulation::enter(Model& model) {
+  model.life++;
+  model.stage = Stage::entering;
+  if (model.world) {
+    model.world->disturbed = true;
+    world_fails(model.world);  // its connections are closed
+  }
+  model.world.reset();
+  if (!model.connected) return end(model, "lost the server");
+  tell_server(model, Enter{model.generation});
+}
+
+void ElasticSimulation::make(Model& model, const Assigned& assigned) {
+  if (assigned.generation <= model.generation) violated("a process was given an older generation");
+  if (model.local_rank >= 0 && model.local_rank != assigned.local_rank)
+    violated(text("the local rank of process ", model.id, " changed"));
+  model.life++;
+  model.stage = Stage::making;
+  model.generation = assigned.generation;
+  model.rank = assigned.rank;
+  model.local_rank = assigned.local_rank;
+  model.begun = assigned.begun;
+  model.gate.enter_world();
+  auto& world = worlds_[assigned.generation];
+  if (!world) world = std::make_shared<World>();
+  world->generation = assigned.generation;
+  world->size = std::size_t(assigned.size);
+  if (!world->ranks.emplace(assigned.rank, &model).second) violated("two processes have one rank");
+  model.world = world;
+  pass(model, Stage::making, [this, &model] { tell_server(model, Contribution{"x"}); });
+}
+
+// Ranks that wait for others notice it. A rank that computes, or waits for the server, notices it when it next needs
+// the others.
+void ElasticSimulation::world_fails(const std::shared_ptr<World>& world) {
+  if (std::exchange(world->failed, true)) return;
+  for (auto& [model, passed] : std::exchange(world->at_barrier, {})) notice_failure(*model);
+  for (const auto& [model, life] : world->passing)
+    if (model->alive && !model->stopped && model->life == life && chance(50)) enter(*model);
+}
+
+void ElasticSimulation::notice_failure(Model& model) {
+  after(draw(100, 50'000), [this, &model, world = model.world, life = model.life] {
+    const auto notice = [this, &model, world, life] {
+      if (model.alive && model.world == world && model.life == life) enter(model);
+    };
+    if (model.stopped)
+      model.while_stopped.push_back(notice);
+    else
+      notice();
+  });
+}
+
+// `passed` is called when all ranks of the world have come, unless the world fails before that on this rank.
+void ElasticSimulation::come_to_barrier(Model& model, std::function<void()> passed) {
+  const std::shared_ptr<World> world = model.world;
+  if (world->ended_at && !world->disturbed) violated("a rank was left behind at the planned end of its world");
+  if (world->ended_at) world_fails(world);
+  if (world->failed) return notice_failure(model);
+  world->at_barrier.emplace_back(&model, std::move(passed));
+  if (world->at_barrier.size() < world->size) return;
+  world->passing.clear();
+  for (auto& [other, then] : std::exchange(world->at_barrier, {})) {
+    world->passing.emplace_back(other, other->life);
+    pass(*other, other->stage, then);
+  }
+  if (!calm_ && chance(options_.sabotage)) kill_soon(*world->ranks.at(int(random_() % world->size)));
+}
+
+// While some ranks have passed the barrier and others have not.
+void ElasticSimulation::kill_soon(Model& model) {
+  after(draw(0, 5'000), [this, &model] {
+    if (model.alive && !calm_) kill(model);
+  });
+}
+
+void ElasticSimulation::report(Model& model) {
+  model.life++;
+  model.stage = Stage::reporting;
+  model.world->reports[model.rank] = {model.holds, model.clean, model.revision, {}};
+  model.world->begun |= model.begun;
+  come_to_barrier(model, [this, &model] {
+    std::vector<elastic::Report> reports;
+    for (const auto& [rank, one] : model.world->reports) reports.push_back(one);
+    try {
+      receive(model, elastic::decide(reports, model.world->begun));
+    } catch (const Error& error) {
+      for (const elastic::Report& one : reports)
+        if (one.holds && one.clean) violated("the state is called lost, but a rank of the world has it");
+      lost_ = true;
+      end(model, error.what());
+    }
+  });
+}
+
+void ElasticSimulation::receive(Model& model, const elastic::Decision& decision) {
+  model.life++;
+  model.stage = Stage::receiving;
+  if (model.rank == 0) check_start(model.world, decision);
+  const bool receives = std::ranges::count(decision.receivers, model.rank) > 0;
+  if (model.rank == 0 && !calm_ && chance(20 * options_.sabotage))
+    kill_soon(*model.world->ranks.at(decision.sources.front()));
+  if (receives) {
+    model.clean = false;
+    model.state = next_garbage_++;
+  }
+  const std::uint64_t state = model.world->ranks.at(decision.sources.front())->state;
+  come_to_barrier(model, [this, &model, decision, state] {
+    model.state = state;
+    model.revision = decision.revision;
+    model.holds = model.clean = true;
+    tell_server(model, Begun{});
+    compute(model);
+  });
+}
+
+void ElasticSimulation::compute(Model& model) {
+  model.life++;
+  model.stage = Stage::computing;
+  if (model.revision == options_.steps) {
+    model.stage = Stage::finished;
+    come_to_barrier(model, [this, &model] { end(model, "finished"); });
+    return;
+  }
+  const Duration work = chance(2) ? draw(0, 20'000'000) : draw(100, 20'000);
+  after(work, [this, &model, life = model.life] {
+    const auto done = [this, &model, life] {
+      if (model.alive && model.life == life) come_to_barrier(model, [this, &model] { commit(model); });
+    };
+    if (model.stopped)
+      model.while_stopped.push_back(done);
+    else
+      done();
+  });
+}
+
+void ElasticSimulation::commit(Model& model) {
+  const std::uint64_t before = model.state;
+  model.state = next_state(before, model.revision, model.generation);
+  model.revision++;
+  const auto [known, is_new] = parents_.emplace(model.state, before);
+  if (!is_new && known->second != before) violated("one state follows two");
+  go_through_gate(model);
+}
+
+void ElasticSimulation::go_through_gate(Model& model) {
+  model.life++;
+  switch (model.gate.after(model.revision)) {
+    case CommitGate::Step::go_on:
+      return compute(model);
+    case CommitGate::Step::hold:
+      model.stage = Stage::holding;
+      return;
+    case CommitGate::Step::end:
+      return leave_as_planned(model);
+  }
+}
+
+void ElasticSimulation::leave_as_planned(Model& model) {
+  const std::shared_ptr<World> world = std::exchange(model.world, nullptr);
+  if (world->ended_at && *world->ended_at != model.revision) violated("the ranks end their world at different commits");
+  world->ended_at = model.revision;
+  if (!world->at_barrier.empty()) {
+    if (!world->disturbed) violated("a rank was left behind at the planned end of its world");
+    world_fails(world);  // those that wait there need this rank
+  }
+  enter(model);
+}
+
+void ElasticSimulation::end(Model& model, const std::string& why) {
+  if (!model.alive) return;
+  note(text("process ", model.id, " ends: ", why));
+  if (why == "finished") {
+    finished_ = true;
+    tell_server(model, Done{});
+    model.world.reset();
+  }
+  if (model.world) model.world->disturbed = true;
+  model.alive = false;
+  model.life++;
+  model.stage = Stage::ended;
+  if (model.world) world_fails(model.world);
+  // The message that it has finished arrives before the end of its connection.
+  at(std::max(now_, model.last_to_server) + microseconds(1), [this, &model] {
+    if (std::exchange(model.connected, false)) deliver(membership_.disconnected(model.id, now_));
+  });
+}
+
+void ElasticSimulation::kill(Model& model) {
+  end(model, "killed");
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,52 @@
+#include "tests/rendezvous/elastic_simulation.hpp"
+
+#include <gtest/gtest.h>
+
+namespace anello::rendezvous {
+namespace {
+
+struct Totals {
+  int finished = 0, lost = 0;
+  std::size_t generations = 0, events = 0;
+};
+
+void simulate(ElasticSimulation::Options options, std::uint64_t seeds, Totals& totals) {
+  for (std::uint64_t seed = 1; seed <= seeds; seed++) {
+    options.seed = seed * 1'000'003 + std::uint64_t(options.first);
+    ElasticSimulation simulation(options);
+    simulation.run();
+    ASSERT_EQ(simulation.violation(), "") << simulation.script();
+    totals.finished += simulation.finished();
+    totals.lost += simulation.lost();
+    totals.generations += simulation.generations();
+    totals.events += simulation.events_done();
+  }
+}
+
+// Most jobs must finish, and enough must lose their state: otherwise the simulation would show little.
+TEST(ElasticSimulation, EveryJobFinishesOrSaysThatItsStateIsLost) {
+  Totals totals;
+  for (const int first : {2, 3, 4, 5, 8, 16})
+    simulate({.first = first, .min = 1, .max = first + 2, .steps = 150, .events = 2 * first}, 200, totals);
+  EXPECT_GT(totals.finished, 700);
+  EXPECT_GT(totals.lost, 10);
+  EXPECT_GT(totals.generations, 4000u);
+  EXPECT_GT(totals.events, 5000u);
+}
+
+TEST(ElasticSimulation, AJobWithAMinimumWaitsForNewcomers) {
+  Totals totals;
+  for (const int first : {2, 4, 6})
+    simulate({.first = first, .min = first, .max = first, .steps = 150, .events = 3}, 200, totals);
+  EXPECT_GT(totals.finished, 300);
+}
+
+TEST(ElasticSimulation, WithoutEventsThereIsOneWorld) {
+  Totals totals;
+  simulate({.first = 4, .min = 2, .max = 4, .events = 0}, 50, totals);
+  EXPECT_EQ(totals.finished, 50);
+  EXPECT_EQ(totals.generations, 50u);
+}
+
+}  // namespace
+}  // namespace anello::rendezvous

@@ -1,0 +1,40 @@
+// trainee STEPS MILLISECONDS [WEIGHTS]: a process of an elastic job. Prints a line for each world and its result.
+#include "trainee.hpp"
+
+#include <anello/anello.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <thread>
+
+int main(int argc, char** argv) {
+  using namespace anello;
+  if (argc < 3) return 2;
+  const std::uint64_t steps = std::strtoull(argv[1], nullptr, 10);
+  const std::chrono::milliseconds work(std::atoi(argv[2]));
+  std::vector<double> weights(argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1000);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  elastic::State state;
+  state.add("weights", std::as_writable_bytes(std::span(weights)));
+  const auto train = [&](elastic::Job& job) {
+    while (state.revision() < steps) {
+      const int rank = job.world().rank(), size = job.world().size();
+      std::vector<double> gradient(weights.size());
+      trainee::add_gradient(gradient, state.revision(), trainee::kSamples * rank / size,
+                            trainee::kSamples * (rank + 1) / size);
+      std::this_thread::sleep_for(work);
+      job.world().allreduce(gradient, Op::sum);
+      job.commit([&] { trainee::update(weights, gradient); });
+    }
+  };
+  elastic::Options options;
+  options.on_change = [](const elastic::Change& change) {
+    std::printf("world %u: rank %d of %d at %llu, %zu got %llu bytes, paused %lld us\n", change.generation, change.rank,
+                change.size, static_cast<unsigned long long>(change.revision), change.receivers.size(),
+                static_cast<unsigned long long>(change.bytes),
+                static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(change.paused).count()));
+  };
+  elastic::run(state, train, options);
+  std::printf("weights %.0f at %llu\n", trainee::digest(weights), static_cast<unsigned long long>(state.revision()));
+}

@@ -1,0 +1,45 @@
+// A small training whose result shows whether each sample of each step was used exactly once, and in which order the
+// steps came. All numbers are integers below 2^53, so that sums do not depend on their order.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace anello::trainee {
+
+inline constexpr int kSamples = 60;  // of a step, on all ranks together
+inline constexpr double kModulus = 1099511627689.0;
+
+inline double contribution(std::uint64_t step, int sample, std::size_t weight) {
+  const std::uint64_t mixed = (step * 1000003 + std::uint64_t(sample) * 7919 + weight * 31 + 1) * 0x9e3779b97f4a7c15;
+  return double(mixed >> 40);
+}
+
+// Adds the samples [first, last) of a step.
+inline void add_gradient(std::vector<double>& gradient, std::uint64_t step, int first, int last) {
+  for (int sample = first; sample < last; sample++)
+    for (std::size_t i = 0; i < gradient.size(); i++) gradient[i] += contribution(step, sample, i);
+}
+
+inline void update(std::vector<double>& weights, const std::vector<double>& gradient) {
+  for (std::size_t i = 0; i < weights.size(); i++) weights[i] = std::fmod(3 * weights[i] + gradient[i], kModulus);
+}
+
+inline double digest(const std::vector<double>& weights) {
+  double sum = 0;
+  for (const double weight : weights) sum = std::fmod(5 * sum + weight, kModulus);
+  return sum;
+}
+
+// The digest after so many steps of an undisturbed training in one process.
+inline double expected(std::size_t count, std::uint64_t steps) {
+  std::vector<double> weights(count);
+  for (std::uint64_t step = 0; step < steps; step++) {
+    std::vector<double> gradient(count);
+    add_gradient(gradient, step, 0, kSamples);
+    update(weights, gradient);
+  }
+  return digest(weights);
+}
+
+}  // namespace anello::trainee
