@@ -22,7 +22,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kCutLimit{4000};  // for the network to answer for the server
+constexpr milliseconds kCutLimit{4000};   // for the network to answer for the server
+constexpr milliseconds kFirstWord{5000};  // for the server to report first, because its message names the culprit
 
 }  // namespace
 
@@ -66,16 +67,29 @@ asio::awaitable<void> StandingConnection::receive() {
   changed_.notify_all();
 }
 
-// Answers what the server asks of a process that may be computing. The rest is for the thread that makes the worlds.
+// Answers the server's questions, also while the program computes. The rest is for the thread that makes the worlds.
 void StandingConnection::take(const Reply& reply) {
   const auto answer = [&](const Request& request) {
     channel_->send(std::make_shared<const std::string>(net::framed(encode(request))));
   };
   if (std::holds_alternative<AskPresence>(reply)) return answer(Present{});
+  if (std::holds_alternative<AskCommits>(reply)) {
+    gate_.asked(commits_);
+    return answer(Commits{commits_});
+  }
   if (const auto* boundary = std::get_if<Boundary>(&reply)) return gate_.announced(boundary->commit);
-  if (!std::holds_alternative<AskCommits>(reply)) return answers_.push_back(reply);
-  gate_.asked(commits_);
-  answer(Commits{commits_});
+  if (const auto* failed = std::get_if<Failed>(&reply)) {
+    refused_ = *failed;
+  } else if (const auto* again = std::get_if<Again>(&reply)) {
+    again_ = again->reason.empty() ? "a process has ended" : again->reason;
+  } else {
+    if (std::holds_alternative<Assigned>(reply)) {
+      gate_.enter_world();
+      again_.clear();
+      answers_.clear();  // of the last start
+    }
+    answers_.push_back(reply);
+  }
 }
 
 void StandingConnection::send(const Request& request) {
@@ -84,17 +98,28 @@ void StandingConnection::send(const Request& request) {
       [this, message = std::make_shared<const std::string>(net::framed(encode(request)))] { channel_->send(message); });
 }
 
+bool StandingConnection::start_is_over() {
+  const MutexLock lock(mutex_);
+  return refused_ || !again_.empty() || !lost_.empty();
+}
+
 void StandingConnection::throw_if_lost() const {
+  if (refused_) throw StartFailed(refused_->code, refused_->message, refused_->rank);
   if (!lost_.empty())
     throw Error(ErrorCode::rendezvous,
                 text("this process cannot enter another world, because its connection with the rendezvous at ",
                      settings_.rendezvous, " has ended: ", lost_));
 }
 
-Reply StandingConnection::await(steady_clock::time_point deadline) {
+void StandingConnection::throw_if_over() const {
+  throw_if_lost();
+  if (!again_.empty()) throw Error(ErrorCode::rendezvous, text("the world cannot start: ", again_));
+}
+
+Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) {
   MutexLock lock(mutex_);
   while (answers_.empty()) {
-    throw_if_lost();
+    enters ? throw_if_lost() : throw_if_over();
     const milliseconds left = time_left(deadline);
     if (left.count() == 0)
       throw Error(ErrorCode::timed_out, text("rendezvous at ", settings_.rendezvous, ": no answer"));
@@ -103,7 +128,6 @@ Reply StandingConnection::await(steady_clock::time_point deadline) {
   }
   Reply reply = std::move(answers_.front());
   answers_.pop_front();
-  if (const auto* failed = std::get_if<Failed>(&reply)) throw StartFailed(failed->code, failed->message, failed->rank);
   return reply;
 }
 
@@ -111,22 +135,18 @@ Reply StandingConnection::await(steady_clock::time_point deadline) {
 std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
   send(Enter{generation});
   for (;;) {
-    const Reply reply = await(steady_clock::time_point::max());
+    const Reply reply = await(steady_clock::time_point::max(), true);
     if (std::holds_alternative<Over>(reply)) return {};
     const auto* assigned = std::get_if<Assigned>(&reply);
     if (!assigned) continue;  // an answer of the last start, which came too late
     take_place(identity_, *assigned);
-    const MutexLock lock(mutex_);
-    gate_.enter_world();
     return *assigned;
   }
 }
 
 std::vector<std::string> StandingConnection::exchange(std::string blob) {
-  constexpr milliseconds kGrace{5000};  // for the server to report first, because its message names the culprit
   send(Contribution{std::move(blob), settings_.start_timeout});
-  Reply reply = await(steady_clock::now() + settings_.start_timeout + kGrace);
-  if (const auto* again = std::get_if<Again>(&reply)) throw StartAgain(ErrorCode::rendezvous, again->reason);
+  Reply reply = await(steady_clock::now() + settings_.start_timeout + kFirstWord, false);
   auto* gathered = std::get_if<Gathered>(&reply);
   if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
     throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to an exchange");
@@ -136,13 +156,11 @@ std::vector<std::string> StandingConnection::exchange(std::string blob) {
 void StandingConnection::check(milliseconds patience) {
   const auto deadline = steady_clock::now() + patience;
   MutexLock lock(mutex_);
-  while (answers_.empty() && time_left(deadline).count() > 0)
+  for (;;) {
+    throw_if_over();
+    if (time_left(deadline).count() == 0) return;
     changed_.wait_for(lock, Interruption::slice(time_left(deadline)));
-  throw_if_lost();
-  if (answers_.empty()) return;
-  if (const auto* again = std::get_if<Again>(&answers_.front())) throw StartAgain(ErrorCode::rendezvous, again->reason);
-  if (const auto* failed = std::get_if<Failed>(&answers_.front()))
-    throw StartFailed(failed->code, failed->message, failed->rank);
+  }
 }
 
 void StandingConnection::leave(std::uint16_t port) {
@@ -156,11 +174,19 @@ void StandingConnection::begin(std::uint64_t commits) {
 }
 
 // Waits until the message has been given to the kernel, because the process may exit now.
-void StandingConnection::done() {
+void StandingConnection::send_now(const Request& request) {
   std::promise<void> sent;
-  send(Done{});
+  send(request);
   asio::post(event_loop_.context(), [&] { sent.set_value(); });
   sent.get_future().wait();
+}
+
+void StandingConnection::fail(const std::string& reason) {
+  send_now(Fail{reason, -1});
+}
+
+void StandingConnection::done() {
+  send_now(Done{});
 }
 
 bool StandingConnection::ends_after(std::uint64_t commits) {

@@ -22,11 +22,6 @@
 
 namespace anello::rendezvous {
 
-// The world cannot start, because a process of it has ended: enter the next one.
-struct StartAgain : Error {
-  using Error::Error;
-};
-
 class StandingConnection {
  public:
   // Connects to settings.rendezvous and joins. Blocks for start_timeout at most. Throws what ServerConnection throws.
@@ -41,13 +36,18 @@ class StandingConnection {
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // as of the newest world
 
-  // See RendezvousClient. They also throw StartAgain.
+  // See RendezvousClient.
   std::vector<std::string> exchange(std::string blob);
   void check(std::chrono::milliseconds patience);
 
-  void leave(std::uint16_t port);     // the world is complete
-  void begin(std::uint64_t commits);  // the state of this commit is in place
-  void done();                        // the training has ended
+  // Whether the start of the newest world has ended without success. Then enter() goes on to the next one, or throws
+  // the reason why this process cannot.
+  bool start_is_over();
+
+  void leave(std::uint16_t port);        // the world is complete
+  void begin(std::uint64_t commits);     // the state of this commit is in place
+  void fail(const std::string& reason);  // this process ends, because it cannot start
+  void done();                           // the training has ended
 
   // Call it after each commit, with their number. Returns true if the world ends here as planned. Returns at once
   // unless a change is being planned; then it may block until the other processes have answered.
@@ -57,8 +57,10 @@ class StandingConnection {
   asio::awaitable<void> receive();
   void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
   void send(const Request& request);
-  // Waits for the next answer, and removes it.
-  Reply await(std::chrono::steady_clock::time_point deadline);
+  void send_now(const Request& request);
+  // Waits for the next answer, and removes it. `enters`: the end of the last start does not matter.
+  Reply await(std::chrono::steady_clock::time_point deadline, bool enters);
+  void throw_if_over() const ANELLO_REQUIRES(mutex_);
   void throw_if_lost() const ANELLO_REQUIRES(mutex_);
 
   const Settings settings_;
@@ -68,9 +70,11 @@ class StandingConnection {
   std::deque<Reply> answers_ ANELLO_GUARDED_BY(mutex_);
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
-  std::string lost_ ANELLO_GUARDED_BY(mutex_);    // why the connection has ended; empty: it has not
-  std::shared_ptr<net::MessageChannel> channel_;  // used on the event loop's thread
-  net::EventLoop event_loop_;                     // uses all of the above, so it ends first
+  std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
+  std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
+  std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
+  std::shared_ptr<net::MessageChannel> channel_;             // used on the event loop's thread
+  net::EventLoop event_loop_;                                // uses all of the above, so it ends first
 };
 
 }  // namespace anello::rendezvous

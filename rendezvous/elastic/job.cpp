@@ -78,6 +78,7 @@ class Job::Impl {
   rendezvous::StandingConnection connection_;
   std::optional<World> world_;
   Change change_;
+  int failed_starts_ = 0;  // in a row, by errors between ranks
   steady_clock::time_point paused_since_ = steady_clock::now();
 };
 
@@ -95,12 +96,16 @@ bool Job::Impl::next() {
     try {
       make_world();
       synchronize(*place);
+      failed_starts_ = 0;
       change_.paused = steady_clock::now() - paused_since_;
       report();
       if (options_.on_change) options_.on_change(change_);
       return true;
     } catch (const Error& error) {
-      if (!may_enter_again(error)) throw;
+      if (!may_enter_again(error)) {
+        connection_.fail(error.what());
+        throw;
+      }
       log(Severity::info, text("world ", place->generation, " has failed before its training: ", error.what()));
     }
     world_.reset();
@@ -109,11 +114,12 @@ bool Job::Impl::next() {
 
 // Before the training, also an entry of a newcomer may not fit; then that one ends, and the others go on without it.
 bool Job::Impl::may_enter_again(const Error& error) {
-  if (dynamic_cast<const rendezvous::StartFailed*>(&error)) return false;
-  if (dynamic_cast<const rendezvous::StartAgain*>(&error)) return true;
+  if (connection_.start_is_over()) return true;
   if (world_ && error.code() == ErrorCode::mismatch) return error.rank() >= 0 && error.rank() != change_.rank;
   if (world_) return survives(error);
-  return another_can_follow(error.code()) || error.code() == ErrorCode::timed_out;
+  constexpr int kAttempts = 5;  // to reach the other ranks; they may have ended a moment ago
+  const bool of_others = another_can_follow(error.code()) || error.code() == ErrorCode::timed_out;
+  return of_others && ++failed_starts_ < kAttempts;
 }
 
 // All ranks leave at the same commit if the world ends as planned. Otherwise it has failed.
