@@ -39,7 +39,7 @@ constexpr std::string_view prefix(Levels levels) {
   return "?";
 }
 
-// An algorithm of two levels and its name, for which there is no other memory.
+// A two-level algorithm with its name. name() returns a view of these letters, so the table of all of them is static.
 struct Named {
   Algorithm algorithm = Algorithm::automatic;
   std::array<char, 40> letters{};
@@ -88,7 +88,7 @@ bool parse(std::string_view text, Algorithm& algorithm) {
 std::string algorithm_names() {
   std::string names(name(Algorithm::automatic));
   for (const Algorithm each : kAll) names.append(", ").append(name(each));
-  names.append("; where hosts have several ranks also");
+  names.append("; if hosts have several ranks, also");
   for (const Levels each : kAllLevels)
     names.append(each == kAllLevels[0] ? " " : " or ").append(prefix(each)).append("NAME");
   return names.append(" with one of these names");

@@ -25,7 +25,7 @@ inline constexpr std::string_view kAlgorithmChoices = "auto"
 // All one-level algorithms in the table's order, without `automatic`.
 std::span<const Algorithm> all_algorithms();
 
-// The use of hosts with several ranks: `one` ignores hosts; the others are algorithms of two levels.
+// How an algorithm uses hosts with several ranks: `one` ignores hosts; all other values mean two levels.
 enum class Levels : std::uint8_t {
   one = 0,
 #define ANELLO_LEVELS(name, value, ...) name = value,
@@ -49,8 +49,8 @@ std::string_view name(Algorithm algorithm);
 bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
 
-// Whether every element is ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks. If elements
-// are sent in a `narrow` type, this is the sum of the rounded contributions, rounded once. False for automatic.
+// True if every element is ((x0 + x1) + x2) + ..., for every size, slab and placement of ranks. If elements are sent in
+// a `narrow` type, the result is the sum of the rounded contributions, rounded once. False for automatic.
 bool reproducible(Algorithm algorithm, bool narrow = false);
 
 }  // namespace anello

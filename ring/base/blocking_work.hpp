@@ -1,7 +1,7 @@
 // Runs tasks that may block for any time, such as a write to a pipe that is not read or to a file system that hangs.
-// They run in order on a separate thread, which exists only while there are tasks. Callers wait for tasks only with a
-// limit, so each task must own what it uses. Never destroy this object. Any thread. In a child process after fork()
-// there are no tasks, and a task that is added is run at once by its caller.
+// They run in order on a separate thread, which exists only while there are tasks. Callers wait for a task only until a
+// limit, so each task must own the data that it uses. Never destroy this object. Any thread. A child process after
+// fork() starts without tasks, and runs a new task at once on the thread that adds it.
 #pragma once
 #include <chrono>
 #include <cstddef>

@@ -36,8 +36,8 @@ std::string shown(milliseconds value) {
   return std::to_string(value.count());
 }
 
-// Returns Levenshtein's distance: how many letters must be replaced, inserted or removed to turn one text into the
-// other.
+// Returns Levenshtein's distance: the number of letters that must be replaced, inserted or removed to turn one text
+// into the other.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);

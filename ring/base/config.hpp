@@ -28,8 +28,8 @@ bool is_setting(std::string_view variable);
 // setting.
 std::vector<std::string> misspelt_settings();
 
-// Returns the setting whose name differs in at most two letters, or else the one with whose name the variable begins;
-// empty if there is none.
+// Returns the setting whose name differs in at most two letters. If there is none, returns the setting whose name is
+// the beginning of `variable`, or an empty text.
 std::string_view nearest_setting(std::string_view variable);
 
 // Parses a whole number in [min, max]. Throws Error{configuration} that names `what`, the text and the range.

@@ -16,7 +16,7 @@ constexpr double kNoLimit = 1e9;
 std::string affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0)  // there are more cores than a set holds
+  if (sched_getaffinity(0, sizeof set, &set) != 0)  // fails if the machine has more cores than a cpu_set_t holds
     for (long core = 0; core < sysconf(_SC_NPROCESSORS_ONLN); core++) CPU_SET(std::size_t(core), &set);
   std::string allowed;
   for (std::size_t core = 0; core < CPU_SETSIZE; core++) {

@@ -18,15 +18,15 @@ class Descriptor {
   ~Descriptor() { close(); }
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }  // the caller owns it now
+  int release() { return std::exchange(fd_, -1); }  // from now on the caller owns the descriptor
   void close();
 
  private:
   int fd_ = -1;
 };
 
-// Returns the end of a message for a call that failed because no file may be opened: which limit to raise, the
-// process's (EMFILE) or the system's (ENFILE). Empty for every other error.
+// Returns the end of a message for a call that failed because too many files are open: it names the limit to raise,
+// which is the process's (EMFILE) or the system's (ENFILE). Empty for every other error.
 std::string_view remedy_for_lack_of_files(int error);
 
 // Makes an Error from `errno`; `attempt` describes the failed call.

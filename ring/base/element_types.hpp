@@ -1,4 +1,4 @@
-// Choices by the type of elements, from the table in element_types.def. Pure.
+// Functions that depend on the type of elements, made from the table in element_types.def. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <array>
@@ -16,7 +16,7 @@ constexpr bool is_known(DType dtype) {
   return dtype >= kElementTypes.front() && dtype <= kElementTypes.back();
 }
 
-// Whether elements are moved, but not computed with. Inline, because even the smallest operation asks it.
+// True if elements of this type are moved, but not computed with. Inline, because even the smallest operation calls it.
 constexpr bool is_only_stored(DType dtype) {
   switch (dtype) {
 #define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) \
@@ -27,7 +27,7 @@ constexpr bool is_only_stored(DType dtype) {
   return true;
 }
 
-// Calls use.template operator()<T>() with the C++ type of the elements, which is not one that is only stored.
+// Calls use.template operator()<T>() with the C++ type T of the elements. The type must not be one that is only stored.
 template <class Use>
 auto with_type(DType dtype, Use&& use) {
   switch (dtype) {

@@ -29,7 +29,8 @@ void require_replaceable(const std::string& path) {
                 text("'", path, "' cannot be written: it is not a regular file, and would be replaced"));
 }
 
-// Whether the link is in /proc/self/fd, so that the file is open: a file that replaces it would not get later writes.
+// True if the link is in /proc/self/fd: it then stands for an open file. Replacing the file would lose later writes,
+// because they go to the old file.
 bool is_open_file(const fs::path& link) {
   std::error_code error;
   return fs::canonical(fs::absolute(link).parent_path(), error).string().starts_with("/proc/");

@@ -13,11 +13,11 @@ void write_all(const Descriptor& file, const std::string& path, std::string_view
 enum class ReadableBy { all, owner };
 enum class Until { renamed, on_disk };  // on_disk: the new content survives a crash of the machine
 
-// Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it and
-// renames that. A symbolic link is kept, and the file that it names is replaced. Anything but a regular file, such as
-// /dev/null, is refused, and so is an open one, such as /dev/stdout. Throws Error{file} that names `path`. In that case
-// no other file remains, and the old content is still there, or the new one if only the folder could not be
-// synchronized to the disk.
+// Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it, then
+// renames the new file. A symbolic link is kept, and the file that it names is replaced. Refuses everything except a
+// regular file, for example /dev/null, and also an open file, for example /dev/stdout. Throws Error{file} that names
+// `path`. Then no other file remains, and the old content is still there; if only synchronizing the folder to the disk
+// failed, the new content is there.
 void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers = ReadableBy::all,
                   Until until = Until::renamed);
 

@@ -21,12 +21,13 @@ constexpr std::array<std::string_view, 4> kSeverityNames = {"error", "warning", 
 std::atomic<Severity> min_severity = Severity::warning;
 Mutex speaker_mutex;
 std::string& speaker() ANELLO_REQUIRES(speaker_mutex) {
-  static auto* text = new std::string;  // exists longer than every static destructor that may log
+  static auto* text = new std::string;  // never destroyed, because static destructors may log
   return *text;
 }
 
 constexpr std::size_t kMaxLines = 1000;
-// Time to wait for a line if no other is before it; for the message of a fatal error; for all lines at exit.
+// How long log() waits for a line that is the only one in the queue, and for the message of a fatal error; and how long
+// the process waits at exit for all lines.
 constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
 std::atomic<std::uint64_t> lost_lines = 0;
 

@@ -1,6 +1,6 @@
 // Messages to standard error, one write(2) for each line, so that lines of several processes do not mix. Standard error
-// may be a pipe that is not read, which other processes use too; so a separate thread writes (blocking_work.hpp), and a
-// thread that logs is not blocked for long. Any thread.
+// may be a pipe that is not read, and other processes may use the same pipe. So a separate thread writes
+// (blocking_work.hpp), and a thread that logs is not blocked for long. Any thread.
 #pragma once
 #include <chrono>
 #include <string_view>
@@ -13,8 +13,8 @@ enum class Severity { error, warning, info, debug };
 // start.
 void set_log(Severity min, std::string_view name);
 bool log_enabled(Severity severity);
-// The line has been written when this returns, unless standard error does not take it: then it is written later, in
-// order. At most 1,000 lines are kept; the number of lines that are lost is written in their place.
+// Returns when the line is written. If standard error does not accept it, returns earlier, and the line is written
+// later, in order. At most 1,000 lines wait; if more are lost, their number is written in their place.
 void log(Severity severity, std::string_view message);
 // Blocks until all lines are written, for at most `limit`. Called at the end of the process.
 void flush_log(std::chrono::milliseconds limit);

@@ -1,4 +1,4 @@
-// A reserve of memory for reporting that memory has run out. Any thread.
+// A reserve of memory. It lets the process report that it has run out of memory. Any thread.
 #pragma once
 
 namespace anello {

@@ -1,5 +1,6 @@
-// Mutexes that clang checks with -Wthread-safety (tests/clang.py): a member says which mutex guards it, and a function
-// which mutex its caller has locked. Other compilers see std::mutex and std::unique_lock, and no attributes.
+// Mutexes that clang checks with -Wthread-safety (tests/clang.py): an attribute of a member names the mutex that guards
+// it, and an attribute of a function names the mutex that its caller has locked. Other compilers see std::mutex and
+// std::unique_lock without attributes.
 #pragma once
 #include <mutex>
 #include <shared_mutex>
@@ -13,7 +14,7 @@
 #define ANELLO_REQUIRES(...) ANELLO_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define ANELLO_ACQUIRE(...) ANELLO_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define ANELLO_RELEASE(...) ANELLO_ATTRIBUTE(release_capability(__VA_ARGS__))
-// For a function that is right in a way that the analysis cannot follow. A comment says why.
+// For a function that is right although the analysis cannot see why. A comment beside it says why.
 #define ANELLO_UNCHECKED ANELLO_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace anello {
@@ -33,7 +34,7 @@ class ANELLO_ATTRIBUTE(scoped_lockable) MutexLock : public std::unique_lock<std:
   void unlock() ANELLO_RELEASE() { unique_lock::unlock(); }
 };
 
-// Gives a lock of the mutex up for its own lifetime.
+// Unlocks the mutex of a MutexLock for as long as this object exists.
 class ANELLO_ATTRIBUTE(scoped_lockable) MutexUnlock {
  public:
   MutexUnlock(MutexLock& lock, Mutex& mutex) ANELLO_RELEASE(mutex) : lock_(lock) {

@@ -5,8 +5,9 @@
 
 namespace anello {
 
-// Returns a text that is equal for all processes of one running kernel, also in containers; and, wrongly, in virtual
-// machines that were started from one snapshot. Empty if it cannot be found out.
+// Returns a text that is equal for all processes of one running kernel, also in containers. Virtual machines that were
+// started from one snapshot also have equal texts, although each has its own kernel. Empty if the text cannot be found
+// out.
 std::string running_kernel();
 // Returns a text that is equal for processes on the same boot of the same kernel, in the same namespace of this kind
 // ("net", "time"). Empty if it cannot be found out.

@@ -13,7 +13,7 @@ class ProcessMark {
   bool in_child() const { return forks_ != forks_so_far_.load(std::memory_order_relaxed); }
 
  private:
-  static std::atomic<std::uint32_t> forks_so_far_;  // from the first process to this one
+  static std::atomic<std::uint32_t> forks_so_far_;  // how many forks lie between the first process and this one
   std::uint32_t forks_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace anello {
 
-// Formats ascending ranks: "ranks 0-3, 7". Lists at most 16 ranges, and gives only the number of further ranks.
+// Formats ascending ranks: "ranks 0-3, 7". Lists at most 16 ranges, then only the number of the remaining ranks.
 std::string rank_list(const std::vector<int>& ranks);
 
 // Returns "rank 2 has " or "ranks 0, 1 have ".

@@ -24,7 +24,8 @@ constexpr std::string_view lists(Kind kind) {
   return facts_of(kind).parts ? kListsOfCounts : "";
 }
 
-// Names the values that are only in the fingerprint, from which they cannot be printed.
+// Names the values that only enter the fingerprint. They cannot be printed, because the fingerprint does not reveal
+// them.
 std::string values_without_field(Kind kind) {
   const std::string postscales(facts_of(kind).reduces ? kPostscales : ""), its_lists(lists(kind));
   if (!postscales.empty() && !its_lists.empty()) return text(postscales, ", ", its_lists, ", or ", kTokens);
@@ -52,7 +53,7 @@ std::string differing_field(const Signature& a, const Signature& b) {
   return std::string(kAlgorithms);
 }
 
-// Returns the value of a field that describe() leaves out.
+// Returns the value of a field for which describe() has no text.
 std::string value_of(std::string_view field, const Signature& s) {
   if (field == kAlgorithms) return text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems);
   if (field == kPostscales) return " with postscale " + exact(s.hidden.postscale);
@@ -83,8 +84,8 @@ std::uint64_t fingerprint(std::string_view bytes) {
   return all;
 }
 
-// The last word: kind, reduction and both element types share 24 bits, so that small data fits into the same cache line
-// as the signature.
+// The last word holds kind, reduction and both element types in 24 bits. This keeps the signature short, so that small
+// data fits into the same cache line.
 constexpr unsigned kKindBits = 5, kOpBits = 5, kTypeBits = 7;
 static_assert(unsigned(kAllKinds.back()) < 1 << kKindBits && unsigned(Op::bit_xor) < 1 << kOpBits &&
               unsigned(kElementTypes.back()) < 1 << kTypeBits && kKindBits + kOpBits + 2 * kTypeBits == 24);

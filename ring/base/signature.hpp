@@ -16,8 +16,8 @@ namespace anello {
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
-// The values in a fingerprint that a message can show. Not compared, because the fingerprint is. Sent with a
-// NamedSignature, not with data.
+// Values of the fingerprint that a message can show. They are not compared, because the fingerprint is compared. They
+// are sent with a NamedSignature, not with data.
 struct Hidden {
   bool known = false;
   double postscale = 1;
@@ -28,11 +28,11 @@ struct Hidden {
 struct Signature {
   std::uint64_t group = 0;  // not encoded, because the connection determines it; 0 is the world
   std::uint32_t generation = 0;
-  std::uint64_t sequence = 0;  // operations of this group before this one
+  std::uint64_t sequence = 0;  // number of operations that this group began earlier
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
-  std::uint32_t results = 0;      // checksum of the newest result that must be equal on all ranks; 0: not compared
-  std::uint64_t fingerprint = 0;  // stands for values without a field: lists of counts, a factor; 0: none
+  std::uint32_t results = 0;      // checksum of the newest result that all ranks must share; 0: none
+  std::uint64_t fingerprint = 0;  // of the values that have no field: lists of counts, a factor; 0: none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;
@@ -44,7 +44,7 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-// Adds one more value to a fingerprint; never returns 0. Uses SplitMix64's finaliser, so that short lists of small
+// Adds one more value to a fingerprint. Never returns 0. Uses SplitMix64's finaliser, so that short lists of small
 // numbers do not collide.
 constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   std::uint64_t mixed = before ^ (value + 0x9e3779b97f4a7c15 + (before << 6) + (before >> 2));
@@ -63,8 +63,8 @@ void encode(const Signature& signature, EncodedSignature& bytes);
 // Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 
-// A signature with the name that a rank's program gave the operation. Two are equal if their signatures are, even if
-// the names differ.
+// A signature with the name that a rank's program gave the operation. operator== compares only the signatures, not the
+// names.
 struct NamedSignature : Signature {
   NamedSignature() = default;
   NamedSignature(const Signature& signature, std::string its_name = {})
@@ -78,8 +78,8 @@ std::string describe(const NamedSignature& call);  // "allreduce #3 (sum of 100 
 // Returns "rank 2 calls " or "ranks 0, 1 call ".
 std::string who_calls(const std::vector<int>& ranks);
 
-// Describes how the call of these ranks differs from the others' call, with both ranks and both values; empty if it
-// does not.
+// Describes how the call of these ranks differs from the call of `others`, with both lists of ranks and both values.
+// Empty if the calls are equal.
 std::string difference(const std::vector<int>& ranks, const NamedSignature& a, const std::vector<int>& others,
                        const NamedSignature& b);
 

@@ -17,7 +17,8 @@ void open_missing_standard_descriptors() {
 
 void require_output_written() {
   if (!std::cout.flush())
-    throw Error(ErrorCode::file, "standard output cannot be written, and output is lost: what it goes to may be full");
+    throw Error(ErrorCode::file,
+                "standard output could not be written, and output is lost; its disk or pipe may be full or closed");
 }
 
 }  // namespace anello

@@ -1,5 +1,6 @@
-// Standard input, output and error may be closed when a program is started. The next file that is opened then gets such
-// a number, and the program's output goes into it, for example into a connection. Any thread.
+// A program may be started with standard input, output or error closed. The next file that it opens, for example a
+// connection, then gets the number 0, 1 or 2, and the program's output goes into that file. These functions prevent
+// this. Any thread.
 #pragma once
 
 namespace anello {

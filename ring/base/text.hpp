@@ -13,7 +13,7 @@ template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
-  if (!out) throw std::bad_alloc();  // without memory a stream only stops, and the text may be a name
+  if (!out) throw std::bad_alloc();  // a stream without memory only stops, and the text would be cut
   return std::move(out).str();
 }
 

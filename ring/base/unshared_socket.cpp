@@ -41,13 +41,14 @@ class Registry {
   }
 
  private:
-  // 0 if it is not a socket: it was closed, and the number is unused or belongs to another file.
+  // Returns 0 if `fd` is not a socket: then the socket has been closed, and its number is unused or belongs to another
+  // file.
   static ino_t inode_of(int fd) {
     struct stat status {};
     return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
   }
 
-  std::array<ino_t, 65536> inodes_ ANELLO_GUARDED_BY(mutex){};  // by descriptor; 0: none was opened here
+  std::array<ino_t, 65536> inodes_ ANELLO_GUARDED_BY(mutex){};  // by descriptor; 0: it is not one of these sockets
   int end_ ANELLO_GUARDED_BY(mutex) = 0;
 };
 

@@ -14,7 +14,7 @@ class Writer {
   Writer& u32(std::uint32_t value) { return number(value, 4); }
   Writer& u64(std::uint64_t value) { return number(value, 8); }
   Writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value), 4); }
-  Writer& raw(std::string_view bytes) { return out_.append(bytes), *this; }  // a fixed number of bytes
+  Writer& raw(std::string_view bytes) { return out_.append(bytes), *this; }  // the bytes without their length
   Writer& str(std::string_view bytes) {
     return u32(std::uint32_t(bytes.size())).raw(bytes);
   }  // its length, then the bytes
@@ -38,7 +38,7 @@ class Reader {
   std::string_view raw(std::size_t bytes);
   std::string str(std::size_t max_bytes);  // refuses a claimed length above `max_bytes`
   std::size_t left() const { return left_.size(); }
-  void finish() const;  // throws if bytes are left over
+  void finish() const;  // throws if not all bytes have been read
 
  private:
   std::uint64_t number(int bytes);

@@ -79,7 +79,7 @@ void ControlPlane::receive_frame(int peer, std::string_view body) {
 }
 
 // Proposes the launcher's verdict as this rank's own, then closes the connection. The launcher tries the lower ranks
-// first, so if it comes to this rank, the arbiter did not answer, or is this rank.
+// first. So when it connects to this rank, either the arbiter did not answer, or this rank is the arbiter.
 awaitable<void> ControlPlane::read_abort(net::PeerConnections::Socket launcher) {
   try {
     const net::Deadline deadline(launcher, net::kHandshakeLimit);
@@ -118,7 +118,7 @@ void ControlPlane::flush() {
 }
 
 // A late timer shows that the process was stopped. The timer is due at least once a second, and the other ranks wait
-// longer than that for the arbiter, so a stop that long is always noticed.
+// for the arbiter longer than that. So a stop that matters to them is always noticed.
 void ControlPlane::check_standstill() {
   const failure::FailureDetector::Time time = now();
   const auto due = neighbours_.heartbeats().due();
@@ -239,15 +239,19 @@ void ControlPlane::abort_without_memory() noexcept {
   });
 }
 
-// A neighbour echoes the goodbye when it has read it. Before that, the neighbour may have sent a goodbye of its own. If
-// all the neighbours of that rank leave now, no other rank passes this goodbye on; so this rank waits for the echo, and
-// then passes on everything that it has received.
+// Leaving has two steps.
 //
-// The neighbours close their side when they have read the end. Only then may this side close: if it closed with unread
-// bytes, the kernel would drop data that is still on its way to them. On a busy host their threads, and this rank's
-// own, may not run for seconds, and a neighbour that has no goodbye takes the end of the connection for a death.
+// 1. This rank sends its goodbye, and each neighbour echoes it after reading it. Before the echo, the neighbour may
+// have
+//    sent a goodbye of its own. If all neighbours of that neighbour left now, no rank would pass that goodbye on. So
+//    this rank waits for the echoes, then passes on everything that it has received.
 //
-// In a world that has failed, this rank need not wait until they have read: they find the messages when they run again.
+// 2. The neighbours close their side after they have read to the end. Only then may this side close: if it closed with
+//    unread bytes, the kernel would drop data that is still on its way to them. On a busy host, the threads of both
+//    sides may not run for seconds, and a neighbour that has no goodbye takes the end of the connection for a death.
+//
+// In a world that has failed, this rank does not wait for the neighbours to read: they find the messages when they run
+// again.
 void ControlPlane::leave(std::uint64_t completed) {
   if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};

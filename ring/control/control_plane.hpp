@@ -34,8 +34,9 @@ class ControlPlane {
                std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher rank. Any thread except the background one.
-  // Throws Error{network, unauthorized, rendezvous}, which names the missing ranks at `deadline`, and the errors of
-  // `check`. Calls `check` every 50 ms with 0; after a connection was lost, with the time for which `check` may wait.
+  // Throws Error{network, unauthorized, rendezvous} that names the missing ranks at `deadline`, and the errors of
+  // `check`. Calls `check` every 50 ms with 0. After a connection was lost, calls it with the time for which it may
+  // block.
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
@@ -45,27 +46,28 @@ class ControlPlane {
 
   // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
   // never changes.
-  bool failed() const { return published_.failed(); }  // if true, error() waits only briefly
+  bool failed() const { return published_.failed(); }  // then error() waits only briefly
   // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
   Error error() const { return published_.error(); }
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`
-  // `completed`: operations. This and leaves_by_exception() allocate no memory.
+  // `completed`: the number of operations that this rank has completed. leave_group() and leaves_by_exception()
+  // allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
   void leaves_by_exception() noexcept;     // sets the reason for leaving groups and the world
-  void needs(const Signature& signature);  // the operation began: has a member left the group before it?
-  // Call when an operation needs messages of all members: has a member left the group after at most `completed`
-  // operations? UINT64_MAX: at any time. `conflict`: describes this rank's call.
+  void needs(const Signature& signature);  // the operation began; reports a member that has left the group before it
+  // Call when an operation needs messages of all members. Reports a member that has left the group after at most
+  // `completed` operations; UINT64_MAX: at any time. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
-  void waiting(const Signature& signature);  // the operation makes no progress: do other ranks wait in a different one?
+  void waiting(const Signature& signature);  // no progress; finds out whether other ranks wait in a different operation
   void moving(const Signature& signature);   // this operation makes progress again
-  // A peer sent a different operation, as `verdict` says; all ranks are asked for their calls.
+  // A peer sent a different operation, and `verdict` says so. Asks all ranks for their calls.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, failure::Verdict verdict);
   // These peers sent other counts than this rank expects; `verdict` describes one of them.
   void contradicts(const NamedSignature& mine, std::vector<int> peers, failure::Verdict verdict);
-  // A call of this rank's program was refused: the ranks that wait for the operation are sent the reason.
+  // A call of this rank's program was refused. Sends the reason to the ranks that wait for the operation.
   void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
-  // The operation made no progress for this time. stalled(): the lowest rank that has not left reports it. overdue():
-  // the world ends.
+  // The operation made no progress for this time. stalled(): the lowest rank that is still in the world reports the
+  // operation. overdue(): the world ends.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
   // Call when an operation has waited long for the peer: checks whether the network between the two still works. A peer
@@ -74,12 +76,12 @@ class ControlPlane {
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with the peer ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes `verdict`; failed() is true on this rank from now on
-  // Does the same as abort() for a thread that is out of memory: the background thread makes the verdict.
+  // Like abort(), for a thread that is out of memory: the background thread makes the verdict.
   void abort_without_memory() noexcept;
 
-  // Sends the goodbye to the world, and closes every connection when the neighbours have read it. Blocks for at most
-  // the silence limit (10 s if there is none); in a world that has failed, for at most 500 ms after it has sent the
-  // reason. Allocates no memory. Any thread except the background one; must be the last call.
+  // Sends the goodbye to the world, and closes every connection after the neighbours have read it. Blocks for at most
+  // the silence limit (10 s if there is none). In a world that has failed, blocks for at most 500 ms after it has sent
+  // the reason. Allocates no memory. Any thread except the background one. Must be the last call.
   void leave(std::uint64_t completed);
 
  private:
@@ -100,7 +102,7 @@ class ControlPlane {
   void post(Change change);
   template <class Change>
   void post(net::ReservedPost& place, Change change) noexcept;
-  void flush();  // after every event: send messages, log reports, publish the verdict, set the timer
+  void flush();  // call after every event: sends, logs reports, publishes the verdict, sets the timer
   void publish();
   std::chrono::milliseconds slept() const;
   failure::FailureDetector::Time now() const;

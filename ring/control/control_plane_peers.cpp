@@ -1,4 +1,4 @@
-// The control plane's connections: to its neighbours at the start, and to new neighbours when others have left.
+// How the control plane connects: to its neighbours at the start, and to new neighbours after other ranks have left.
 #include <algorithm>
 
 #include "ring/base/log.hpp"
@@ -23,7 +23,7 @@ void ControlPlane::connect(steady_clock::time_point deadline,
     if (peer < rank_) net::spawn(context_, dial(peer, deadline));
 
   while (!published_.wait_for_start(expected_.size(), kBetweenChecks) && steady_clock::now() < deadline) check({});
-  // A rank whose connection ended may have given up because another rank died: `check` may find out which.
+  // A peer may have closed its connection because another rank died: `check` may find the rank that died.
   if (published_.may_have_deeper_cause()) check(kWaitForCause);
   published_.throw_if_failed();
   const std::vector<int> connected = published_.connected();
@@ -45,9 +45,9 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
   }
 }
 
-// A rank that connects because others have left may leave before it has sent anything. So that this does not look like
-// a death, both sides send a heartbeat at once. A rank that connects at the start when the world has failed gets the
-// reason.
+// A rank that connects because others have left may itself leave before it has sent anything. Its neighbours must not
+// take this for a death, so both sides send a heartbeat at once. If the world has already failed when a rank connects
+// at the start, that rank gets the reason.
 void ControlPlane::accepted(int peer, net::PeerConnections::Socket socket) {
   if (leaving_ && !detector_.verdict()) return;
   if (neighbours_.has(peer)) return log(Severity::info, text("dropped a second control connection of rank ", peer));
@@ -81,7 +81,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Neighbours::Channel nei
     if (e.code() != ErrorCode::network) {
       how = text("it sent an invalid ", how);
       detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-      flush();  // before the connection is closed, so that other ranks get the message before they see the end
+      flush();  // before closing, so that other ranks read the message before they see the end
     }
   }
   disconnected(peer, how);
@@ -96,7 +96,7 @@ void ControlPlane::disconnected(int peer, const std::string& how) {
   pinger_.lost_unproven(peer);
 }
 
-// Connects to a new neighbour. If it does not answer soon, it has left.
+// Connects to a new neighbour. A neighbour that does not answer soon has left.
 awaitable<void> ControlPlane::mend(int peer) {
   try {
     accepted(peer,

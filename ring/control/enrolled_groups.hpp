@@ -1,5 +1,5 @@
-// The groups of which this rank is a member, for the control plane: their members and bells, and their newest
-// operations, which other ranks ask for. Any thread.
+// The groups that have this rank as a member, for the control plane: their members, their bells and their newest
+// operations. Other ranks ask for these operations. Any thread.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,8 +21,8 @@ class EnrolledGroups {
 
   void add(std::shared_ptr<const link::GroupInfo> group);
   void remove(std::uint64_t group);  // its counts are kept
-  // Calls post(place) with the place that is reserved for the group's goodbye, if this rank is in the group. Allocates
-  // no memory.
+  // If this rank is in the group, calls post(place) with the place reserved for the group's goodbye. Allocates no
+  // memory.
   template <class Post>
   void say_goodbye(std::uint64_t group, Post post) noexcept {
     const MutexLock lock(mutex_);
@@ -31,9 +31,10 @@ class EnrolledGroups {
   }
   void ring_bells() const;
 
-  // The operation that this rank began as number `sequence` of the group.
+  // Returns the operation that this rank began as number `sequence` of the group.
   std::optional<NamedSignature> recall(std::uint64_t group, std::uint64_t sequence) const;
-  // Reports to the detector each operation of this rank that cannot complete, because a member has left before it.
+  // Reports to the detector each operation of this rank that cannot complete, because a member has left the group
+  // before it.
   void check_departures(failure::FailureDetector& detector, failure::FailureDetector::Time now) const;
   failure::StragglerDetector::Groups waits(const trace::TickClock::Scale& scale) const;
 

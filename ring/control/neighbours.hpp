@@ -1,5 +1,5 @@
 // The ranks that are connected to this one on the control plane: their connections, which of them are silent, and which
-// keep others waiting. Lives on the background thread.
+// of them delay other ranks. Lives on the background thread.
 #pragma once
 #include <chrono>
 #include <map>
@@ -25,12 +25,12 @@ class Neighbours {
 
   bool has(int peer) const { return channels_.contains(peer); }
   bool empty() const { return channels_.empty(); }
-  // `proven`: it is connected since the start. Another one may leave before it has sent anything, and then the end of
-  // its connection does not prove a death.
+  // `proven`: connected since the start. A neighbour that connected later may leave before it has sent anything, so the
+  // end of its connection does not prove a death.
   void add(int peer, Channel channel, bool proven, Time now);
   // Closes the connection. Returns true if nothing was ever received from this neighbour.
   bool remove(int peer);
-  void close(int peer);               // nothing happens if it is not there
+  void close(int peer);               // does nothing if there is no such neighbour
   void received(int peer, Time now);  // any message
   bool is_unproven(int peer) const { return unproven_.contains(peer); }
 
@@ -38,9 +38,10 @@ class Neighbours {
   void send_to_all(std::string_view frame);
   void finish_all(std::chrono::milliseconds limit);
 
-  // The goodbye of this rank: a neighbour echoes it when it has read it.
+  // Records that this neighbour has read this rank's goodbye: it has echoed the goodbye.
   void read_goodbye(int peer) { read_goodbye_.insert(peer); }
-  // `has_left(peer)`: whether it has said goodbye itself.
+  // True if each neighbour has read this rank's goodbye or has left. `has_left(peer)`: true if the peer has said
+  // goodbye.
   template <class HasLeft>
   bool all_read_goodbye(HasLeft has_left) const {
     for (const auto& [peer, channel] : channels_)
@@ -48,7 +49,7 @@ class Neighbours {
     return true;
   }
 
-  // `slept`: the total time that this rank has slept in operations. A neighbour that does not read its queued messages
+  // `slept`: the total time that this rank has slept in operations. A neighbour whose queue still has unread messages
   // gets no heartbeat.
   void send_heartbeats(std::chrono::milliseconds slept);
   void send_heartbeat(int peer, std::chrono::milliseconds slept);

@@ -44,7 +44,8 @@ awaitable<void> Pinger::ping_all() {
   pinging_ = false;
 }
 
-// A rank that left in good order does not listen either. Then its goodbye arrives, unless no rank could pass it on.
+// A rank that left in good order does not accept connections either. Its goodbye then arrives, unless no rank was left
+// to pass the goodbye on.
 awaitable<void> Pinger::ping_one(int peer) {
   failure::HeartbeatMonitor& heartbeats = around_.neighbours.heartbeats();
   const auto end = steady_clock::now() + heartbeats.limit();
@@ -62,9 +63,9 @@ awaitable<void> Pinger::ping_one(int peer) {
   around_.flush();
 }
 
-// Pings over another interface than the first, which alone carries heartbeats. The first one has just been found to
-// work, so if this one is silent, the rank is not. If this process stood still, the limit begins again, because it has
-// not read what the peer sent meanwhile.
+// Pings over an interface other than the first. Only the first one carries heartbeats, and it has just been found to
+// work. So if this interface is silent, the network is at fault and not the rank. If this process stood still, the
+// limit begins again, because this process has not read what the peer sent in that time.
 awaitable<void> Pinger::ping_way(int peer, std::size_t way) {
   const auto limit = around_.neighbours.heartbeats().limit();
   const auto began = steady_clock::now();

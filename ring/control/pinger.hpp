@@ -25,14 +25,15 @@ class Pinger {
     failure::FailureDetector& detector;
     int rank;
     const std::vector<std::string>& hosts;  // by rank
-    std::function<void()> flush;            // call after each event
+    std::function<void()> flush;            // the pinger calls this after each event
     std::function<void()> check_standstill;
   };
   explicit Pinger(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
   // A rank that does not answer within the silence limit counts as silent.
   void ping(int peer);
-  // The connection of a neighbour ended: if it was to be pinged before it had sent anything, it is pinged now.
+  // Call when the connection of a neighbour ended. Pings the neighbour now if its ping was put off because it had not
+  // sent anything yet.
   void lost_unproven(int peer);
   void proven(int peer) { to_ping_if_lost_.erase(peer); }
   void stop() { stopped_ = true; }                                           // this rank leaves

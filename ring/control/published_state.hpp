@@ -1,5 +1,5 @@
-// State that the control plane's background thread publishes and other threads wait for: how far the start is, the
-// verdict, and how far this rank has left. Any thread.
+// State that the control plane's background thread publishes and other threads wait for: the progress of the start, the
+// verdict, and the progress of this rank's leaving. Any thread.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -21,24 +21,26 @@ class PublishedState {
   void connected(int peer);
   void start_failed(Error error);
   bool wait_for_start(std::size_t count, std::chrono::milliseconds limit) const;
-  bool may_have_deeper_cause() const;  // a connection ended; perhaps because another rank died
-  void throw_if_failed() const;        // the error of the start, or the verdict
+  bool may_have_deeper_cause() const;  // true if a connection ended, perhaps because another rank died
+  void throw_if_failed() const;        // throws the error of the start, or the verdict
   std::vector<int> connected() const;
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
   // Waits for at most 3 s for the verdict, and for at most 1 s until it is handled.
   Error error() const;
-  // The verdict of all ranks, if there is one. Returns true the first time; call handled() when the
-  // rest of this rank has been informed.
+  // Publishes the verdict of all ranks, if there is one, and the two conditions for leaving: the neighbours have read
+  // the goodbye (`read`), and all connections are closed (`closed`). Returns true the first time that there is a
+  // verdict; call handled() when the rest of this rank has been informed.
   bool publish(const std::optional<failure::Verdict>& verdict, bool read, bool closed);
   void handled();
 
-  // Leaving: the neighbours have read the goodbye; everything has been sent; all connections are closed.
+  // Leaving has three stages: the neighbours have read the goodbye; everything has been sent; all connections are
+  // closed.
   bool sent() const;
   void set_sent();
-  void wait_until_read(Clock::time_point end) const;  // or the world has failed
-  void wait_until_sent(Clock::time_point end) const;  // in a world that has failed; in others until closed
+  void wait_until_read(Clock::time_point end) const;  // returns also if the world has failed
+  void wait_until_sent(Clock::time_point end) const;  // in a world that has not failed, waits until closed
   void wait_until_closed(Clock::time_point end) const;
 
  private:

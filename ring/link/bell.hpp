@@ -1,5 +1,5 @@
-// Wakes a rank that sleeps. A bell is an eventfd, which the other threads of its process and the peers with which it
-// shares memory can ring.
+// Wakes a rank that sleeps. A bell is an eventfd: other threads of the process, and peers that share memory with it,
+// can ring it.
 #pragma once
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-// The use of a core by a thread that waits: how much time it may lose by yielding, and when it spins. Independent of
-// links.
+// How a waiting thread uses its core: how much time it may lose by yielding, and when it spins. Independent of links.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -15,11 +14,11 @@ struct Core {
   static void give_up_core();  // sched_yield()
 };
 
-// Limits the time lost by long yields. A yield lets another rank run; in a job of more ranks than cores the turn comes
-// back after 3 to 30 us. But a thread that computes takes a whole time slice, 1 to 4 ms, and if there are many of them
-// a yield takes 20 to 40 ms, in which messages are not noticed; a thread that sleeps is woken far sooner. So long
-// yields may cost 0.5 % of the time, with bursts of 10 ms; when this is used up, the thread sleeps instead. On an idle
-// machine a few yields a second also take that long.
+// Limits the time lost by long yields. A yield lets another rank run; in a job of more ranks than cores the core comes
+// back after 3 to 30 us. But a thread that computes keeps the core for a whole time slice, 1 to 4 ms. With many such
+// threads a yield takes 20 to 40 ms, and messages are not noticed in that time; a sleeping thread is woken far sooner.
+// So long yields may cost at most 0.5 % of the time, with bursts of 10 ms. When this budget is used up, the thread
+// sleeps instead. On an idle machine a few yields a second also take that long.
 class YieldBudget {
  public:
   explicit YieldBudget(std::chrono::milliseconds long_yield, Core core = {})
@@ -42,12 +41,13 @@ class YieldBudget {
   Core::Time counted_;  // the time for which left_ is valid
 };
 
-// Spinning is in vain if the awaited rank itself waits for this core. After the second vain spin in a row the next wait
-// does not spin, after the third the next three waits, and so on up to 15; then one wait spins to test again. With two
-// ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us in this way, and 62 us if each wait spins.
+// Spinning is useless if the awaited rank itself waits for this core. After the second useless spin in a row the next
+// wait does not spin, after the third the next three waits, and so on up to 15 waits; then one wait spins as a test.
+// With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us in this way, and 62 us if each wait
+// spins.
 class SpinRecord {
  public:
-  // Whether the wait that begins now should not spin.
+  // True if the wait that begins now should not spin. Counts this wait as one that does not.
   bool skips() { return skips_ > 0 && skips_-- > 0; }
   void in_vain() {
     skips_ = next_skips_;

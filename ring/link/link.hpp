@@ -23,24 +23,24 @@ class Link {
   // Returns this link if it goes through memory (memory_link.hpp), otherwise null. The answer never changes.
   virtual MemoryLink* memory() { return nullptr; }
 
-  // Moves as much as possible now, from or into the pieces in order, and returns the number of bytes; 0 if nothing can
-  // move. Never blocks. Throws Error{network} when the other end is gone.
+  // Moves as many bytes as possible now, from or into the pieces in order, and returns their number; 0 if nothing can
+  // move. Never blocks. Throws Error{network} if the other end has closed.
   virtual std::size_t send_from(std::span<const ConstBytes> pieces) = 0;
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
-  // Whether a short message is sent faster in one piece than in several.
+  // True if a short message is sent faster in one piece than in several.
   virtual bool prefers_one_piece() const { return true; }
-  // Maximum number of bytes that send_from() copies: it needs no pieces beyond this.
+  // The maximum number of bytes that one send_from() copies. Pieces beyond this number are not needed.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 
-  // Only between two operations: whether bytes of the next one have arrived. Throws like recv_into().
+  // True if bytes of the next operation have arrived. Call only between two operations. Throws like recv_into().
   virtual bool has_arrived() = 0;
 
   // Call before the first byte of an operation in this direction. may_refer: sent bytes may stay in the caller's memory
   // until the peer has copied them, and count as sent only then.
   virtual void begin(bool /*sending*/, bool /*may_refer*/) {}
 
-  // Adds to the waiter the descriptors that are ready for poll() when the wanted event occurs. A link without
-  // descriptors rings this rank's bell then. False if the event has occurred already.
+  // Adds to the waiter the descriptors that become ready for poll() when the wanted event occurs. A link without
+  // descriptors rings this rank's bell at the event. Returns false if the event has already occurred.
   virtual bool want(Wanted wanted, Waiter& waiter) = 0;
 };
 

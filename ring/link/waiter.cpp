@@ -14,7 +14,7 @@ namespace anello::link {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
-constexpr std::chrono::microseconds kShortSpin{20};  // the time of a message between ranks that are both running
+constexpr std::chrono::microseconds kShortSpin{20};  // covers one message if both ranks are running
 constexpr int kRoundsPerLook = 16;
 constexpr std::chrono::microseconds kIdleYield{3};  // a longer yield has let another process run
 
@@ -37,15 +37,15 @@ WaitPolicy WaitPolicy::of(int spin_us, int yields, bool shares_cores) {
   return policy;
 }
 
-// Another thread may want the core that should be this rank's own, and the awaited rank may even be queued behind it. A
-// yield that takes long has let such a thread run, and spinning would only keep it waiting; a yield that returns at
-// once has found none. After a yield that took a whole time slice, the thread sleeps, because the kernel soon runs a
-// thread that wakes up, while one that yields waits for its turn.
+// Another thread may want the core that should be this rank's own, and the awaited rank may even wait for this core. If
+// a yield takes long, such a thread has run in the meantime, and spinning would only delay it. If a yield returns at
+// once, there is no such thread. After a yield that took a whole time slice, the thread sleeps: the kernel soon runs a
+// thread that wakes up, but a thread that yields must wait for its turn.
 //
-// When no yields are left, the thread spins for a short time, because a thread that sleeps for each message may be run
+// When no yields are left, the thread spins for a short time, because a thread that sleeps for each message may run
 // late each time. With 8 threads that compute on each rank's core, a step of 4 named operations took 28 ms without
-// spinning and 0.03 ms with 20 us of it. When two ranks were on the same core, it took 1.3 ms with 200 us of spinning,
-// and 0.2 ms with 20 us.
+// spinning, and 0.03 ms with 20 us of spinning. With two ranks on one core it took 1.3 ms with 200 us of spinning, and
+// 0.2 ms with 20 us.
 bool Waiter::pause() {
   if (!spun_ && spin_on()) return false;
   if (yields_ >= policy_.yields || !budget_.allows_a_yield()) return true;
@@ -56,7 +56,7 @@ bool Waiter::pause() {
   return false;
 }
 
-// Reads the clock in only one round of kRoundsPerLook, because that costs as much as a round.
+// Reads the clock only once in kRoundsPerLook rounds, because reading it costs as much as a round.
 bool Waiter::spin_on() {
   if (core_is_wanted_ && budget_.allows_a_yield()) return false;
   if (policy_.spin.count() > 0 && (spins_ > 0 || !spin_record_.skips())) {

@@ -1,10 +1,11 @@
-// Adds the peer's rank to the errors of a link, which has no rank of its own.
+// Adds the peer's rank to the errors of a link, because a link does not store its peer's rank.
 #pragma once
 #include <anello/error.hpp>
 
 namespace anello::link {
 
-// Runs `work`; its Errors get this rank. For faults of this process, a link throws other exceptions.
+// Runs `work`. If it throws an Error, adds the rank. A fault of this process must not name the peer: for these faults a
+// link throws other exceptions.
 template <class Work>
 auto with_rank(int rank, Work work) {
   try {

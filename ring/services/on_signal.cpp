@@ -12,8 +12,8 @@
 namespace anello::services {
 namespace {
 
-// By signal, the number of objects of this process that wait for it. While there are any, the signal's handler is the
-// event loop's.
+// For each signal, the number of objects of this process that wait for it. While there is one, the event loop handles
+// the signal.
 Mutex mutex;
 std::map<int, int> waiting ANELLO_GUARDED_BY(mutex);
 
@@ -36,7 +36,7 @@ OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::functi
   const MutexLock lock(mutex);
   if (waiting[number_] == 0 && has_handler(number_))
     throw Error(ErrorCode::configuration,
-                text("ANELLO_FLIGHT_SIGNAL=", name, ": the program has a handler of its own for it; take another"));
+                text("ANELLO_FLIGHT_SIGNAL=", name, ": the program already handles this signal; choose the other one"));
   signals_.add(number_);
   waiting[number_]++;
   wait();
