@@ -30,7 +30,7 @@ std::string Reader::str(std::size_t max_bytes) {
   const std::uint32_t bytes = u32();
   if (bytes > max_bytes)
     throw Error(ErrorCode::protocol,
-                text(what_, " message: claims a length of ", bytes, " bytes where ", max_bytes, " are allowed"));
+                text(what_, " message: claims ", bytes, " bytes where ", max_bytes, " are allowed"));
   return std::string(raw(bytes));
 }
 

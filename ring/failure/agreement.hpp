@@ -1,11 +1,12 @@
-// Lets the ranks agree on one verdict, the reason why the world ends. Pure: time is passed in, messages go to the
+// Makes the ranks agree on one verdict, the reason why the world ends. Pure: time is passed in, messages go to the
 // Flood; one thread.
 //
-// A rank that notices a failure proposes a verdict, once. The arbiter is the lowest rank that is alive: it publishes
+// A rank that notices a failure proposes a verdict, once. The arbiter is the lowest rank that is alive. It publishes
 // the first proposal that it receives as the decision, and all ranks adopt the first decision that they receive. If no
-// decision has arrived 1.5 s after a rank's first proposal, that rank publishes the proposal with the lowest origin
-// among those that it has; ranks that are connected have the same proposals by then, so they publish the same verdict.
-// When a rank learns that the arbiter is dead or has left, it takes the next rank as the arbiter at once.
+// decision has arrived 1.5 s after a rank's first proposal, the rank decides itself: of the proposals that it has, it
+// publishes the one with the lowest origin. By then all ranks that are connected have the same proposals, so they
+// publish the same verdict. When a rank learns that the arbiter is dead or has left, the next rank is its arbiter at
+// once.
 #pragma once
 #include <chrono>
 #include <map>
@@ -23,22 +24,22 @@ class FailureAgreement {
 
   FailureAgreement(int rank, int size, Flood& flood);
 
-  // Sends this rank's proposal, unless it has sent one or there is a verdict. A message that is too long is cut.
-  // `limit`: how long to wait for the arbiter's decision. After its proposal a rank leaves because of the failure, so
-  // no rank makes a proposal against it for having left.
+  // Sends this rank's proposal, unless the rank has already sent one or there is a verdict. A message that is too long
+  // is cut. `limit`: how long to wait for the arbiter's decision. A rank that has proposed leaves because of the
+  // failure, so no rank proposes a verdict against it for leaving.
   void propose(const Verdict& verdict, Time now, Time limit = kArbiterLimit);
   void receive_proposal(int origin, const Verdict& verdict, Time now);
   void receive_decision(const Verdict& verdict);
 
-  // Sends the verdict, or else this rank's proposal, once more: a neighbour that has connected just now has not
-  // received it, and might get this rank's goodbye first.
+  // Sends the verdict again, or this rank's proposal if there is no verdict. Call when a neighbour has just connected:
+  // it has not received this message, and might get this rank's goodbye first.
   void repeat();
 
-  // Call when the rank is dead or has left the world: it cannot be the arbiter.
+  // Call when the rank is dead or has left the world. It can then not be the arbiter.
   void exclude(int rank) { excluded_.insert(rank); }
 
-  // Call when this process did not run for some time. The other ranks may have decided meanwhile, in messages that have
-  // not been read yet. So this rank decides nothing for 100 ms.
+  // Call when this process did not run for some time. Meanwhile the other ranks may have decided, and their messages
+  // are not read yet. So this rank decides nothing for 100 ms.
   void stood_still(Time now);
 
   void tick(Time now);              // call when due() has come
@@ -54,8 +55,8 @@ class FailureAgreement {
   Flood& flood_;
   std::set<int> excluded_;
   std::map<int, Verdict> proposals_;  // by origin
-  std::optional<Time> decide_by_;     // the time to decide if the arbiter has not decided
-  Time decide_from_{0};               // not before this time
+  std::optional<Time> decide_by_;     // when this rank decides if the arbiter has not decided
+  Time decide_from_{0};               // before this time, this rank does not decide
   std::optional<Verdict> verdict_;
 };
 

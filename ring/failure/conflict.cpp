@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxCamps = 4;  // maximum number of camps that are named
 
-// Calls are equal even if their names differ. In that case there is no common name.
+// Returns the name if all these calls have the same one, otherwise an empty text. Calls may be equal although their
+// names differ.
 std::string common_name(const std::vector<int>& ranks, const std::map<int, NamedSignature>& calls) {
   std::string name;
   for (const int rank : ranks) {
@@ -55,14 +56,14 @@ Verdict judge(const Conflict& conflict) {
   const auto by_lowest = [](const auto& a, const auto& b) { return a.ranks.front() < b.ranks.front(); };
   const auto is_blamed = [&](const auto& camp) { return camp.ranks.front() == culprit; };
   if (const auto blamed = std::ranges::find_if(all, is_blamed); blamed != all.end())
-    std::rotate(all.begin(), blamed, blamed + 1);  // before the majority's camp
+    std::rotate(all.begin(), blamed, blamed + 1);  // names the culprit's camp before the majority's camp
   else
     std::ranges::sort(all, by_lowest);
   std::string why = conflict.group.empty() ? "" : "in " + conflict.group + " ";
   why += difference(all[0].ranks, all[0].value, all[1].ranks, all[1].value) + further(all);
   if (is_clear) return {ErrorCode::mismatch, culprit, why};
   if (!conflict.missing.empty()) why += "; " + who_has(conflict.missing) + "not called it";
-  return {ErrorCode::mismatch, -1, why + "; no call has a majority, so it is not clear which is wrong"};
+  return {ErrorCode::mismatch, -1, why + "; no call has a majority, so it is not clear which call is wrong"};
 }
 
 Verdict judge(const Contradictions& contradictions, Verdict shown) {

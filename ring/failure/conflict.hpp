@@ -13,23 +13,24 @@ struct Conflict {
   std::string group;                    // name of the group, for messages; empty: the world
   std::size_t members = 0;              // size of the group
   std::map<int, NamedSignature> calls;  // by rank
-  std::vector<int> missing;             // members that have not called it
+  std::vector<int> missing;             // members that have not called this operation
 
-  bool add(int rank, const NamedSignature& call);  // false: this call of the rank was added before
-  bool exists() const;                             // two of the calls differ
-  bool has_majority() const;                       // more than half of all members made the same call
+  bool add(int rank, const NamedSignature& call);  // false if this call of the rank was added before
+  bool exists() const;                             // true if two of the calls differ
+  bool has_majority() const;                       // true if more than half of all members made the same call
 };
 
-// Returns the mismatch. If more than half of all members made the same call, the others are at fault, and the culprit
-// is the lowest of them. Otherwise there is no culprit, and the message says that it is not clear who is at fault. The
-// message names up to four different calls with their ranks, the culprit's first. The conflict must exist.
+// Returns the mismatch. If more than half of all members made the same call, the remaining members are at fault, and
+// the culprit is the lowest of them. Otherwise there is no culprit, and the message says that it is not clear who is at
+// fault. The message names up to four different calls with their ranks, the culprit's first. The conflict must exist.
 Verdict judge(const Conflict& conflict);
 
-// By member, the ranks that sent it other counts than it expects.
+// For each member that received wrong counts, the ranks that sent them.
 using Contradictions = std::map<int, std::vector<int>>;
 
-// Returns the mismatch of an alltoall's splits: `shown`, which one member has found, with the culprit added. At fault
-// is the rank that contradicts the most other ranks, if these are at least two and no other rank contradicts as many.
+// Returns the mismatch of an alltoall's splits: the verdict `shown`, which one member has found, with the culprit
+// added. The culprit is the rank that contradicts the most other ranks. There is no culprit if another rank contradicts
+// equally many.
 Verdict judge(const Contradictions& contradictions, Verdict shown);
 
 }  // namespace anello::failure

@@ -107,7 +107,7 @@ StallAnswer decode_stall_answer(Reader& reader) {
   return answer;
 }
 
-// Writes no ranks if they need too many runs.
+// Writes no ranks if they need more than kMaxRuns runs.
 void encode_ranks(const std::vector<int>& ranks, Writer& writer) {
   std::vector<RankRun> runs = runs_of(ranks);
   if (runs.size() > ControlMessage::kMaxRuns) runs.clear();
@@ -131,7 +131,7 @@ std::vector<int> decode_ranks(Reader& reader, int world) {
   std::vector<RankRun> runs(count);
   std::vector<int> ranks;
   for (RankRun& run : runs) run = decode_run(ranks, reader, world);
-  if (runs != runs_of(ranks)) reject("ranks that are not in as few runs as possible");
+  if (runs != runs_of(ranks)) reject("its ranks are not written with the fewest possible runs");
   return ranks;
 }
 
@@ -237,7 +237,7 @@ ControlMessage decode_body(std::string_view body, int world) {
   while (reader.left() > 0 && message.calls.size() < max_calls(message.type))
     message.calls.push_back(decode_call(reader));
   reader.finish();
-  if (message.calls.empty() && is_about_a_call(message.type)) reject("waiting, but in no operation");
+  if (message.calls.empty() && is_about_a_call(message.type)) reject("it names no operation, but its type needs one");
   return message;
 }
 

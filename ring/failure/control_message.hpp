@@ -21,9 +21,9 @@ struct Verdict {
   std::string message;
 };
 
-// Identifies a stall: an operation, and its time without progress. Each stall is asked about and reported once. If a
-// rank's operation has moved since the question, its next question has a new attempt number, so that earlier answers do
-// not count. A rank that refused its call asks at once: then the period is 0.
+// Identifies a stall: an operation, and the time without progress. Ranks ask about each stall once, and report it once.
+// If a rank's operation has moved since its question, its next question has a new attempt number, so that earlier
+// answers do not count. A rank that refused its call asks at once: then the period is 0.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
@@ -36,18 +36,18 @@ struct StallKey {
 struct StallAnswer {
   // Values are part of the wire protocol: append only.
   enum class State : std::uint8_t {
-    waits = 1,    // is in the operation, and moves nothing
-    called,       // has called the operation and does not wait in it: it moves data, or is done
+    waits = 1,    // waits in the operation: nothing moves
+    called,       // has called the operation, and moves data or is done
     not_called,   // has the group, but has not called the operation
     no_group,     // has not made the group
-    other_order,  // has not made the group; waits in one of the same members in another order
-    other_group,  // has not made the group; waits in another one of the same members in the same order
+    other_order,  // has not made the group; waits in a group with the same members in another order
+    other_group,  // has not made the group; waits in another group with the same members in the same order
     refused,      // its call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;
   std::optional<NamedSignature> last;  // not_called: the rank's last operation in the group, if any
   std::optional<NamedSignature>
-      waits_in;                // if the rank has not called the operation: the one in which it waits, if any
+      waits_in;                // if the rank has not called the operation: another operation in which it waits
   std::string waits_in_group;  // name of the group of that operation
   std::string reason;          // refused
 };
@@ -74,11 +74,11 @@ struct ControlMessage {
   std::uint32_t members_of_group = 0;  // goodbye: number of members of the group
   StallKey stall;                      // stalled, answer; `stalled`: group and sequence are those of its operation
   std::string group_name;              // stalled
-  std::vector<int> members;            // stalled: of the group, in order; not sent if they need more than kMaxRuns runs
-  StallAnswer answer;                  // stalled, answer: the origin's own answer
-  std::vector<int> contradicted;       // called: ranks that sent the origin other counts than it expects
-  std::vector<NamedSignature> calls;   // goodbye: the group's last operations. waiting, stalled, called: the operation.
-                                       // refused: its group and number
+  std::vector<int> members;  // stalled: the group's members in order; left out if they need more than kMaxRuns runs
+  StallAnswer answer;        // stalled, answer: the origin's own answer
+  std::vector<int> contradicted;      // called: ranks that sent the origin other counts than it expects
+  std::vector<NamedSignature> calls;  // goodbye: the group's last operations. waiting, stalled, called: the operation.
+                                      // refused: its group and number
 };
 
 std::string encode(const ControlMessage& message);
@@ -91,8 +91,8 @@ struct ControlMessageId {
   std::uint32_t number = 0;
 };
 
-// The form in which messages are sent: one body, which is all of a message except origin and number, with the ids of
-// all messages that have this body.
+// The form in which messages are sent. The body is everything in a message except origin and number. An envelope has
+// one body, and the ids of all messages that have this body.
 struct Envelope {
   std::vector<ControlMessageId> ids;  // at most max_ids(body)
   std::string_view body;

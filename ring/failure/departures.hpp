@@ -2,11 +2,11 @@
 // Flood.
 //
 // A rank that leaves a group sends a goodbye: the number of operations of the group that it completed, and a
-// description of the last few. No operation with that number or a higher one can complete any more. A rank that leaves
-// the world sends a goodbye for each group first. If none has arrived for a group 100 ms after the goodbye for the
-// world, the group never existed on that rank, and counts as left after 0 operations. When all members of a group have
-// left it, the group is forgotten. A goodbye contains the number of members, because it may arrive at a rank that is
-// not in the group, or has not made it yet.
+// description of its last few calls. No operation with that number or a higher one can complete any more. A rank that
+// leaves the world sends a goodbye for each group first. If no goodbye for a group has arrived 100 ms after the goodbye
+// for the world, the group never existed on that rank, and the rank counts as having left it after 0 operations. When
+// all members of a group have left it, the group is forgotten. A goodbye contains the number of members, because it may
+// arrive at a rank that is not in the group, or has not made it yet.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -23,24 +23,24 @@ namespace anello::failure {
 class Departures {
  public:
   using Time = std::chrono::milliseconds;        // since an arbitrary fixed point
-  static constexpr std::uint64_t kLastSent = 8;  // operations that a goodbye describes
+  static constexpr std::uint64_t kLastSent = 8;  // number of operations that a goodbye describes
 
   Departures(const LocalView& view, Flood& flood);
 
   // Call when this rank leaves the group (0 is the world): sends the goodbye.
   void leave(std::uint64_t group, std::uint64_t completed);
-  void note_exception() { by_exception_ = true; }  // an exception is the reason for leaving; later goodbyes say so
+  void note_exception() { by_exception_ = true; }  // later goodbyes say that an exception is the reason
   void receive_goodbye(const ControlMessage& goodbye, Time now);
   // Returns the groups, except the world, that all members have left since the last call. Their records are deleted.
   std::vector<std::uint64_t> take_forgotten();
-  // Call when this rank has joined the group; some members may have left the world before.
+  // Call when this rank has joined the group; other members may already have left the world.
   void joined(std::uint64_t group, Time now);
 
   bool has_left(int rank) const { return completed(rank, 0).has_value(); }
   // Returns the number of the group's operations that the rank completed before it left; empty if it has not left.
   std::optional<std::uint64_t> completed(int rank, std::uint64_t group) const;
-  // Returns the first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if
-  // none.
+  // Returns the first operation of the group that cannot complete, because another rank left the group before it.
+  // UINT64_MAX if there is none.
   std::uint64_t ends_at(std::uint64_t group) const;
   // Returns the operation that the rank called with this number, if its goodbye described it.
   std::optional<NamedSignature> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
@@ -52,8 +52,8 @@ class Departures {
   std::optional<Verdict> left_before(const Signature& mine) const;
   // Returns the verdict if any rank left the group after at most `completed` of its operations. `conflict`: see left().
   std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
-  // Returns the verdict that the rank left the group, which it must have done. `conflict` describes what this rank did
-  // that needs the other one.
+  // Returns the verdict that the rank left the group. The rank must have left it. `conflict`: describes what this rank
+  // does that needs the other rank.
   Verdict left(int rank, std::uint64_t group, std::string_view conflict) const;
 
   void tick(Time now);              // call when due() has come

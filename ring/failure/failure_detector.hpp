@@ -1,11 +1,12 @@
-// Collects all that one rank finds out about failures in its world. Takes the observations of this rank and the control
-// messages of the others; makes a verdict, reports for people, and messages to send. It has four state machines, which
-// share one flood: FailureAgreement (why the world ends), Departures (which rank left which group, and when),
-// MismatchDetector (which rank called which operation) and StallReports (which rank waits for which). When ranks leave,
-// the ControlGraph decides which connections the others need. The detector itself only has the suspects: ranks whose
-// data connection ended. The reason may arrive over the control plane a moment later, so this rank waits 200 ms before
-// it proposes that the suspect is dead. Pure: no sockets, no clock (time is passed in); one thread. The ControlPlane
-// owns it.
+// Collects everything that one rank finds out about failures in its world. Its input is what this rank observes, and
+// the control messages of the other ranks. Its output is the verdict, reports for people, and messages to send. It has
+// four state machines, which share one flood: FailureAgreement (why the world ends), Departures (which rank left which
+// group, and when), MismatchDetector (which rank called which operation) and StallReports (which rank waits for which).
+// When ranks leave, the ControlGraph decides which new connections the remaining ranks need.
+//
+// The detector itself stores only the suspects: ranks whose data connection ended. The reason may arrive over the
+// control plane a moment later, so this rank waits 200 ms before it proposes that the suspect is dead. Pure: no
+// sockets, no clock (time is passed in); one thread. The ControlPlane owns it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -36,8 +37,8 @@ class FailureDetector {
   FailureDetector& operator=(const FailureDetector&) = delete;
 
   // Events. Each may put messages into the outbox, and may lead to the verdict.
-  void receive(std::string_view bytes, Time now);  // throws Error{protocol} if it is not a control message
-  void connected(int rank);                        // over a control connection; the rank is sent all findings so far
+  void receive(std::string_view bytes, Time now);  // throws Error{protocol} if the bytes are not a control message
+  void connected(int rank);                        // a control connection was made; sends the rank all findings so far
   void unreachable(int rank);                      // a control connection to it could not be made
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
   void silent(int rank, Time since, Time now);          // no message from it for the time `since`
@@ -51,24 +52,24 @@ class FailureDetector {
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
   void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
   void leaves_by_exception() { departures_.note_exception(); }  // before leave()
-  // Whether a neighbour that sends these bytes is leaving and waits until they are echoed; call it after receive().
+  // True if the neighbour that sent these bytes is leaving, and waits until they are echoed. Call after receive().
   bool is_goodbye_of(int neighbour, std::string_view bytes) const;
-  // After leave() of the world: whether these bytes are a neighbour's echo of the goodbye. Everything that the
-  // neighbour sent before has then been received.
+  // True if these bytes are a neighbour's echo of this rank's goodbye to the world. Then everything has been received
+  // that the neighbour sent before. Call after leave() of the world.
   bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
-  void needs(const Signature& mine, Time now);  // the operation began: has a member left the group before it?
-  // Call when an operation needs messages of all members: has a member left the group after at most `completed`
-  // operations? `conflict`: describes this rank's call.
+  void needs(const Signature& mine, Time now);  // the operation began; checks whether a member has left
+  // Call when an operation needs messages of all members. Proposes a verdict if a member has left the group after at
+  // most `completed` operations. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
-  void waiting(const Signature& mine, Time now);  // no progress: do other ranks wait in a different operation?
+  void waiting(const Signature& mine, Time now);  // no progress; finds out whether other ranks call something else
   void moving(const Signature& mine);             // the operation makes progress again
   void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program
-  // A peer sent a different operation, as `verdict` says.
+  // A peer sent a different operation, and `verdict` says so.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // These peers sent other counts than this rank expects; `verdict` describes one of them.
   void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
-  void stalled(const Signature& mine, Time period, Time now);  // no progress for `period`: report it
-  void overdue(const Signature& mine, Time limit, Time now);   // no progress for `limit`: end the world
+  void stalled(const Signature& mine, Time period, Time now);  // no progress for `period`; reports the stall
+  void overdue(const Signature& mine, Time limit, Time now);   // no progress for `limit`; ends the world
 
   void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // empty: nothing is pending
@@ -77,11 +78,11 @@ class FailureDetector {
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
   void pass_on() { flood_.pass_on(); }                   // sends delayed goodbyes now, because this rank leaves
   std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
-  bool is_lowest() const { return graph_.is_lowest(); }  // this rank is the lowest that has not left
+  bool is_lowest() const { return graph_.is_lowest(); }  // true if all lower ranks have left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }
-  // Returns the first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if
-  // none.
+  // Returns the first operation of the group that cannot complete, because another rank left the group before it.
+  // UINT64_MAX if there is none.
   std::uint64_t ends_at(std::uint64_t group) const { return departures_.ends_at(group); }
 
  private:

@@ -59,7 +59,8 @@ bool Flood::contains(std::string_view bytes, const ControlMessageId& message) co
   });
 }
 
-// Adds the id to an entry with the same body, unless the message would then precede an earlier one of its origin.
+// Adds the id to a waiting entry with the same body. Makes a new entry if there is none, or if the message would then
+// be sent before an earlier message of its origin.
 void Flood::add(const ControlMessageId& id, std::string_view body) {
   const auto [place, is_new] = places_.try_emplace(std::string(body), waiting_.size());
   const auto last = last_places_.find(id.origin);

@@ -1,12 +1,12 @@
-// Brings control messages to all ranks. A rank sends each message of its own, and each message that it receives for the
-// first time, to all its neighbours (control_graph.hpp). So a message reaches every rank that has any path to its
-// sender. Origin and number identify a message. For each origin, the flood records which of the newest 64 numbers have
-// arrived; an older one counts as received.
+// Brings control messages to all ranks. A rank sends each message of its own to all its neighbours (control_graph.hpp),
+// and passes on each message that it receives for the first time. So a message reaches every rank that has any path to
+// its sender. Origin and number identify a message. For each origin, the flood records which of the newest 64 numbers
+// have arrived; an older message counts as received.
 //
-// Most ranks leave together, and their goodbyes have the same content; so have most messages about the ranks' calls. So
-// a rank delays such messages by 10 ms before it passes them on, and joins those of equal content into one. When any
-// other message is sent, or this rank leaves too, the delayed messages are sent first. The flood puts bytes into an
-// outbox and uses no sockets. Pure: time is passed in; one thread.
+// Most ranks leave together, and their goodbyes have the same content. Most messages about the ranks' calls also have
+// the same content. So a rank delays these messages by 10 ms before it passes them on, and joins those with the same
+// content into one. Before it sends any other message, and before it leaves, it sends the delayed messages. The flood
+// puts bytes into an outbox and uses no sockets. Pure: time is passed in; one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,7 +26,8 @@ class Flood {
   // If nothing is broken, a message has arrived everywhere after this time.
   static constexpr Time kDeliveryLimit{100};
   static constexpr Time kWait{10};
-  // This time for a goodbye, which is delayed on each rank that passes it on: in a world of 4096 ranks on 5 of them.
+  // A goodbye arrives everywhere after this time. Each rank that passes it on delays it; in a world of 4096 ranks 5
+  // ranks do.
   static constexpr Time kGoodbyeLimit = 2 * kDeliveryLimit;
 
   Flood(int rank, int size);
@@ -34,12 +35,12 @@ class Flood {
   // Numbers this rank's message and puts it into the outbox.
   void send(ControlMessage message);
 
-  // Returns the messages that are new: none, one, or equal ones of several ranks. They are also put into the outbox, or
-  // delayed. Throws Error{protocol} if the bytes are not a message of a world of this size; such bytes are not passed
-  // on.
+  // Returns the messages that are new: none, one, or several with the same content from several ranks. Also puts them
+  // into the outbox, or delays them. Throws Error{protocol} if the bytes are not a message of a world of this size.
+  // Such bytes are not passed on.
   std::vector<ControlMessage> receive(std::string_view bytes, Time now);
 
-  // Whether these bytes contain the message `message`, or a later one of its origin. Throws like receive().
+  // True if these bytes contain `message`, or a later message of its origin. Throws like receive().
   bool contains(std::string_view bytes, const ControlMessageId& message) const;
   std::uint32_t newest() const { return number_; }  // number of this rank's newest message; 0: none was sent
 
@@ -60,14 +61,14 @@ class Flood {
     std::string body;
   };
   bool has_come(const ControlMessageId& id) const;
-  void note(const ControlMessageId& id);  // records that it has arrived
+  void note(const ControlMessageId& id);  // records that this message has arrived
   void add(const ControlMessageId& id, std::string_view body);
 
   int rank_;
   std::uint32_t number_ = 0;
   std::vector<Received> received_;                       // by origin
   std::vector<Waiting> waiting_;                         // delayed messages, in order
-  std::unordered_map<std::string, std::size_t> places_;  // by body: the index of the last entry in waiting_ with it
+  std::unordered_map<std::string, std::size_t> places_;  // by body: the index of its last entry in waiting_
   std::unordered_map<int, std::size_t> last_places_;     // by origin: the index in waiting_ of its newest message
   std::optional<Time> due_at_;
   std::vector<std::string> outbox_;

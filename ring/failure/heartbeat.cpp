@@ -32,7 +32,7 @@ void HeartbeatMonitor::received(int peer, Time now) {
 HeartbeatMonitor::Due HeartbeatMonitor::tick(Time now) {
   Due due;
   if (last_received_.empty()) return due;
-  // If this process is so late, it was itself stopped, and has not read what its peers sent meanwhile.
+  // If the tick comes as late as this, this process itself was stopped, and has not read what its peers sent meanwhile.
   if (now >= next_heartbeat_ + 2 * interval_)
     for (auto& [peer, last] : last_received_) last = now;
   if (now >= next_heartbeat_) {

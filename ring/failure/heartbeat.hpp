@@ -1,7 +1,7 @@
 // Detects which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, also while
-// its program computes for minutes. A neighbour from which nothing was received for the limit is silent: its process is
-// stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive does not show this, because the
-// kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
+// its program computes for minutes. If nothing arrives from a neighbour for as long as the limit, the neighbour is
+// silent: its process is stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive cannot show
+// this, because the kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <map>
@@ -22,7 +22,7 @@ class HeartbeatMonitor {
   void received(int peer, Time now);  // any message, not only a heartbeat
 
   struct Due {
-    bool heartbeat = false;   // send one to every peer
+    bool heartbeat = false;   // true: send a heartbeat to every peer
     std::vector<int> silent;  // each peer appears once, and is then removed
   };
   Due tick(Time now);               // call when due() has come

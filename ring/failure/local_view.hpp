@@ -1,5 +1,5 @@
-// The facts that a rank has without any message: the hosts of all ranks, its own groups, its operations and its refused
-// calls. The state machines of this room share one view; the FailureDetector owns it. Pure; one thread.
+// The facts that a rank has without receiving any message: the hosts of all ranks, its own groups, its operations and
+// its refused calls. The state machines of this room share one view, and the FailureDetector owns it. Pure; one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ namespace anello::failure {
 
 class LocalView {
  public:
-  // A call of this rank's program, of the group's operation `sequence`, that was refused before anything was sent.
+  // A call by this rank's program of the group's operation `sequence`. It was refused before anything was sent.
   struct Refusal {
     std::uint64_t sequence = 0;
     std::string reason;
@@ -22,7 +22,7 @@ class LocalView {
   struct Group {
     std::string name;  // for people
     std::vector<int> members;
-    std::optional<Refusal> refusal;  // the newest; the program may have called the operation again since
+    std::optional<Refusal> refusal;  // the newest; the program may have repeated the call since then
     bool contains(int rank) const;
   };
   // Returns this rank's operation with this number in the group, if it has begun and is still recorded.

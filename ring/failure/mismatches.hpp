@@ -1,14 +1,15 @@
-// Detects that the ranks of a group called different operations, and which of the ranks is at fault. Pure: time is
-// passed in, messages go to the Flood.
+// Detects that the ranks of a group called different operations, and which rank is at fault. Pure: time is passed in,
+// messages go to the Flood.
 //
 // If nothing moves in a rank's operation for a while, the rank sends `waiting`, and every member compares it with its
-// own call. Ranks that wait in the same operation would all send the same message, so each delays its message by a time
-// that depends on its rank (spread()), and does not send it if another rank did so before. So an operation that waits
-// costs about one flood, in a world of any size.
+// own call. Ranks that wait in the same operation would all send the same message. So each rank first waits for a time
+// drawn from its rank and the operation (spread()), and sends nothing if another rank has sent the message by then. An
+// operation that waits thus costs about one flood, in a world of any size.
 //
-// Two different operations with one number are a conflict, which ends the world. Then every member sends `called`, even
-// if it learns of the conflict only by a message, or calls its operation later. A rank proposes a verdict when it has
-// the calls of all members; 200 ms after the conflict began, if they show a majority by then; after 1 s in any case.
+// Two different operations with one number are a conflict, and the conflict ends the world. Then every member sends
+// `called`, even if it calls its operation later, or only a message brings it the conflict. A rank proposes a verdict
+// when it has the calls of all members; 200 ms after the conflict began, if the calls show a majority by then; after 1
+// s in any case.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -25,10 +26,10 @@
 
 namespace anello::failure {
 
-// Returns how long a rank delays a message that all `ranks` ranks may have to send about the operation: 0 for about one
-// of them, one step for about one, two steps for two, then four, and so on. So one of them sends soon, and few others
-// send before they receive that message, whichever ranks have it to send. A step is longer than the delivery of a
-// message.
+// Returns how long this rank delays a message about the operation that all `ranks` ranks may want to send. About one of
+// the ranks has the delay 0, about one has one step, two have two steps, four have three steps, and so on. So soon one
+// of them sends, and only a few others send before that message reaches them; this holds for any subset of the ranks. A
+// step is longer than the delivery of a message.
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation);
 
 class MismatchDetector {
@@ -37,11 +38,11 @@ class MismatchDetector {
 
   MismatchDetector(const LocalView& view, const Departures& departures, Flood& flood);
 
-  // This rank's operation makes no progress; makes progress again.
+  // waiting(): this rank's operation makes no progress. moving(): it makes progress again.
   void waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);
-  // A peer sent a different operation on a data connection, without its name, as `verdict` says. `verdict` is used if
-  // the calls that the ranks then send do not differ.
+  // A peer sent a different operation on a data connection, where operations have no names; `verdict` describes it.
+  // `verdict` is proposed only if the calls that the ranks then send do not differ.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // The ranks `peers` sent other counts than this rank expects; `verdict` describes one of them.
   void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
@@ -49,16 +50,16 @@ class MismatchDetector {
 
   void receive_call(int origin, const NamedSignature& theirs, Time now);
   void receive_contradictions(int origin, const NamedSignature& theirs, const std::vector<int>& contradicted);
-  // Takes the last calls of a rank from its goodbye.
+  // Call when a rank's goodbye has arrived: compares the calls that the goodbye describes with this rank's calls.
   void receive_goodbye(int origin, Time now);
 
-  // A rank left the group, and this rank still expected data from it: whether the two called different operations
-  // before.
+  // A rank left the group, and this rank still expected data from it. True if the two ranks called different operations
+  // before that.
   bool explains_departure(int rank, std::uint64_t group, Time now);
 
   // The operations in which this rank waits, by group.
   const std::map<std::uint64_t, NamedSignature>& waits() const { return waits_; }
-  // Returns a call with this number that another rank has sent.
+  // Returns a call with this number that another rank has sent over the control plane.
   std::optional<NamedSignature> said(std::uint64_t group, std::uint64_t sequence) const;
 
   std::optional<Verdict> tick(Time now);  // call when due() has come; the verdict is a mismatch
@@ -79,9 +80,9 @@ class MismatchDetector {
   struct Open {
     Conflict conflict;
     std::optional<Verdict> shown;          // from a data connection, or a contradiction
-    std::map<int, NamedSignature> unsaid;  // likewise: calls of ranks that may still send them, with names
-    Time began{0};                         // excludes the time in which this rank did not run
-    Time look_at{0};                       // when to check whether this rank has called it
+    std::map<int, NamedSignature> unsaid;  // calls from data connections; the ranks may still send them with names
+    Time began{0};                         // without the time in which this rank did not run
+    Time look_at{0};                       // when to check again whether this rank has made its call
     std::optional<Time> complete;
     bool is_said = false, is_judged = false;
   };

@@ -1,18 +1,18 @@
-// Finds out which ranks wait in an operation that has not moved for long, and for which ranks. Pure: time is passed in,
-// messages go to the Flood.
+// Finds out which ranks wait in an operation that has not moved for long, and for which ranks they wait. Pure: time is
+// passed in, messages go to the Flood.
 //
 // If nothing has moved in a rank's operation for ANELLO_STALL_TIME, the rank asks all ranks about it. Ranks wait for
-// different times before they ask (spread()), so usually one asks. Every member of the group answers: it waits in the
-// operation too, it has called it, or it has not. The stall is reported when the last answer has arrived, or after 2 s,
-// with the ranks that have not answered. So a report is based on answers that are at most 2 s old. Nothing is reported
-// if the asking rank's operation moves again before that; if it stalls again, the next attempt has answers of its own.
-// If the operation is overdue on this rank, the report becomes a verdict against the lowest rank that has not called
-// it.
+// different times before they ask (spread()), so usually only one asks. Every member of the group answers: it waits in
+// the operation too, it has called it, or it has not called it. The stall is reported when the last answer has arrived,
+// or after 2 s with the ranks that have not answered. So a report is based on answers that are at most 2 s old. If the
+// asking rank's operation moves again before that, nothing is reported; if it stalls again, the next attempt has its
+// own answers. If the operation is overdue on this rank, the report becomes a verdict against the lowest rank that has
+// not called the operation.
 //
-// A rank whose program made a wrong call, which was refused, asks as soon as another rank waits in that operation, so
-// that the reason is reported within a second. It asks only then, and not if its program has made the call again by
-// then. Waiting in a transfer is not announced to all ranks; so a refused transfer is announced, and the rank that
-// waits asks.
+// A program may make a wrong call, which its rank refuses. As soon as another rank waits in that operation, the rank
+// that refused asks, so that the reason is reported within a second. It does not ask before that, nor if its program
+// has meanwhile repeated the call correctly. A transfer is different: ranks do not announce that they wait in one. So
+// the rank announces the refused transfer, and the rank that waits asks.
 #pragma once
 #include <chrono>
 #include <map>
@@ -34,19 +34,21 @@ class StallReports {
 
   StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations, Flood& flood);
 
-  // Call when nothing has moved in this rank's operation for this time. stalled(): it is reported. overdue(): it has
-  // reached the limit.
+  // Call when nothing has moved in this rank's operation for this time. stalled(): the operation is reported.
+  // overdue(): the time has reached the limit, so the world ends.
   void stalled(const Signature& mine, Time period, Time now) { ask({mine.group, mine.sequence, period}, mine, now); }
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);
   }
-  // Call when a call of this rank's program was refused, or another rank has sent its call of the group's operation.
+  // Call when this rank refused a call of its program, and when another rank has sent its call of an operation of this
+  // group.
   void refused(std::uint64_t group, Time now);
-  // If the newest of these calls was a transfer, announces to all ranks that it was refused, without the reason.
+  // If the newest of the refused calls was a transfer, announces the refusal to all ranks, without the reason.
   void say_refused(std::uint64_t group);
   void receive_refused(const NamedSignature& theirs, Time now);
   void waiting(const Signature& mine, Time now);  // nothing moves in this rank's operation
-  // Call when the operation moves again: cancels this rank's pending questions, and the reports of its earlier ones.
+  // Call when the operation moves again. Cancels this rank's pending questions, and the reports of its earlier
+  // questions.
   void moving(const Signature& mine);
   void leave(std::uint64_t group);
 
@@ -67,7 +69,7 @@ class StallReports {
   static constexpr std::size_t kMaxRemembered = 256;
   struct Stall {
     StallFindings findings;
-    std::vector<int> members;    // empty: not received here
+    std::vector<int> members;    // empty: this rank has not received them
     std::size_t unanswered = 0;  // number of members without an answer
     bool is_asked = false;       // false: only answers have arrived, and the question is still on its way
     bool is_done = false;
@@ -100,7 +102,7 @@ class StallReports {
   const Departures& departures_;
   const MismatchDetector& operations_;
   Flood& flood_;
-  std::map<StallKey, Stall> stalls_;  // includes those that are done, so that each is reported once
+  std::map<StallKey, Stall> stalls_;  // stalls that are done stay here, so that each is reported once
   std::vector<Pending> pending_;      // questions that have not been sent yet
   std::map<std::uint64_t, std::uint64_t> refused_here_,
       refused_elsewhere_;  // by group: the newest refusal here, and on another rank

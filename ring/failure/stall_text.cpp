@@ -14,7 +14,7 @@ bool is_missing(const StallAnswer& answer) {
   return answer.state != State::waits && answer.state != State::called;
 }
 
-// The predicate about a rank, to follow "rank 2 on host2", and its plural, to follow "ranks 4-7".
+// Says something about ranks: `one` follows "rank 2 on host2", and `several` follows "ranks 4-7".
 struct Predicate {
   std::string one, several;
 };

@@ -1,7 +1,7 @@
-// Detects ranks that keep others waiting: over some seconds a rank slept in operations of one group for most of the
-// time, and a member of this group that is its neighbour on the control plane hardly slept in operations at all. Only
-// groups whose operations end are considered; if none ends, the stall report names the missing ranks. Pure: no clock
-// (time is passed in); one thread.
+// Detects ranks that keep others waiting. Within some seconds, a rank slept most of the time in operations of one
+// group, while another member of that group, its neighbour on the control plane, hardly slept in operations at all.
+// Only groups whose operations end are considered; in other groups the stall report names the missing ranks. Pure: no
+// clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace anello::failure {
 
-// A rank that keeps another one waiting, with the time that each slept in operations within the period.
+// A rank that keeps another rank waiting, and the time that each of the two slept in operations within the period.
 struct Straggler {
   int rank = -1;
   std::chrono::milliseconds own{0}, theirs{0}, period{0};
@@ -24,11 +24,11 @@ class StragglerDetector {
  public:
   using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point, or a duration
 
-  // The totals of this rank in one of its groups since it started.
+  // This rank's totals in one of its groups since the group began.
   struct InGroup {
     std::vector<int> members;
     Time slept{0};
-    std::uint64_t completed = 0;  // operations
+    std::uint64_t completed = 0;  // number of operations
   };
   using Groups = std::map<std::uint64_t, InGroup>;  // by id
 
@@ -39,7 +39,8 @@ class StragglerDetector {
   void remove(int peer);
 
   bool is_due(Time now) const { return !begun_ || now >= began_ + period_; }
-  // Call at the end of a period, when is_due(): returns the stragglers of the period, and begins the next one.
+  // Call at the end of a period, when is_due() is true. Returns the stragglers of the period, and begins the next
+  // period.
   std::vector<Straggler> check(Groups mine, Time now);
 
  private:
@@ -55,13 +56,13 @@ class StragglerDetector {
   std::map<int, Peer> peers_;
 };
 
-// Makes the message about each straggler. All its neighbours complain again and again; it is reported at once, and then
-// after one minute, two, four, ... as long as they complain.
+// Makes the message about each straggler. All neighbours of a straggler complain again and again. So it is reported at
+// once, and then after one minute, two, four, ... as long as they complain.
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
   static constexpr Time kQuiet{
-      60000};  // shortest time between two reports; after this time without a complaint it begins anew
+      60000};  // shortest time between two reports; after this time without a complaint the series restarts
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 
@@ -70,7 +71,7 @@ class StragglerReports {
 
  private:
   struct Reported {
-    Time next{0}, quiet{0}, complaint{0};  // time of the last complaint
+    Time next{0}, quiet{0}, complaint{0};  // `complaint`: time of the last complaint
   };
   const LocalView& view_;
   std::map<int, Reported> reported_;  // by straggler

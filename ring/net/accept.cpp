@@ -29,7 +29,7 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
 
 namespace {
 
-constexpr int kBurst = 64;  // connections accepted in a row; after that the accepted ones get time to answer
+constexpr int kBurst = 64;  // after this number of connections in a row, the accepted ones get time to answer
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 constexpr std::chrono::minutes kBetweenWarnings{1};
 
@@ -38,7 +38,7 @@ bool gave_up_meanwhile(asio::error_code error) {
          error == asio::error::interrupted;
 }
 
-// Called before accept(), which fails without a free descriptor even if no connection is pending.
+// Called before accept(): without a free descriptor, accept() fails even if no connection is pending.
 bool has_pending(asio::ip::tcp::acceptor& acceptor) {
   pollfd polled{acceptor.native_handle(), POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -46,8 +46,8 @@ bool has_pending(asio::ip::tcp::acceptor& acceptor) {
 
 }  // namespace
 
-// Any program can connect, and must not be able to fill the log: one line a minute, with the number of failures since
-// the last line.
+// Any program can connect, but must not be able to fill the log. So there is one line a minute, with the number of
+// failures since the last line.
 class FailureLog {
  public:
   explicit FailureLog(std::string name) : name_(std::move(name)) {}
@@ -69,8 +69,8 @@ class FailureLog {
   std::uint64_t count_ = 0;
 };
 
-// During a flood, waking up costs more than a handshake. A batch of connections needs only one wake-up, and most of
-// their first messages have arrived by then.
+// In a flood of connections, waking up costs more than a handshake. So connections are accepted in batches: a batch
+// needs only one wake-up, and most of its first messages have arrived by then.
 awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions options) {
   FailureLog failures(options.name);
   int burst = 0;

@@ -1,4 +1,4 @@
-// Accepts connections as long as a listener is open. Runs on the thread of its event loop.
+// Accepts connections until the listener is closed. Runs on the thread of its event loop.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
@@ -15,13 +15,14 @@ struct AcceptOptions {
   // Called when a connection cannot be accepted, usually because no descriptor is left.
   std::function<void()> make_room;
   std::function<void(asio::ip::tcp::socket)> take;
-  // Counts the rejected connections. While it grows, connections are accepted in batches, one every kGathering.
+  // Counts the rejected connections. While their number grows, connections are accepted in batches, one batch every
+  // kGathering.
   const trace::RejectedConnections* rejected_connections = nullptr;
 };
 inline constexpr std::chrono::milliseconds kGathering{20};
 
-// Passes each connection to take(). If one cannot be accepted, calls make_room(), waits and tries again. Makes the
-// acceptor non-blocking. The acceptor and rejected_connections must outlive the loop.
+// Passes each connection to take(). If a connection cannot be accepted, calls make_room(), waits and tries again. Makes
+// the acceptor non-blocking. The acceptor and rejected_connections must outlive the loop.
 asio::awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions options);
 
 asio::awaitable<void> pause(std::chrono::steady_clock::duration time);

@@ -42,7 +42,7 @@ std::string numeric(const sockaddr& socket) {
   return asio::ip::address_v6(bytes, v6.sin6_scope_id).to_string();
 }
 
-// The parsed value of ANELLO_IFACE.
+// The value of ANELLO_IFACE, parsed. It chooses interfaces by name.
 class Filter {
  public:
   explicit Filter(std::string_view list) : list_(list) {
@@ -55,7 +55,8 @@ class Filter {
       if (more) list.remove_prefix(comma + 1);
       if (names_.back().empty())
         throw Error(ErrorCode::configuration,
-                    text("ANELLO_IFACE='", list_, "' has an empty name; write eth (interfaces that begin with eth), ",
+                    text("ANELLO_IFACE='", list_,
+                         "' has an empty name; write eth (all interfaces whose names begin with eth), ",
                          "=eth0 (this one), or ^docker,lo (all except these)"));
     }
   }
@@ -78,14 +79,14 @@ bool is_link_local(const address& one) {
   return (one.to_v4().to_uint() & kMask) == kNetwork;
 }
 
-// Whether the interface is a bridge of containers or virtual machines.
+// True if the interface is a bridge of containers or virtual machines.
 bool is_bridge(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"docker", "br-",   "virbr", "cni",     "podman",
                                             "lxcbr",  "lxdbr", "veth",  "flannel", "vmnet"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-// The interface with the lowest value is the best.
+// Returns how unsuitable the interface is; the lowest value is the best.
 int demerits(const Interface& interface, const address& usual) {
   const address mine = parsed(interface.address);
   return 8 * mine.is_loopback() + 4 * is_link_local(mine) + 2 * is_bridge(interface.name) +

@@ -28,12 +28,12 @@ using std::chrono::steady_clock;
 namespace {
 
 // If a receiver's window is smaller than one segment, Linux sends only every 200 ms (its persist timer). On loopback a
-// segment may be as large as the window of a small buffer, so segments get an upper bound.
+// segment may be as large as the whole window of a small buffer, so the segment size is limited.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
-constexpr std::chrono::seconds kWarnAfter{5};  // warn after trying to connect for this time
+constexpr std::chrono::seconds kWarnAfter{5};  // after this time without a connection, a warning is logged
 
-// Congestion control needs no pacing on loopback: reno is 1.5 times as fast as BBR there. On a real network the
+// On loopback congestion control needs no pacing, and reno is 1.5 times as fast as BBR there. On a real network the
 // administrator decides.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
@@ -48,7 +48,7 @@ void require_address(const std::string& address, const std::string& host) {
     throw Error(ErrorCode::network, text("'", address, "' on ", host, " is not an address here: ", error.message()));
 }
 
-// Connections that have not authenticated get a part of the descriptors that ranks do not need yet.
+// Connections that have not authenticated may use a part of the descriptors that ranks do not need yet.
 std::size_t max_handshakes() {
   constexpr std::size_t kMin = 8, kMax = 256;
   return std::clamp(free_descriptors() / 4, kMin, kMax);
@@ -144,8 +144,8 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   accepted_ = std::move(accepted);
   exhausted_ = std::move(exhausted);
   has_room_ = std::move(has_room);
-  // A connection that takes the spare descriptor must authenticate before the lack of descriptors ends the world: only
-  // another rank may cause that.
+  // When no descriptor is left, the world ends only if another rank has connected, since other programs must not be
+  // able to cause this. So the connection that takes the spare descriptor must authenticate first.
   const auto make_room = [this] {
     handshakes_.close_oldest(kTimeEnough);
     spare_.give_up();
@@ -170,7 +170,7 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
       if (rejection) return rejection;
       if (!has_room_(claim))
         throw Error(ErrorCode::network, text("rank ", claim.from,
-                                             " is to connect again later: too many connections "
+                                             " must connect again later: too many connections "
                                              "wait for groups that this rank has not made"));
       place.reset();
       return rejection;
@@ -191,7 +191,7 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
   spare_.take();
 }
 
-// Closes connections that have not authenticated first.
+// To get a free descriptor, closes first the connections that have not authenticated.
 void PeerConnections::keep_spare() {
   while (!spare_.take()) {
     const int why = errno;
@@ -248,7 +248,7 @@ awaitable<PeerConnections::Answer> PeerConnections::ping(int peer, std::size_t w
     co_await connect_handshake(socket, credentials_, claim, limit);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::timed_out) co_return Answer::none;
-  } catch (const asio::system_error&) {  // this rank has no descriptor left, which says nothing about the peer
+  } catch (const asio::system_error&) {  // this rank has no descriptor left; the peer may be well
   }
   co_return Answer::any;
 }

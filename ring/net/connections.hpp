@@ -1,5 +1,5 @@
 // Connections between the ranks of one world: listens, and connects to peers. Lives on the background thread. A
-// connection has passed the handshake before it is given to others. Independent of what is sent on the connections.
+// connection passes the handshake before it is handed on. Independent of the data on the connections.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -38,40 +38,40 @@ class PeerConnections {
  public:
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
-  // Called when another rank has connected and no descriptor is left, so that the next rank could not connect.
+  // Called when another rank has connected and no descriptor is left: the next rank could not connect.
   using Exhausted = std::function<void(int error)>;
-  // False: the peer must connect again later. The peer does not take that for a failure.
+  // False: the peer must connect again later. The peer does not treat this as a failure.
   using HasRoom = std::function<bool(const Claim&)>;
-  // False: nothing needs the connection any more.
+  // False: the connection is no longer needed.
   using Wanted = std::function<bool()>;
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // Listens at the identity's addresses when it returns, and counts the connections that it rejects. `handshake_limit`:
-  // for one attempt to connect. Throws Error{network, configuration}. Any thread.
+  // The constructor listens at the identity's addresses before it returns. Connections that are rejected are counted.
+  // `handshake_limit`: for one attempt to connect. Throws Error{network, configuration}. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
                   trace::RejectedConnections& rejected_connections,
                   std::chrono::milliseconds handshake_limit = kConnectHandshakeLimit);
 
   Endpoint endpoint() const;
 
-  // Accepts peers from now on, and closes connections that only ping. Calls the functions on the background thread. Any
-  // thread, once. Throws Error{network} if a peer's address is not numeric.
+  // From now on accepts peers, and closes connections that only ping. Calls the functions on the background thread. Any
+  // thread; call once. Throws Error{network} if a peer's address is not numeric.
   void open(
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [](int) {},
       HasRoom has_room = [](const Claim&) { return true; });
 
-  // The number of interfaces that carry data between this rank and `peer`: the lower of both ranks' numbers, and one
-  // within a host. Only after open().
+  // The number of interfaces that carry data between this rank and `peer`: the smaller of the two ranks' numbers of
+  // interfaces, and 1 within a host. Call only after open().
   std::size_t ways(int peer) const;
 
-  // Connects to `peer`. Tries again until `deadline`, as long as it is wanted, unless the peer refuses. Lanes are
-  // distributed over the ways in turn. On the background thread. Throws an Error whose rank is the peer, or this rank
-  // if it has no descriptor left.
+  // Connects to `peer`. Tries again until `deadline` as long as the connection is wanted, unless the peer refuses.
+  // Lanes are distributed over the ways in turn. On the background thread. Throws an Error whose rank is the peer, or
+  // this rank if it has no descriptor left.
   asio::awaitable<Socket> connect(
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });
 
-  // Connects to `peer` once, and closes that connection. On the background thread.
+  // Connects to `peer` once, and closes that connection again. On the background thread.
   enum class Answer {
     none,     // no answer within the limit, or the network reports that it cannot reach the peer's host
     refusal,  // no process listens there any more

@@ -21,12 +21,12 @@ namespace {
 
 }  // namespace
 
-// Asio reports no failed call of its constructor, but each leaves errno. Since an allocation may set errno too and
-// succeed, only the second try decides: it makes the same calls again, without an allocation.
+// When a system call fails in Asio's constructor, Asio does not report it, but errno is set. A successful allocation
+// may set errno too. So only a second try decides: it makes the same calls again, without an allocation.
 Context::Context() try : asio
   ::io_context(1) {
     errno = 0;
-    const asio::steady_timer timer(*this);  // the first one makes Asio prepare
+    const asio::steady_timer timer(*this);  // the first timer makes Asio prepare its timers
     if (errno == 0) return;
     errno = 0;
     notify_fork(fork_child);

@@ -1,5 +1,6 @@
-// The data links of one group, opened when an operation first needs them: the higher rank connects, the lower accepts.
-// Belongs to the thread that moves the group's data; ring/net/link_maker.hpp does the work, on the background thread.
+// The data links of one group. Each is opened when an operation first needs it: the higher rank connects, the lower
+// rank accepts. Belongs to the thread that moves the group's data; ring/net/link_maker.hpp does the work on the
+// background thread.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,7 +13,7 @@ namespace anello::net {
 
 class DataLinks {
  public:
-  // `rank`: this process's rank in the group. The group's bell is the maker's.
+  // `rank`: this process's rank in the group. `group` must have the bell of `maker`.
   DataLinks(std::shared_ptr<const link::GroupInfo> group, int rank, std::shared_ptr<LinkMaker> maker);
 
   // Returns the link to the group's `peer`, or null while it is being made.
@@ -23,7 +24,7 @@ class DataLinks {
  private:
   void collect();
   int world_rank(int peer) const { return group_->members[std::size_t(peer)]; }
-  // the rank with the higher world rank connects
+  // True if this rank makes the connection: the higher world rank does.
   bool connects(int peer) const { return world_rank(peer) < world_rank(rank_); }
 
   std::shared_ptr<const link::GroupInfo> group_;

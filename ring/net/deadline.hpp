@@ -1,6 +1,6 @@
-// A time limit for all operations of a coroutine on one socket: when it passes, the socket is closed, so that every
-// operation on it fails, now and later. Lives on the coroutine's stack; the socket must not move, and must outlive it.
-// Socket, timer and coroutine share an executor that runs one handler at a time (one thread, or a strand).
+// A time limit for all operations of a coroutine on one socket. When it passes, the socket is closed, and every
+// operation on it fails, now and later. Lives on the coroutine's stack. The socket must not move, and must outlive this
+// object. Socket, timer and coroutine share an executor that runs one handler at a time (one thread, or a strand).
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
@@ -20,7 +20,7 @@ class Deadline {
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
-  // Check it also after the last operation, which may have succeeded just before the socket was closed.
+  // Check this also after the last operation: it may have succeeded just before the socket was closed.
   bool passed() const { return state_->passed; }
 
  private:

@@ -22,9 +22,9 @@ class EventLoop {
 
   asio::io_context& context() { return context_; }
 
-  // Sets the function that is called when a handler runs out of memory. The first time, the rest of the handler is
-  // lost, the loop's thread calls `call`, and the loop goes on. The second time, or without `call` the first time, the
-  // process ends, as with any other exception.
+  // Sets the function to call when a handler runs out of memory. The first time this happens, the rest of the handler
+  // is lost, the loop's thread calls `call`, and the loop goes on. The second time, or if no function is set, the
+  // process ends, as after any other exception.
   void when_out_of_memory(std::function<void()> call) {
     asio::post(context_, [this, call = std::move(call)] { out_of_memory_ = call; });
   }

@@ -1,5 +1,6 @@
-// Bounds the number of connections that have not authenticated yet, by closing the oldest. A legitimate peer
-// authenticates within milliseconds, so a flood closes mostly its own connections. On the event loop's thread.
+// Limits the number of connections that have not authenticated yet, by closing the oldest of them. A real peer
+// authenticates within milliseconds, so a flood of connections makes room mostly at its own expense. On the event
+// loop's thread.
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <chrono>
@@ -10,7 +11,7 @@
 
 namespace anello::net {
 
-// Maximum time that a legitimate peer needs to authenticate, on a busy machine.
+// The maximum time that a real peer needs to authenticate on a busy machine.
 inline constexpr std::chrono::milliseconds kTimeEnough{200};
 
 class HalfOpen {
@@ -24,8 +25,8 @@ class HalfOpen {
 
   explicit HalfOpen(std::size_t max_count) : max_count_(max_count) {}
 
-  // Counts a connection as half open while this object exists. Lives in a coroutine, and may be destroyed after the
-  // HalfOpen. The socket must not move, and must outlive this.
+  // Counts a connection as half open while this object exists. Lives in a coroutine, and may outlive the HalfOpen. The
+  // socket must not move, and must outlive this object.
   class Place {
    public:
     Place(HalfOpen& all, Socket& socket) : sockets_(all.sockets_), number_(all.next_++) {
@@ -41,7 +42,7 @@ class HalfOpen {
     std::uint64_t number_;
   };
 
-  // Closes the oldest connection if it is at least `min_age` old; its pending operations end with operation_aborted.
+  // Closes the oldest connection if its age is at least `min_age`; its pending operations end with operation_aborted.
   // False if all connections are younger.
   bool close_oldest(std::chrono::milliseconds min_age = {}) {
     if (sockets_->empty()) return false;

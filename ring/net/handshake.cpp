@@ -139,7 +139,7 @@ class HandshakeStream {
     deadline_.reset();
   }
 
-  // Checked after the last operation, which may have succeeded just before the socket was closed.
+  // Call also after the last operation: it may have succeeded just before the socket was closed.
   void throw_if_closed() const {
     if (deadline_ && deadline_->passed())
       throw error(trace::RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
@@ -165,7 +165,8 @@ class HandshakeStream {
   std::string with_;
 };
 
-// Returns the proof; empty without a secret. The labels of the two sides differ, so that a proof cannot be sent back.
+// Returns the proof, or an empty text if there is no secret. The labels of the two sides differ, so that a side cannot
+// send the other side's proof back.
 std::string proof(std::string_view side, const std::string& secret, const Hello& hello, std::string_view nonce) {
   if (secret.empty()) return {};
   Writer statement;
@@ -178,7 +179,7 @@ bool between_ranks(Role role) {
   return role == Role::data || role == Role::control;
 }
 
-// Returns the reason to refuse this hello before any proof, if there is one.
+// Returns the reason if this hello must be refused before any proof.
 std::optional<Rejection> rejection(const Hello& hello, const Credentials& credentials) {
   if (hello.job != credentials.job)
     return Rejection{trace::RejectReason::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
@@ -250,7 +251,7 @@ asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& 
   const Rejection unproved{trace::RejectReason::secret, "the secrets of the two sides differ"};
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
-  talk.end_deadline();  // from here on only the other side may give up
+  talk.end_deadline();  // from here on there is no time limit
   co_await talk.send(HandshakeStep::accepted, proof(kAccepting, credentials.secret, hello, nonce));
   if (between_ranks(hello.claim.role)) co_await talk.receive(HandshakeStep::taken);
   co_return hello.claim;

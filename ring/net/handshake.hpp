@@ -11,9 +11,10 @@
 //   taken                              ->                               only between ranks
 // Any process may connect, so the accepting side proves last and reveals nothing before the other side's proof. At any
 // point either side may answer with `refused` and the reason. Between ranks the connecting side decides whether the
-// connection counts: it may have given up, and connect again, just when `accepted` was sent. On other connections it
-// sends the first message in any case. Each frame begins with the protocol's version and its own length; this beginning
-// and `refused` are the same in all versions, so both sides refuse an unknown version with a message that names it.
+// connection counts, because it may give up and connect again just when `accepted` is sent. On other connections the
+// connecting side sends the first message anyway, so `taken` is not needed. Each frame begins with the protocol's
+// version and its own length; this beginning and `refused` are the same in all versions, so both sides refuse an
+// unknown version with a message that names it.
 #pragma once
 #include <anello/error.hpp>
 #include <asio/awaitable.hpp>
@@ -30,21 +31,22 @@ namespace anello::net {
 
 inline constexpr std::uint16_t kProtocolVersion = 11;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
-// The connecting side waits longer, because the other side may be slow to accept. So does the accepting side after a
-// `hello` with the right job: if many ranks share a core, each further message takes a good part of a second.
+// The connecting side waits longer than the accepting side does for `hello`, because the accepting side may be slow to
+// accept. After a `hello` with the right job, the accepting side also waits for this time: if many ranks share a core,
+// each further message takes a good part of a second.
 inline constexpr std::chrono::milliseconds kConnectHandshakeLimit{10000};
 inline constexpr std::size_t kMaxJobBytes = 255;
 
 enum class Role : std::uint8_t { rendezvous = 1, data, control, launcher, ping, agent };
 
-// The values that both ends must share.
+// The values that must be equal on both sides.
 struct Credentials {
   std::string job;
   std::string secret;  // empty: no authentication
 };
 
-// Throws Error{unsupported} (a secret, in a build without authentication) or {configuration} (the job's name is too
-// long). Both sides of a handshake call this; a server calls it before it listens.
+// Both sides of a handshake call this; a server calls it before it listens. Throws Error{unsupported} if there is a
+// secret but this build cannot authenticate, and Error{configuration} if the job's name is too long.
 void require_usable(const Credentials& credentials);
 
 // The identity that the connecting side claims. A rank is -1 if it has not been assigned yet (joining) or does not
@@ -53,8 +55,8 @@ struct Claim {
   Role role = Role::rendezvous;
   std::uint32_t generation = 0;
   std::int32_t from = -1, to = -1;
-  std::uint32_t lane = 0;   // number among the connections between the two
-  std::uint64_t group = 0;  // the group whose data it is for; 0 is the world
+  std::uint32_t lane = 0;   // number among the connections between the two ranks
+  std::uint64_t group = 0;  // the group whose data the connection carries; 0 is the world
   std::uint64_t incarnation = 0;
 };
 
@@ -80,9 +82,9 @@ class HandshakeError : public Error {
 asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim,
                                         std::chrono::milliseconds limit = kConnectHandshakeLimit);
 
-// Runs the accepting side. `acceptable` is called only after the proof was correct; its exceptions are passed on.
-// Between ranks, the wait for `taken` has no limit, because the other side has authenticated. Throws like
-// connect_handshake(). The caller closes the socket and counts the rejection.
+// Runs the accepting side. Calls `acceptable` only after a correct proof, and passes its exceptions on. Between ranks,
+// the wait for `taken` has no limit, because the other side has authenticated. Throws like connect_handshake(). The
+// caller closes the socket and counts the rejection.
 asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
                                         Check acceptable);
 

@@ -27,11 +27,11 @@ void LinkMaker::connect(int peer) {
   spawn(context_.context, dial(peer, shared_from_this()));
 }
 
-// The first connection, lane 0, decides which kind of link it becomes.
+// The first connection (lane 0) decides between shared memory and TCP.
 void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
   if (claim.lane >= lanes_to(claim.from))
     log(Severity::info,
-        text("dropped connection ", claim.lane, " of rank ", claim.from, ", there are only ", lanes_to(claim.from)));
+        text("dropped connection ", claim.lane, " of rank ", claim.from, ": there are only ", lanes_to(claim.from)));
   else if (claim.lane == 0)
     spawn(context_.context, agree(claim.from, std::move(socket), shared_from_this()));
   else
@@ -57,7 +57,7 @@ bool LinkMaker::closed() const {
 void LinkMaker::report(int peer, const std::exception& why) {
   const auto* known = dynamic_cast<const Error*>(&why);
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
-  // Any other error, such as a lack of memory, is this rank's own.
+  // This rank is at fault for any other error, such as a lack of memory.
   Error error(ErrorCode::network, why.what(), known || system ? peer : context_.rank);
   if (known && (known->rank() == context_.rank || known->code() == ErrorCode::configuration)) error = *known;
   if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
@@ -92,7 +92,7 @@ void LinkMaker::add(int peer, std::unique_ptr<link::Link> link) {
   bell_->ring();
 }
 
-// Has no deadline, because the control plane detects whether the peer lives.
+// Has no deadline: if the peer dies, the control plane detects it.
 asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive) {
   const auto wanted = [this] { return !closed(); };
   const auto lane_to = [&](std::uint32_t lane) {
@@ -106,8 +106,8 @@ asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive
   }
 }
 
-// Both sides run this, each with its end of one connection. If they cannot share memory, the connection becomes the
-// link's first lane. True if the link needs no further connection.
+// Both sides run this, each on its end of one connection. If they cannot share memory, the connection becomes the
+// link's first lane. True if the link needs no further connections.
 asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket, std::shared_ptr<LinkMaker> /*alive*/) {
   try {
     std::unique_ptr<link::Link> link;
@@ -124,7 +124,7 @@ asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket,
   }
 }
 
-// The higher rank, which has connected, offers memory. Returns null if TCP is used.
+// The higher rank has connected, so it offers memory. Returns null if the two ranks must use TCP.
 asio::awaitable<std::unique_ptr<link::Link>> LinkMaker::share_memory(int peer, PeerConnections::Socket& socket) {
   Negotiated negotiated;
   if (peer < context_.rank)

@@ -1,5 +1,5 @@
-// Has the makers of all groups' links. Gives an accepted data connection to the maker of its group, and creates that
-// maker if this rank has not made the group yet.
+// Owns the makers of all groups' links. Gives an accepted data connection to the maker of its group. If this rank has
+// not made the group yet, creates that maker.
 #pragma once
 #include <map>
 #include <memory>
@@ -16,13 +16,14 @@ class LinkRouter {
   LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
              LinkContext::Failed failed);
 
-  // Call when this rank makes the group. Returns its maker, with the connections that peers have made already. Any
-  // thread. Throws Error{network} if no descriptor is left.
+  // Call when this rank makes the group. Returns the group's maker, with the connections that peers have already made.
+  // Any thread. Throws Error{network} if no descriptor is left.
   std::shared_ptr<LinkMaker> begin(std::uint64_t group);
-  // Call when this rank has left the group: later connections for it are closed. Allocates no memory. Any thread.
+  // Call when this rank has left the group. Later connections for the group are closed. Allocates no memory. Any
+  // thread.
   void remove(std::uint64_t group) noexcept;
 
-  // On the background thread. There is always room for a group that this rank has made.
+  // True if the connection may be accepted. It always may if this rank has made the group. On the background thread.
   bool has_room(const Claim& claim) const;
   void accepted(const Claim& claim, PeerConnections::Socket socket);
 
@@ -41,10 +42,10 @@ class LinkRouter {
 
   mutable Mutex mutex_;
   std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
-  std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // the last groups left, a ring buffer of kMaxLeft
+  std::vector<std::uint64_t> left_
+      ANELLO_GUARDED_BY(mutex_);  // the groups that were left last; a ring buffer of kMaxLeft
   std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0,
-                       early_
-                       ANELLO_GUARDED_BY(mutex_) = 0;  // groups; connections for groups that this rank has not made
+                       early_ ANELLO_GUARDED_BY(mutex_) = 0;  // left groups so far; connections for groups not made yet
 };
 
 }  // namespace anello::net

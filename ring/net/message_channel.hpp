@@ -24,14 +24,14 @@ enum class MessageKind : std::uint8_t { frame = 1, beat };
 std::string framed(std::string_view body);
 std::string message(MessageKind kind, std::string_view body);  // framed, with its kind before the body
 
-// Waits for the next message and returns its body. Memory is allocated as the bytes arrive, not for the claimed length.
-// Throws Error{protocol} if the length is more than `max_bytes`, and Error{network} if the connection ends:
-// "`connection` was closed", or the system's message.
+// Waits for the next message and returns its body. Allocates memory as the bytes arrive, not for the whole length that
+// the message claims. Throws Error{protocol} if that length is more than `max_bytes`, and Error{network} if the
+// connection ends: "`connection` was closed", or the system's message.
 asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket, std::size_t max_bytes,
                                           std::string_view connection = "the connection");
 
-// A socket and the messages that are queued for it. A receiver that is slow or stopped delays only its own messages.
-// Errors in sending are not reported here: the reader of the socket finds out why the connection ended.
+// A socket and the queue of messages for it. A receiver that is slow or stopped delays only its own messages. Errors in
+// sending are not reported here: the reader of the socket finds out why the connection ended.
 class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
  public:
   using Socket = asio::ip::tcp::socket;
@@ -40,16 +40,16 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   explicit MessageChannel(Socket socket);
 
   Socket& socket() { return socket_; }
-  // Does not block. Sends at once as much as the kernel takes, so that this arrives even if the process ends now
-  // (unless the process has left input unread); queues the rest.
+  // Does not block. Sends at once as many bytes as the kernel accepts, and queues the rest. The bytes that were sent
+  // arrive even if the process ends now, unless it has left input unread.
   void send(Message message);
-  // Ends the channel: closes the sending side after the last queued message, and the whole connection after `limit`.
-  // Until then the other side can read that message. (The kernel discards sent data if a socket is closed with unread
-  // input.) Later messages are dropped.
+  // Ends the channel: closes the sending side after the last queued message, and the whole connection after `limit`. In
+  // that time the other side can read the last message. (If a socket with unread input is closed, the kernel discards
+  // sent data.) Later messages are dropped.
   void finish(std::chrono::milliseconds limit);
   void close();
 
-  bool queued() const { return !outbox_.empty(); }  // some message has not been sent completely
+  bool queued() const { return !outbox_.empty(); }  // true if a message has not been sent completely
 
  private:
   asio::awaitable<void> drain(std::size_t sent);  // `sent`: bytes of the first message

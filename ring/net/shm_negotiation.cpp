@@ -54,7 +54,7 @@ awaitable<bool> receive_answer(tcp::socket& connection) {
   co_return byte[0] != 0;
 }
 
-// Runs `work`. If it throws, the ranks do not share memory: returns false, and puts the reason into `result`.
+// Runs `work`. If `work` throws, the ranks do not share memory: then returns false and puts the reason into `result`.
 template <class Work>
 bool attempt(Negotiated& result, Work work) {
   try {
@@ -71,17 +71,17 @@ char* begin_of_pipes(const shm::MemoryFile& file) {
   return reinterpret_cast<char*>(file.memory().data() + shm::ShmLink::file_bytes(0));
 }
 
-// Receives the token, and returns the descriptors that came with it.
+// Receives the token, and returns the descriptors that came together with it.
 std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
   shm::FdMessage received = shm::receive_fd_message(socket, token.size());
   if (received.descriptors.size() != expected || received.bytes.size() != token.size() ||
       !same_bytes(received.bytes, token))
-    throw Error(ErrorCode::protocol, "another process sent something on the Unix socket");
+    throw Error(ErrorCode::protocol, "an unknown process sent something else on the Unix socket");
   return std::move(received.descriptors);
 }
 
-// Accepts the next caller. If there is none, the peer was one of the dropped callers, because it has connected already:
-// throws the reason `dropped`.
+// Accepts the next caller. If there is none, the peer must be one of the dropped callers, because it has already
+// connected. Then throws `dropped` as the reason.
 Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped) {
   try {
     return shm::accept_from(listener);
@@ -90,8 +90,8 @@ Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped)
   }
 }
 
-// Returns the connection on which the token came, and the descriptor that came with it. Other processes may connect
-// too; their connections are dropped. Connections of other users are not counted.
+// Returns the connection on which the token came, and the descriptor that came with the token. Connections of other
+// processes are dropped. Connections of other users are not counted.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
   constexpr int kMaxCallers = 8;
   std::string dropped;  // the reason why the last caller was dropped

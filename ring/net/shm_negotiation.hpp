@@ -22,18 +22,18 @@
 
 namespace anello::net {
 
-// Returns a text that is equal for two processes if they probably can share memory: same boot of the same kernel, same
-// network namespace (which contains the names of Unix sockets), same user. Empty if that cannot be found out.
+// Returns a text that is equal for two processes if they can probably share memory: same boot of the same kernel, same
+// network namespace (it contains the names of Unix sockets), same user. Empty if one of these cannot be found out.
 std::string memory_domain();
 
 struct Negotiated {
-  std::unique_ptr<link::Link> link;  // null if they do not share memory
+  std::unique_ptr<link::Link> link;  // null if the ranks do not share memory
   std::string why_not;
-  bool lies_here = false;  // this side cannot; the other side gets only that fact
+  bool lies_here = false;  // why_not is about this side; the other side learns only that this side cannot
 };
 
-// Each side sends its `bell`, which the other side rings to wake it. Throws Error{network} if the connection itself
-// fails.
+// `bell`: each side sends its bell to the other side, which rings it to wake this side. Throws Error{network} if the
+// connection itself fails.
 asio::awaitable<Negotiated> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes, int bell);
 asio::awaitable<Negotiated> take_memory(asio::ip::tcp::socket& connection, int bell);
 

@@ -34,7 +34,7 @@ rlimit files_limit() {
   return limit;
 }
 
-// Shared by all objects of the process, which may end in any order.
+// Shared by all RaisedFilesLimits of the process. They may end in any order.
 struct RaisedLimit {
   Mutex mutex;
   int users ANELLO_GUARDED_BY(mutex) = 0;
@@ -135,7 +135,7 @@ RaisedFilesLimit::RaisedFilesLimit() {
   all.raised = files_limit().rlim_cur;
 }
 
-// Restores the limit, unless the program has set another one meanwhile.
+// Restores the limit, unless the program has changed it meanwhile.
 RaisedFilesLimit::~RaisedFilesLimit() {
   RaisedLimit& all = raised_limit();
   const MutexLock lock(all.mutex);

@@ -1,6 +1,5 @@
-// Opens and accepts TCP sockets, and counts the free descriptors. Every TCP socket of this library comes from here,
-// because with Asio's own open() and accept() this process's children would inherit it (ring/base/unshared_socket.hpp).
-// Any thread.
+// Opens and accepts TCP sockets, and counts the free descriptors. All TCP sockets of this library come from here: with
+// Asio's own open() and accept(), child processes would inherit them (ring/base/unshared_socket.hpp). Any thread.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
@@ -11,13 +10,13 @@
 
 namespace anello::net {
 
-// Opens a socket or an acceptor that is closed.
+// Opens a socket or an acceptor that is not open yet.
 template <class Socket>
 void open_socket(Socket& socket, const asio::ip::tcp& protocol, asio::error_code& error);
 
-// Connects an open socket. If no process listens at a port that the kernel also uses for connecting sockets, the kernel
-// may give this socket that very port: then TCP connects the socket to itself (simultaneous open, RFC 9293). That
-// counts as refused and closes the socket, so that the port is free again. `error` must outlive the connecting.
+// Connects an open socket. If no process listens at the target port, the kernel may choose that very port as the
+// socket's own port. TCP then connects the socket to itself (simultaneous open, RFC 9293). This function treats such a
+// connection as refused and closes the socket, so that the port is free again. `error` must outlive the coroutine.
 asio::awaitable<void> connect(asio::ip::tcp::socket& socket, asio::ip::tcp::endpoint where, asio::error_code& error);
 
 // Opens the acceptor and listens. Port 0 means any free port; :: means all addresses, including IPv4. Throws
@@ -34,11 +33,11 @@ void end_if_cut_off(int socket, std::chrono::milliseconds limit);
 // "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
 const char* any_address();
 
-// The number of descriptors that this process may still open.
+// Returns the number of descriptors that this process may still open.
 std::size_t free_descriptors();
 
-// Raises this process's limit of open files to the maximum while an object of this class exists; for a server, to which
-// each rank connects. Any thread.
+// Raises this process's limit of open files to the maximum while an object of this class exists. For a server, because
+// each rank connects to it. Any thread.
 class RaisedFilesLimit {
  public:
   RaisedFilesLimit();
@@ -47,7 +46,7 @@ class RaisedFilesLimit {
   RaisedFilesLimit& operator=(const RaisedFilesLimit&) = delete;
 };
 
-// One descriptor that is kept open, so that a process that has no other free one can still accept a connection and
+// Keeps one descriptor open. A process without any other free descriptor can then still accept a connection and
 // authenticate it. On one thread.
 class SpareDescriptor {
  public:

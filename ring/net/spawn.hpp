@@ -1,7 +1,8 @@
-// Starts a coroutine whose end no caller waits for. An exception that leaves it leaves the event loop too, so that it
-// ends the process and the other ranks receive its text; with asio::detached it would be dropped, and the rest of the
-// coroutine's work would silently be lost. A coroutine that serves unauthenticated connections must catch all errors
-// that these can cause. Any thread; the coroutine runs on the thread of its executor.
+// Starts a coroutine that no caller waits for. An exception that leaves the coroutine also leaves the event loop; so
+// the process ends, and the other ranks receive the exception's text. With asio::detached the exception would be
+// dropped, and the rest of the coroutine's work would be lost without a message. A coroutine that serves
+// unauthenticated connections must therefore catch all errors that these can cause. Any thread; the coroutine runs on
+// the thread of its executor.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>

@@ -1,7 +1,8 @@
 // A link over several TCP connections to one peer: over several interfaces, or in a network where one connection does
-// not get the full bandwidth. Bytes are cut into stripes, and each stripe is sent over the first connection that is
-// ready for it. So each connection carries as much as it can, whatever its rate, and small messages use only the first
-// one. A stripe begins with its number and its size; the other side takes the stripes in the order of their numbers.
+// not get the full bandwidth. Cuts the bytes into stripes, and sends each stripe over the first connection that is
+// ready for it. So each connection carries as much as it can at its own rate, and small messages use only the first
+// connection. A stripe begins with its number and its size; the other side takes the stripes in the order of their
+// numbers.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,7 +19,7 @@ class StripedLink final : public link::Link {
   static constexpr std::size_t kStripeBytes = 64 << 10;
   static constexpr std::size_t kHeadBytes = 8;  // u32 number, from 0; u32 size of the data, at most kStripeBytes
 
-  // The connections must be in the same order on both sides; at least two.
+  // There must be at least two connections, in the same order on both sides.
   explicit StripedLink(std::vector<Descriptor> sockets);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;

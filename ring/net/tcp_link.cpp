@@ -13,11 +13,12 @@
 namespace anello::net {
 namespace {
 
-// More bytes at once would wait in the socket buffer and leave the cache, while the other direction could move.
+// The maximum for one call. More bytes would wait in the socket buffer and leave the cache, although the other
+// direction could move in that time.
 constexpr std::size_t kSliceBytes = 512 << 10;
 constexpr std::size_t kMaxPieces = 512;
 
-// The pieces in the kernel's format, at most one slice.
+// Pieces in the kernel's format, together at most one slice.
 struct Slice {
   std::array<iovec, kMaxPieces> parts;
   std::size_t count = 0, bytes = 0;

@@ -1,5 +1,5 @@
-// A link over a connected TCP socket. The socket has left the background thread's event loop and is in no other: only
-// the thread that moves the group's data uses it.
+// A link over a connected TCP socket. The socket is no longer part of any event loop: only the thread that moves the
+// group's data uses it.
 #pragma once
 #include <anello/error.hpp>
 #include <optional>
@@ -19,7 +19,7 @@ class TcpLink final : public link::Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  // Like recv_into(), but empty if the other side has closed the connection and everything has been received.
+  // Like recv_into(). Empty if the other side has closed the connection and everything has been received.
   std::optional<std::size_t> recv_until_end(std::span<const Bytes> pieces);
   bool has_arrived() override;
   bool want(link::Wanted wanted, link::Waiter& waiter) override {

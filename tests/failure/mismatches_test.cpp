@@ -153,7 +153,7 @@ TEST(Judge, BlamesNobodyWithoutAMajority) {
   EXPECT_EQ(verdict.culprit, -1);
   EXPECT_EQ(verdict.message,
             "the counts differ: ranks 0, 2 call allreduce #7 (sum of 100 f32), rank 1 calls allreduce #7 (sum of 101 "
-            "f32); rank 3 has not called it; no call has a majority, so it is not clear which is wrong");
+            "f32); rank 3 has not called it; no call has a majority, so it is not clear which call is wrong");
 }
 
 TEST(Judge, ShowsTheCallOfTheRankThatItBlamesFirst) {

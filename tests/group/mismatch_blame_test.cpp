@@ -238,7 +238,7 @@ TEST(BlameOfNobody, WhereNoCallHasAMajority) {
       EXPECT_EQ(told.error->rank(), -1) << told.error->what();
       EXPECT_EQ(told.error->message(), all[0].error->message());
       EXPECT_THAT(told.error->message(), testing::AllOf(HasSubstr("(sum of 60 f32)"), HasSubstr("(sum of 61 f32)"),
-                                                        HasSubstr("it is not clear which is wrong")));
+                                                        HasSubstr("it is not clear which call is wrong")));
     }
   }
 }
