@@ -222,8 +222,7 @@ std::optional<Verdict> MismatchDetector::tick(Time now) {
   for (auto& [number, its] : conflicts_) {
     if (its.is_judged) continue;
     if (its.look_at <= now) {
-      if (now > its.look_at + kLook)
-        its.began += now - its.look_at;  // this process was stopped, so it has unread messages
+      if (now > its.look_at + kLook) its.began += now - its.look_at;  // this rank was stopped: it has unread messages
       look(number, its, now);
     }
     if (judge_at(number, its) <= now) return judge_open(number, its);

@@ -1,6 +1,6 @@
-// Finds that the ranks do not agree about an operation, and explains how: a peer's call differs from this rank's, its
-// counts contradict, or its results of an earlier operation have another checksum. Used by the thread that moves the
-// group's data.
+// Detects that the ranks do not agree about an operation, and explains the difference: a peer made a different call,
+// sent different counts, or has a different checksum of an earlier result. Used by the thread that moves the group's
+// data.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,8 @@ namespace anello::group {
 
 class Agreement {
  public:
-  // `rank`: this process's rank in the group. `compares`: check that results which must be equal on all ranks are
-  // equal. Everything passed must outlive this.
+  // `rank`: this process's rank in the group. `compares`: true if results that must be equal on all ranks are compared.
+  // All arguments must outlive this object.
   Agreement(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder, bool compares)
       : rank_(rank), group_(group), recorder_(recorder), compares_(compares) {}
 
@@ -22,13 +22,14 @@ class Agreement {
   void begin(const Operation& pending) { operation_ = &pending; }
   // Returns the operation's signature with the checksum of earlier results.
   Signature signature() const;
-  // Returns the error for a peer (a rank in the group) whose signature differs.
+  // Returns the error for a peer whose signature differs. `peer`: its rank in the group.
   Error explain(int peer, const Signature& encoded);
-  // Call when the operation is done. Throws Error{mismatch} if the numbers that the peers sent are not as agreed.
+  // Call when the operation is done. Throws Error{mismatch} if the numbers that the peers sent differ from those that
+  // this call expects.
   void check_numbers() {
     if (!operation_->call->agreed.empty()) compare_numbers();
   }
-  // Call then. Keeps the checksum of results that must be equal on all ranks.
+  // Call when the operation is done. Keeps the checksum of its results if they must be equal on all ranks.
   void keep_results() {
     if (compares_) sum_up_results();
   }

@@ -29,7 +29,7 @@ run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-// Calls are made in the caller's memory and completed there: copying one that has just been written costs as much as
+// Calls are made in the caller's memory and completed there. Copying a call that was just written would cost as much as
 // all checks.
 void add_token(Call& call, std::uint64_t token) {
   call.token = token;
@@ -45,8 +45,8 @@ Call call_of(Kind kind, const ConstTensor& input, const Tensor& output, std::uin
           .name = name};
 }
 
-// Makes a call in which each rank has a part of `equal_count` elements, or of `counts[rank]` elements
-// if `counts` is not empty.
+// Makes a call in which rank r has a part of `counts[r]` elements, or, if `counts` is empty, every rank has a part of
+// `equal_count` elements.
 Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count, Counts counts,
                    std::string_view name) {
   Call result = call_of(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
@@ -55,7 +55,8 @@ Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, st
   return result;
 }
 
-// Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
+// Sets the options that all reductions have. A signature has no field for a factor, so the factor goes into the
+// fingerprint.
 void make_reduction(Call& call, Op op, const ReduceOptions& options) {
   call.op = op;
   call.algorithm = options.algorithm;
@@ -68,7 +69,7 @@ void make_reduction(Call& call, Op op, const ReduceOptions& options) {
   add_token(call, options.consistency_token);
 }
 
-// Joins a list of tensors into one run of elements; its pieces are written to the caller's `pieces`.
+// Makes one run of elements from a list of tensors. Writes its pieces to the caller's `pieces`.
 class List {
  public:
   List(std::string_view call, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces)
@@ -78,7 +79,8 @@ class List {
     for (const Tensor& tensor : tensors) {
       check_tensor(call, "tensor", tensor);
       if (tensor.dtype != dtype_)
-        refuse(call, text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; send one list for each"));
+        refuse(call,
+               text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; call once for each type"));
       fingerprint_ = fingerprint(fingerprint_, tensor.count);
       check_size(call, "list", count_ += tensor.count, dtype_);
       if (tensor.count > 0) pieces.push_back({count_, static_cast<std::byte*>(tensor.data), tensor.count});
@@ -252,7 +254,7 @@ Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
     refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kCall, input, output, nullptr, &output);
   Call result = call_of(Kind::alltoall, input, output, 0, options.name);
-  result.fingerprint = 1;  // not the one of equal parts
+  result.fingerprint = 1;  // differs from the fingerprint of an alltoall of equal parts
   result.counts = send_counts;
   result.received = recv_counts;
   add_token(result, options.consistency_token);

@@ -1,5 +1,5 @@
 // Turns the arguments of a collective into a Call. All checks of arguments are made here, and throw
-// Error{invalid_argument}. The call borrows what the arguments borrow. Pure.
+// Error{invalid_argument}. The call borrows everything that the arguments borrow. Pure.
 #pragma once
 #include <anello/group.hpp>
 #include <vector>
@@ -25,12 +25,12 @@ Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, 
 Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
               std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
               const Options& options);
-// The call before an alltoall of unequal parts: each rank sends every other rank the number of elements that it
-// will send. `arriving` receives these numbers; it is empty for asynchronous calls, which have their own memory for
-// them.
+// Makes the call that precedes an alltoall of unequal parts: in it, each rank sends every other rank the number of
+// elements that it will send. `arriving` receives these numbers. It is empty for asynchronous calls, which have their
+// own memory for the numbers.
 Call exchange_of_counts(const Call& alltoall, std::span<std::uint64_t> arriving);
-// Sends a tensor between the two members of a group that has only these two; rank 0 sends. The input of rank 1 and the
-// output of rank 0 are empty.
+// Makes the call that sends a tensor between the two members of a group that has only these two. Rank 0 sends. The
+// input of rank 1 and the output of rank 0 are empty.
 Call transfer(const ConstTensor& input, const Tensor& output, const Options& options);
 Call barrier(const Options& options);
 

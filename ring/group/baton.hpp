@@ -1,8 +1,8 @@
-// The baton: the right to move a group's data, which one thread has at a time. A thread that waits for an operation
-// acquires the baton if it is free, and moves the data itself. The progress thread has it only while no caller wants
-// it, and yields it to the first caller who does. The owner's mutex guards the baton and must be locked when a function
-// here is called, except where the function says otherwise. Acquiring a free baton needs no other lock, no atomic write
-// and no system call. This class is independent of operations.
+// The baton is the right to move a group's data. One thread has it at a time. A thread that waits for an operation
+// acquires the baton if it is free, and moves the data itself. The progress thread may have it only while no caller
+// wants it, and yields it to the first caller that does. The owner's mutex guards the baton, and must be locked when a
+// function here is called, unless the function's comment says otherwise. Acquiring a free baton needs no other lock, no
+// atomic write and no system call. This class is independent of operations.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -27,8 +27,8 @@ class Baton {
   explicit Baton(link::Bell& bell) : bell_(bell) {}
 
   // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or the time `until` has
-  // come. Blocks while another thread has the baton or the baton is closed, and makes the progress thread yield
-  // meanwhile.
+  // come. Blocks while another thread has the baton or the baton is closed. While it blocks, the progress thread yields
+  // the baton.
   bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;
@@ -44,7 +44,7 @@ class Baton {
     return held_ = true;
   }
 
-  // When this is no longer 0, a caller that has the baton must release it. Any thread, without the lock.
+  // Once this is not 0, a caller that has the baton must release it. Any thread, without the lock.
   const std::atomic<int>& closed() const { return closed_; }
 
   void release() {
@@ -52,8 +52,8 @@ class Baton {
     announce();
   }
 
-  // Marks the use of the owner by a thread without the baton; wait_until_unused() waits for it. Construct and destroy
-  // it with the lock held.
+  // Marks that a thread uses the owner without having the baton, so that wait_until_unused() waits for it. Construct
+  // and destroy it with the lock held.
   class Use {
    public:
     explicit Use(Baton& baton) : baton_(baton) { baton_.waiting_++; }
@@ -69,32 +69,32 @@ class Baton {
   };
 
   bool held() const { return held_; }
-  bool wanted() const { return wanted_ > 0; }  // a caller waits for the baton
+  bool wanted() const { return wanted_ > 0; }  // true if a caller waits for the baton
 
   // Call when an operation is done: the waiting threads then check their condition again.
   void announce() {
     if (waiting_ > 0) changed_.notify_all();
   }
 
-  // Blocks until `done`, for at most `limit`, and does not acquire the baton. Returns `done`.
+  // Blocks until `done`, for at most `limit`, without acquiring the baton. Returns `done`.
   bool wait_for(Lock& lock, std::chrono::milliseconds limit, const std::atomic<bool>& done);
 
   // From now on no thread can acquire the baton, and the thread that has it must release it.
   void close();
   // After close(): blocks until the baton is free.
   void wait_until_free(Lock& lock);
-  // After close(), and after every operation is done that acquire() or wait_for() waits for: blocks until these calls
+  // Call after close(), when every operation for which acquire() or wait_for() waits is done. Blocks until these calls
   // have returned and no Use is left.
   void wait_until_unused(Lock& lock);
 
  private:
   bool wait(Lock& lock, const Until& until);
   void leave() {
-    if (closed_ != 0) changed_.notify_all();  // wait_until_unused() may wait for this
+    if (closed_ != 0) changed_.notify_all();  // wakes wait_until_unused()
   }
 
   link::Bell& bell_;
-  int wanted_ = 0;                   // callers that wait for the baton; never 0 again once it is closed
+  int wanted_ = 0;                   // number of callers that wait for the baton; close() adds one for ever
   std::atomic<int> closed_ = 0;      // 0 or 1
   std::condition_variable changed_;  // for callers
   bool held_ = false;

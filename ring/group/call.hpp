@@ -18,7 +18,7 @@ struct Call {
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
-  std::uint64_t count = 0;  // as in Shape; if `counts` is not empty, their sum
+  std::uint64_t count = 0;  // as in Shape; the sum of `counts` if there are any
   int root = -1;
   std::uint64_t fingerprint = 0;                    // as in Signature
   std::uint64_t token = 0;                          // also included in the fingerprint

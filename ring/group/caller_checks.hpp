@@ -1,5 +1,5 @@
-// Who may call functions of a group: not a child that fork() made, and, if the function blocks, not a callback. Any
-// thread.
+// Checks who calls functions of a group. A child that fork() made must not call any. A callback must not call a
+// function that blocks. Any thread.
 #pragma once
 #include <functional>
 
@@ -9,13 +9,13 @@ namespace anello::group {
 
 class CallerChecks {
  public:
-  // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
+  // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take the child for its parent.
   void check_process() const;
   // Throws Error{invalid_argument} in a callback, because other threads may wait for the thread that runs it.
   static void check_no_callback();
   // Makes both checks.
   void check_may_wait() const;
-  // Runs `call`; inside it, check_no_callback() throws on this thread.
+  // Runs `call`. Until it returns, check_no_callback() throws on this thread.
   static void call_back(const std::function<void()>& call);
   bool in_child() const { return process_.in_child(); }
 

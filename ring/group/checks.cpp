@@ -52,10 +52,11 @@ void check_overlap(std::string_view call, const ConstTensor& input, const Tensor
   if (a >= b + output.bytes() || b >= a + input.bytes()) return;
   if (!in_place_input)
     refuse(call, text("there is no ", call, " in place: give an output that shares no memory with the input"));
-  refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
+  refuse(call,
+         "input and output overlap, but are not the same memory; use the same memory for both, or separate memory");
 }
 
-// Lists whose tensors lie in ascending order, such as the parts of one buffer, need no sorting.
+// A list whose tensors lie in ascending order, such as the parts of one buffer, is not sorted.
 void check_apart(std::string_view call, std::span<const Tensor> list) {
   const auto begin = [&](std::size_t k) { return reinterpret_cast<std::uintptr_t>(list[k].data); };
   const auto overlap = [&](std::size_t k, std::size_t next) {
@@ -120,8 +121,8 @@ static void check_factor(std::string_view call, std::string_view which, double f
   if (!is_float(dtype)) refuse(call, text("a ", which, " is for floats, not for ", name(dtype)));
   check_finite(call, which, factor);
   if (dtype != DType::f64 && !std::isfinite(float(factor)))
-    refuse(call,
-           text("the ", which, " ", factor, " is beyond the range of f32, in which ", name(dtype), " is multiplied"));
+    refuse(call, text("the ", which, " ", factor, " is outside the range of f32, and ", name(dtype),
+                      " is multiplied in f32"));
 }
 
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype) {
@@ -132,7 +133,8 @@ void check_options_closely(std::string_view call, const ReduceOptions& options, 
   if (options.slab_bytes && *options.slab_bytes < 0)
     refuse(call, text("slab_bytes must be 0 (the whole buffer at once) or positive, not ", *options.slab_bytes));
   if (options.wire && !run::can_travel_as(dtype, *options.wire))
-    refuse(call, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
+    refuse(call,
+           text(name(dtype), " cannot travel as ", name(*options.wire), "; only f32 and f64 can, as f16 or bf16"));
 }
 
 }  // namespace anello::group

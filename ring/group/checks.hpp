@@ -21,7 +21,8 @@ std::uint64_t sum(Counts counts);
 
 // Inline, because it runs in even the smallest operation.
 inline void check_size(std::string_view call, std::string_view which, std::uint64_t count, DType dtype) {
-  // A shift instead of a division, since a list has many tensors: all element sizes are powers of two.
+  // An allreduce's list may have many tensors, so this uses a shift, not a division: all element sizes are powers of
+  // two.
   if (count > std::uint64_t(PTRDIFF_MAX) >> std::countr_zero(size_bytes(dtype))) refuse_size(call, which, count);
 }
 void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor);
@@ -34,18 +35,18 @@ inline void check_pair(std::string_view call, const ConstTensor& input, const Te
   check_tensor(call, "output", output);
   if (input.dtype != output.dtype) refuse_dtypes(call, input.dtype, output.dtype);
 }
-// Checks that no two tensors of a list share memory: a reduction in place would write both results there. Throws
-// std::bad_alloc.
+// Checks that no two tensors of a list share memory, because a reduction in place would write both results there.
+// Throws std::bad_alloc.
 void check_apart(std::string_view call, std::span<const Tensor> list);
-// Checks that either the call is in place, where input and output begin as they must, or the buffers share no memory.
-// `in_place_input` is null for a collective that is never in place.
+// Checks that the input and the output either are in place or share no memory. In place means that they begin at
+// `in_place_input` and `in_place_output`. `in_place_input` is null for a collective that is never in place.
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output);
 
 // Checks that there is one count for every rank, and that memory could hold all parts.
 void check_counts(std::string_view call, std::string_view which, Counts counts, DType dtype, int size);
-// Checks that the larger buffer, of `all` elements, holds every rank's part, and that the smaller one is one part, of
-// `count` elements.
+// Checks that the larger buffer, of `all` elements, holds every rank's part, and that the smaller buffer, of `count`
+// elements, is one part.
 void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size);
 // Checks that the smaller buffer is this rank's part.

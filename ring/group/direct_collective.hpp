@@ -27,7 +27,7 @@ namespace anello::group {
 
 class DirectCollective final : public run::Carrier {
  public:
-  // `rank`: this process's rank among `size` ranks, two or more.
+  // `rank`: this process's rank among `size` ranks; there are at least two.
   DirectCollective(int rank, int size, run::Explain explain);
 
   // Prepares `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
@@ -36,7 +36,7 @@ class DirectCollective final : public run::Carrier {
              const run::Scaling* scaling);
   // Prepares an operation that does not show this rank's tensors, so that all ranks will refuse this way.
   void clear();
-  // Whether the tensors of this rank that other ranks use are in memory that these ranks can map.
+  // True if this rank's tensors that other ranks will use are in memory that these ranks can map.
   bool may_show() const { return !loans_.empty(); }
 
   // Connects this to the peers' links, which must all be open, and shows this rank's tensors to them.
@@ -44,8 +44,8 @@ class DirectCollective final : public run::Carrier {
   void connect(int peer, link::Link& link);
   void post(const Signature& signature);
 
-  bool active() const { return state_ != State::idle; }  // this rank's tensors were posted, and no rank has refused
-  // Throws also what `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
+  bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors, and none refused
+  // Also throws the error that `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }
   std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }
@@ -53,12 +53,12 @@ class DirectCollective final : public run::Carrier {
   bool want(link::Waiter&) override { return may_sleep(); }  // peers ring the bell
   bool notices_death() const override { return false; }      // a dead peer's memory stays mapped
 
-  // Withdraws this rank's tensors. Blocks until no peer uses them, for at most 100 ms: a peer that was stopped in the
+  // Withdraws this rank's tensors. Blocks until no peer uses them, but at most 100 ms. A peer that was stopped in the
   // middle of a copy may still write one block (kBiteBytes) when it continues.
   void give_up() override;
   std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of this rank's part
-  // Counts the bytes that went from this rank's tensors to other ranks, and from theirs to this rank, whichever rank
-  // copied them.
+  // Counts the bytes that went from this rank's tensors to other ranks and the other way round. It does not matter
+  // which rank copied them.
   Moved moved() const override;
 
  private:
@@ -97,7 +97,7 @@ class DirectCollective final : public run::Carrier {
   std::vector<std::size_t> awaited_;           // peers
   std::vector<shm::Window::Tensors> tensors_;  // by rank
   std::vector<const std::byte*> sources_;      // operands of this rank's part, in rank order
-  std::vector<std::byte*> destinations_;       // this rank's own is first, if it is written
+  std::vector<std::byte*> destinations_;       // this rank's own output is first, if it is written
   std::uint64_t at_ = 0, elems_ = 0;           // elements of this rank's part: done, total
   alignas(64) std::array<std::byte, run::kFoldBytes> partial_;
 };

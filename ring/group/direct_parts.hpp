@@ -24,7 +24,7 @@ class DirectParts {
 
   bool reads(int rank, int peer) const { return is_one_of(inputs_, rank, peer); }
   bool writes(int rank, int peer) const { return is_one_of(outputs_, rank, peer); }
-  // Whether another rank uses this rank's input or output.
+  // True if another rank uses this rank's input or output.
   bool shows_input(int rank) const { return is_shown(inputs_, rank); }
   bool shows_output(int rank) const { return is_shown(outputs_, rank); }
 
@@ -32,7 +32,7 @@ class DirectParts {
   plan::Range of(int rank) const;
   std::uint64_t begin_in_input(int rank) const { return inputs_ == Whose::own ? 0 : of(rank).begin; }
   std::uint64_t begin_in_output(int rank) const { return outputs_ == Whose::own ? 0 : of(rank).begin; }
-  // Elements of the rank's input or output, if it is read or written.
+  // Elements of the rank's input or output; 0 if the collective does not read or write it.
   std::uint64_t input_elems(int rank) const { return elems(inputs_, rank); }
   std::uint64_t output_elems(int rank) const { return elems(outputs_, rank); }
 

@@ -1,5 +1,4 @@
-// How a thread that waits for something moves data meanwhile: it takes the baton, moves what can be moved, spins and
-// yields while nothing can, and then sleeps.
+// What a waiting thread does: it takes the baton, moves data as long as it can, then spins, yields and finally sleeps.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -9,7 +8,7 @@
 
 namespace anello::group {
 
-// Shortens a sleep so that it ends at the time `until`.
+// Returns `sleep`, or less if the time `until` comes earlier.
 inline std::chrono::milliseconds no_longer_than(const Until& until, std::chrono::milliseconds sleep) {
   using std::chrono::milliseconds;
   if (!until) return sleep;
@@ -17,9 +16,9 @@ inline std::chrono::milliseconds no_longer_than(const Until& until, std::chrono:
   return std::clamp(left, milliseconds(0), sleep);
 }
 
-// Until `done`, or the time `until`: takes the baton when it is free, and then calls move() again and again, until that
-// returns false or the baton is closed; then calls release(), which must release it. The lock is held at each call;
-// clang does not see that it is the lock of the mutex that these functions require.
+// Moves data until `done`, or until the time `until`. When the baton is free, takes it and calls move() again and
+// again, until move() returns false or the baton is closed. Then calls release(), which must release the baton. The
+// lock is held at each call. Clang cannot see that this lock belongs to the mutex that move() and release() require.
 template <class Move, class Release>
 void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const Until& until, Move move,
            Release release) ANELLO_UNCHECKED {
@@ -33,9 +32,9 @@ void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const
   }
 }
 
-// Moves what can be moved at once. If that is nothing, and pause() returns that this has been so for long, sleeps:
-// sleep() returns false if it did not, because something can be moved already. A caller that holds a lock holds it at
-// each call; clang does not see that these functions may require it.
+// Calls move(). If it moved nothing and pause() returns true, because nothing has moved for a while, calls sleep(). It
+// returns false if it did not sleep because something can move already. If the caller holds a lock, the lock is held at
+// each call; clang cannot see that these functions may require it.
 template <class Move, class Pause, class Sleep>
 void move_or_sleep(link::Waiter& waiter, Move move, Pause pause, Sleep sleep) ANELLO_UNCHECKED {
   if (move()) return waiter.moved();

@@ -49,7 +49,7 @@ Group Group::group(std::span<const int> members) const {
     ranks.push_back(world);
   }
   if (std::find(members.begin(), members.end(), rank()) == members.end())
-    group::refuse("group", text("rank ", rank(), " makes a group that it is not a member of"));
+    group::refuse("group", text("rank ", rank(), " is making this group but is not one of its members"));
   return Group(impl_->make(std::move(ranks)));
 }
 
@@ -133,8 +133,8 @@ group::OperationQueue& Group::Impl::queue() {
   return *queue_;
 }
 
-// In a child that fork() made, no part of a group can be destroyed: its locks may be held by threads that do not exist
-// in the child.
+// A child that fork() made must not destroy any part of a group: threads that do not exist in the child may hold its
+// locks.
 std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
   Impl* const shared = group.get();
   return {shared, [group = std::make_unique<std::shared_ptr<Impl>>(std::move(group))](Impl* ends) mutable {
@@ -143,8 +143,8 @@ std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
           }};
 }
 
-// May run in a callback of one of the group's operations, on the thread that has the baton. The group is then not idle,
-// so this thread does not wait for itself.
+// May run in a callback of one of the group's operations, on the thread that has the baton. Then the group is not idle,
+// so this function returns before leave() could wait for this very thread.
 void Group::Impl::release() {
   {
     const MutexLock lock(mutex_);
@@ -181,15 +181,15 @@ void Group::Impl::end(bool by_exception) {
   leave();
 }
 
-// World::Impl::leave() sends the goodbye for the world itself, group 0. The world keeps the group until the goodbye has
-// been sent, and does not end while another thread is in this function. Nothing here allocates memory.
+// World::Impl::leave() sends the goodbye for the world itself, which is group 0. The world keeps the group until its
+// goodbye has been sent, and does not end while another thread is in this function. Nothing here allocates memory.
 void Group::Impl::leave() noexcept {
   const MutexLock leaving(leaving_);
   if (left_.exchange(true)) return;
   queue_->close();
   std::function<void()> when_leaving;
   {
-    const MutexLock lock(mutex_);  // waits for the end of a context call that began before this function
+    const MutexLock lock(mutex_);  // waits until context calls that began earlier have ended
     when_leaving = std::move(when_leaving_);
   }
   if (when_leaving) call_at_end(when_leaving);
@@ -198,12 +198,12 @@ void Group::Impl::leave() noexcept {
   context_.forget(*this);
 }
 
-// Without the lock: no other is added any more.
+// Needs no lock, because no transfer is added any more.
 void Group::Impl::leave_transfers() noexcept {
   for (const auto& [ranks, pair] : transfers_) pair->leave();
 }
 
-// If `when_leaving` runs out of memory, the other members get a message that this rank cannot go on.
+// If `when_leaving` runs out of memory, the other members get the message that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

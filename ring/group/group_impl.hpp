@@ -1,5 +1,5 @@
-// The state of a Group: its links, its queue and its recorder. Its world and its handles share it; calls fail once its
-// world has ended. Any thread.
+// The state of a Group: its links, its queue and its recorder. The world and the group's handles share it. After the
+// world has ended, calls fail. Any thread.
 #pragma once
 #include <anello/group.hpp>
 #include <atomic>
@@ -16,11 +16,11 @@
 namespace anello {
 namespace group {
 
-// The links and threads of a group, for a room that sends messages other than operations, or moves operations in its
-// own way; the group's own queue must then have none. Valid until this rank leaves the group.
+// The links and threads of a group. For a room that sends other messages than operations, or moves operations in its
+// own way. While it does, the group's own queue must have no operations. Valid until this rank leaves the group.
 struct Carriers {
   std::shared_ptr<const link::GroupInfo> info;
-  std::shared_ptr<net::DataLinks> links;  // null in a world of one, as is `control`
+  std::shared_ptr<net::DataLinks> links;  // null in a world of one, as `control` is
   control::ControlPlane* control = nullptr;
   std::shared_ptr<ProgressThread> progress_thread;
   link::WaitPolicy wait_policy;
@@ -29,8 +29,9 @@ struct Carriers {
   std::uint32_t generation = 0;
 };
 
-// Carries out any call, and blocks until this rank's part is done; or starts it. An alltoall of unequal parts begins
-// with an exchange of the counts. Throw as OperationQueue::run() and submit().
+// carry_out() and carry_out_with_counts() carry out any call, and block until this rank's part is done. start() only
+// starts it. An alltoall of unequal parts begins with an exchange of the counts. Throw like OperationQueue::run() and
+// submit().
 void carry_out_with_counts(OperationQueue& queue, const Call& alltoall);
 inline bool exchanges_counts(const Call& call) {
   return call.kind == Kind::alltoall && !call.counts.empty();
@@ -44,15 +45,15 @@ std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call);
 
 class Group::Impl {
  public:
-  // The services of a world for its groups, and callbacks into the world. Valid until leave() has returned; the world
-  // calls leave() for each group before it ends.
+  // What the world offers to its groups: its services, and callbacks into it. Valid until leave() has returned. The
+  // world calls leave() for each group before it ends.
   struct GroupContext {
     trace::FlightRecorders* recorders = nullptr;
     control::ControlPlane* control = nullptr;  // null in a world of one
     net::LinkRouter* link_router = nullptr;    // null in a world of one
-    // Returns a group of these world ranks, made by group `within`.
+    // Returns a group of these world ranks. `within`: the group that makes it.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, std::vector<int> ranks)> make_group;
-    // Returns the group that carries what world rank `from` sends to world rank `to` in group `within`.
+    // Returns the group that carries the data from world rank `from` to world rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
     std::function<void(const Impl&)> forget;  // removes a group that has left
     std::function<void(std::string_view reason, ErrorCode code)> abort;
@@ -60,40 +61,40 @@ class Group::Impl {
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
-  // Returns a handle of the group. The world keeps the group until the last handle is destroyed and its operations are
-  // done; then the group leaves.
+  // Returns a handle of the group. The world keeps the group until its last handle is destroyed and its operations are
+  // done. Then this rank leaves the group.
   static std::shared_ptr<Impl> handle(std::shared_ptr<Impl> group);
-  bool idle() const;     // no operation is pending, nor any transfer between two members
-  bool is_over() const;  // it has no handle and is idle
+  bool idle() const;     // true if no operation or transfer is pending
+  bool is_over() const;  // true if it has no handle and is idle
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
-  // No effect once the world has ended.
+  // Does nothing once the world has ended.
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted) const;
   std::optional<Error> failure() const { return queue_->failure(); }
-  // Returns the queue of the transfers to member `to`, or from member `from`. Throws Error{invalid_argument} if that is
-  // this rank or not a member.
+  // Returns the queue of the transfers to member `to`, or from member `from`. Throws Error{invalid_argument} if that
+  // rank is this rank or not a member.
   group::OperationQueue& sends(int to);
   group::OperationQueue& receives(int from, std::string_view call = "recv");
 
   void finish() { finished_ = true; }
-  // Like leave(). If operations are pending and `by_exception` is true, the other members are also sent that the reason
-  // is an exception. For a group whose operations use memory that its owner is about to free. No effect in a child that
-  // fork() made.
+  // Like leave(). For a group whose operations use memory that its owner is about to free. If operations are pending
+  // and `by_exception` is true, the goodbye says that the reason is an exception. Does nothing in a child that fork()
+  // made.
   void end(bool by_exception);
-  // Ends all operations, and sends the other members a message that this rank has left the group. Blocks until no
-  // thread waits for an operation, and while another thread is in this function.
+  // Ends all operations, and sends the other members the goodbye of this rank. Blocks until no thread waits for an
+  // operation and no other thread is in this function.
   void leave() noexcept;
   std::uint64_t completed() const { return queue_->completed(); }
-  // Adds operations that another room has carried out with the group's carriers.
+  // Adds to the number of operations those that another room has carried out with the group's carriers.
   void carried_out(std::uint64_t operations) { queue_->carried_out(operations); }
 
   const trace::FlightRecorder& recorder() const { return *recorder_; }
   group::Carriers carriers() const {
     return {group_, links_, context_.control, progress_thread_, wait_policy_, recorder_, timeline_, generation_};
   }
-  // `call` is called once, without a lock, when this rank leaves the group and before the links close; at once if this
-  // rank has left already.
+  // When this rank leaves the group, `call` is called once, without a lock, before the links close. If this rank has
+  // already left, it is called at once.
   void when_leaving(std::function<void()> call);
 
   const group::RankAndSize self;
@@ -124,13 +125,13 @@ class Group::Impl {
   std::atomic<bool> finished_ = false, left_ = false, abandoned_ = false;
 };
 
-// The members of a group that the rooms above this one may use, but the group's users may not.
+// Functions of a group for the rooms above this one, but not for users of groups.
 class GroupAccess {
  public:
   static const Settings& settings(const Group& group) { return group.impl_->settings; }
   static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
   static void end(Group& group, bool by_exception) { group.impl_->end(by_exception); }
-  // Like Group::abort(), but ranks get the error with this code.
+  // Like Group::abort(), but the ranks get the error code `code`.
   static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
   static group::RankAndSize self(const Group& group) { return group.impl_->self; }

@@ -9,7 +9,7 @@
 namespace anello::group {
 namespace {
 
-// For example "counts 3, 0, 5"; lists at most the first 16.
+// Returns a text such as "counts 3, 0, 5", with at most the first 16 counts.
 std::string listed(std::string_view what, std::span<const std::uint64_t> counts) {
   constexpr std::size_t kMax = 16;
   std::string all(what);
@@ -42,7 +42,7 @@ std::string describe(const Operation& pending, const link::GroupInfo& group) {
 void AsyncOperation::keep(const Call& asked) {
   call = &call_;
   call_ = asked;
-  call_.algorithm = {};  // only the planner needs it, and its memory is borrowed
+  call_.algorithm = {};  // borrowed memory, and no longer needed after planning
   name_ = asked.name;
   call_.name = name_;
   call_.counts = copied(asked.counts, counts_);
@@ -51,7 +51,8 @@ void AsyncOperation::keep(const Call& asked) {
   call_.input = copied(asked.input, input_);
   call_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
-  // An exchange of counts sends the caller's list, which is copied; only this operation needs the result.
+  // The caller's list of counts is the input of an exchange of counts, and is copied. The result is needed only by this
+  // operation.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());

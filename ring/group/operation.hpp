@@ -1,6 +1,6 @@
-// A call with a number, between its submission and its end. The operation of a blocking call is on the caller's stack
-// and borrows what the call borrows; an asynchronous operation keeps a copy of everything except the tensors. Guarded
-// by the queue's mutex, except `done`, after which nothing changes.
+// A call that has been submitted and has a number. The operation of a blocking call is on the caller's stack, and
+// borrows everything that the call borrows. An asynchronous operation has a copy of everything except the tensors.
+// Guarded by the queue's mutex, except `done`: when `done` is true, nothing changes any more.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -26,25 +26,26 @@ struct Operation : Planner::Planned {
 
   const Call* call = nullptr;
   trace::Ticks queued = 0;
-  bool begins_at_once = false;  // it begins when it is queued
+  bool begins_at_once = false;  // true if it begins as soon as it is queued
   std::optional<Error> error;
   std::atomic<bool> done = false;
   Operation* next = nullptr;        // next in the queue
-  AsyncOperation* async = nullptr;  // this object, if it is asynchronous
+  AsyncOperation* async = nullptr;  // this object if the operation is asynchronous, otherwise null
 };
 
-// For messages, such as "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
+// Describes the operation in messages, such as "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
 std::string describe(const Operation& pending, const link::GroupInfo& group);
 
 struct AsyncOperation : Operation {
   explicit AsyncOperation(std::shared_ptr<OperationQueue> its_owner) : owner(std::move(its_owner)) { async = this; }
 
-  // Copies the call and what it borrows. Reuses the memory of an earlier operation where it is large enough.
+  // Copies the call and everything that it borrows. Reuses this object's memory of an earlier operation where that is
+  // large enough.
   void keep(const Call& asked);
 
-  const std::shared_ptr<OperationQueue> owner;  // is closed once its group is gone
+  const std::shared_ptr<OperationQueue> owner;  // closed once its group is gone
   std::function<void(const Error*)> when_done;
-  std::shared_ptr<AsyncOperation> self;  // set while it is in the queue
+  std::shared_ptr<AsyncOperation> self;  // keeps this object alive while it is in the queue
 
  private:
   Call call_;
@@ -53,15 +54,15 @@ struct AsyncOperation : Operation {
   std::vector<run::Buffer::Piece> input_, output_;
 };
 
-// Asynchronous operations that are done, for reuse without allocation.
+// A pool of asynchronous operations that are done. Their memory is used again without an allocation.
 class AsyncOperationPool {
  public:
   AsyncOperationPool() { spare_.reserve(kMaxSpare); }  // so that put() cannot fail
-  // Returns an operation of the pool that has no other references, or a new one. The operations in the pool also refer
-  // to the queue, until clear().
+  // Returns an operation of the pool to which nothing else refers, or a new one. Operations in the pool refer to the
+  // queue until clear().
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
   void clear() { spare_.clear(); }
-  // Adds an operation that is done; others may still refer to it. Dropped if the pool is full.
+  // Adds an operation that is done, even if others still refer to it. Drops it if the pool is full.
   void put(const std::shared_ptr<AsyncOperation>& operation) {
     if (spare_.size() < kMaxSpare) spare_.push_back(operation);
   }

@@ -32,8 +32,8 @@ void OperationQueue::run(const Call& operation) {
   if (pending.error) throw *pending.error;
 }
 
-// If the world has failed, all ranks have the reason already. If this runs out of memory, the other ranks go on
-// waiting, as for a rank that is late.
+// Does nothing if the world has failed, because all ranks already have the reason. If this runs out of memory, the
+// other ranks go on waiting, as for a rank that is late.
 void OperationQueue::refused(std::string_view why) noexcept {
   if (caller_.in_child() || !control_) return;
   try {
@@ -43,14 +43,15 @@ void OperationQueue::refused(std::string_view why) noexcept {
   }
 }
 
-// Plans an operation that is queued after `earlier` others which are not queued yet.
+// Plans an operation. `earlier`: the number of operations that will be queued before it and are not queued yet.
 const Planner::Planned& OperationQueue::plan(const Call& operation, std::uint64_t earlier) {
   require_host_memory(operation);
   planner_.tidy(pending_.oldest(), pending_.submitted() + earlier);
   return planner_.plan(operation);
 }
 
-// Completes the signature for the same place in the queue. If this throws, nothing has changed.
+// Completes the signature for the place in the queue after `earlier` more operations. If this throws, nothing has
+// changed.
 void OperationQueue::prepare(Operation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = pending_.submitted() + earlier;
@@ -119,12 +120,12 @@ bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const
     return !pending_.empty();
   };
   drive(baton_, lock, pending.done, until, move, [this]() ANELLO_REQUIRES(mutex_) { release(); });
-  offer();  // the progress thread does no work while a caller wants the baton
+  offer();  // the progress thread has left the work to this caller
   return pending.done.load(std::memory_order_relaxed);
 }
 
-// While no operation is queued, no thread uses the links. A thread may still have the baton, but only to run a
-// callback. `use` keeps the world from ending while this thread waits for its verdict.
+// No thread uses the links while no operation is queued. A thread may have the baton, but only to run a callback. `use`
+// keeps the world from ending while this thread waits for the world's verdict.
 bool OperationQueue::has_arrived(int peer) {
   caller_.check_process();
   Lock lock(mutex_);
@@ -177,7 +178,7 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
   return true;
 }
 
-// Called by the thread that has the baton. True if the head is complete. If it failed, the queue is empty afterwards.
+// Call with the baton. Returns true if the head of the queue is complete. If it failed, the queue is empty afterwards.
 template <class Advance>
 bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
   const bool begun = pending_.begin();
@@ -191,7 +192,7 @@ bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
   return false;
 }
 
-// As soon as the lock is released, a blocking call may return and destroy its pending operation.
+// A blocking call may return and destroy its operation as soon as the lock is released.
 void OperationQueue::complete(Lock& lock) {
   Operation& pending = *pending_.head();
   pending_.pop();
@@ -203,7 +204,7 @@ void OperationQueue::complete(Lock& lock) {
 }
 
 void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
-  const auto self = std::move(operation.self);  // keeps it alive to the end of this function
+  const auto self = std::move(operation.self);  // keeps the operation alive until this function ends
   auto when_done = std::exchange(operation.when_done, nullptr);
   operation.done.store(true, std::memory_order_release);
   pool_.put(self);
@@ -243,7 +244,7 @@ void OperationQueue::slept(trace::Ticks from) {
   release();
 }
 
-// Once failure_ is set, which close() does, the control plane may be gone.
+// close() sets failure_; after that, the control plane may be gone.
 std::optional<Error> OperationQueue::failure() const {
   if (caller_.in_child()) return std::nullopt;
   const Lock lock(mutex_);

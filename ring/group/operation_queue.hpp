@@ -1,8 +1,7 @@
 // One group's operations, in the order of their submission. A blocking call acquires the baton if no thread is moving
-// the group's data, and moves the bytes itself, without handing them to another thread. The rank's progress thread
-// moves asynchronous operations while no thread waits. Any thread. Owned by Group::Impl, which closes it, and by the
-// asynchronous operations that it made. Uses links and the control plane; is independent of how the ranks found each
-// other.
+// the group's data, and moves the bytes itself; no other thread is involved. While no thread waits, the rank's progress
+// thread moves asynchronous operations. Any thread. Owned by Group::Impl, which closes it, and by the asynchronous
+// operations that it made. Uses links and the control plane; is independent of how the ranks found each other.
 #pragma once
 #include <memory>
 #include <new>
@@ -20,15 +19,15 @@
 
 namespace anello::group {
 
-// Returns the error of a rank that is out of memory. Allocates nothing: the message is short enough to be stored inside
-// the string.
+// Returns the error of a rank that is out of memory. Allocates nothing: the message is so short that the string stores
+// it inside.
 Error out_of_memory(int world_rank);
-// Returns the error of operations whose owner has ended on this rank; `what` says which. If memory is short, returns
-// out_of_memory().
+// Returns the error of operations whose owner has ended on this rank. `what`: names the owner. If memory is short,
+// returns out_of_memory().
 Error ended(const char* what, int world_rank);
 
-// Returns the error that find() returns. If memory runs out, ends the world, for which `control` (may be null) needs
-// none.
+// Returns the error that find() returns. If find() runs out of memory, ends the world without allocating. `control` may
+// be null.
 template <class Find>
 Error or_out_of_memory(control::ControlPlane* control, int world_rank, Find find) {
   try {
@@ -58,57 +57,58 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   OperationQueue(const GroupConfig& config, control::ControlPlane* control, net::DataLinks* links);
   ~OperationQueue() override { close(); }
 
-  // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got, and
-  // Error{invalid_argument, configuration} if the operation cannot be carried out.
+  // Blocks until this rank's part is done. If the world fails, throws its verdict, with the operation and how far it
+  // got. Throws Error{invalid_argument, configuration} if the operation cannot be carried out.
   void run(const Call& operation);
 
-  // Queues the operation and returns. Copies everything except the tensors. Throws as run(), except for the verdict of
-  // a failure that comes later.
+  // Queues the operation and returns. Copies everything except the tensors. Throws like run(), but not the verdict of a
+  // later failure.
   std::shared_ptr<AsyncOperation> submit(const Call& operation);
-  // Like submit(), but nothing moves before a caller waits for an operation or calls offer_work(). `when_done`: as the
-  // callback of when_done(), set before the operation can end.
+  // Like submit(), but nothing moves until a caller waits for an operation or calls offer_work(). `when_done`: a
+  // callback as for when_done(), set before the operation can end.
   std::shared_ptr<AsyncOperation> submit_quietly(const Call& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
-  // Lets the progress thread move the queue's operations, unless a caller does.
+  // Lets the progress thread move the queue's operations while no caller moves them.
   void offer_work();
-  // Submits an alltoall of unequal parts after the exchange of its counts.
+  // Submits an alltoall of unequal parts. Exchanges its counts first.
   std::shared_ptr<AsyncOperation> submit(const Call& counts, const Call& alltoall);
 
-  // Call when the program's call for the next operation was refused: ranks that wait for this rank get the reason.
+  // Call when the program's call for the next operation was refused. Ranks that wait for this rank get the reason.
   void refused(std::string_view why) noexcept;
 
-  // Blocks until the operation is done, or until the time `until`, and moves data meanwhile. True if the operation is
-  // done.
+  // Blocks until the operation is done, or until the time `until`. Moves data while it waits. Returns true if the
+  // operation is done.
   bool wait(const AsyncOperation& operation, const Until& until = {});
-  // Blocks for at most `limit`, and moves no data. True if the operation is done.
+  // Blocks for at most `limit`, without moving data. Returns true if the operation is done.
   bool wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit);
   // Sets the operation's callback. Returns false if the operation is done already; `callback` is then not called.
   bool when_done(AsyncOperation& operation, std::function<void(const Error*)> callback);
 
-  // Whether `peer` (a rank of the group) has sent something for the next operation. False while an operation is
-  // pending, because the data belongs to that operation. Throws like run(), also if the peer has left and sends nothing
-  // more.
+  // True if `peer` (a rank of the group) has sent something for the next operation. False while an operation is
+  // pending, because the data then belongs to that operation. Throws like run(), and also if the peer has left and
+  // sends nothing more.
   bool has_arrived(int peer);
 
   const CallerChecks& caller() const { return caller_; }
 
-  // The error with which the world has failed; empty if it has not.
+  // Returns the error with which the world has failed; empty if the world has not failed.
   std::optional<Error> failure() const;
 
   // For a world of one, which has no control plane: makes every later operation fail with `why`.
   void end(Error why);
 
-  // Call when the group's last handle is gone. When all operations are done, the other members are sent that this rank
-  // has left. Returns true if they are done already.
+  // Call when the group's last handle is gone. When all operations are done, this rank sends its goodbye to the other
+  // members. Returns true if all operations are already done.
   bool abandon();
   bool idle() const;
-  bool has_left() const;  // that message was sent
+  bool has_left() const;  // true if the goodbye was sent
 
   // Fails all operations that are not done, and blocks until no thread waits for one. Must not be called in a callback.
   void close();
 
   std::uint64_t completed() const;
-  // Adds operations that were carried out with the group's links but not by this queue, which then has no operations.
+  // Adds to the number of operations those that were carried out with the group's links but not by this queue. The
+  // queue must have no operations then.
   void carried_out(std::uint64_t operations);
 
   Progress progress() override;
@@ -146,7 +146,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   mutable Mutex mutex_;  // not for the members that only the thread with the baton uses
   Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;     // waits for callers; used by the thread with the baton
+  link::Waiter waiter_;     // lets a caller with the baton wait
   OperationRunner runner_;  // used by the thread with the baton
   Planner planner_ ANELLO_GUARDED_BY(mutex_);
   PendingList pending_ ANELLO_GUARDED_BY(mutex_);
@@ -154,7 +154,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
   AsyncOperationPool pool_ ANELLO_GUARDED_BY(mutex_);
   const std::shared_ptr<ProgressThread> progress_thread_;
-  bool asynchronous_ ANELLO_GUARDED_BY(mutex_) = false;  // an asynchronous operation was submitted
+  bool asynchronous_ ANELLO_GUARDED_BY(mutex_) = false;  // true once an asynchronous operation was submitted
   bool asked_why_ ANELLO_GUARDED_BY(mutex_) = false;  // has_arrived() has asked the control plane why no message comes
 };
 

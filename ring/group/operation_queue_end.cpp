@@ -1,5 +1,5 @@
-// The end of a queue: because an operation or the world has failed, because the last handle of its group is gone, or
-// because the world or the group is closed.
+// How a queue ends: an operation or the world has failed, the last handle of its group is gone, or the world or the
+// group is closed.
 #include <new>
 #include <utility>
 
@@ -20,15 +20,15 @@ Error ended(const char* what, int world_rank) {
   }
 }
 
-// An error that names no rank has its cause in this process: for example, it is out of descriptors.
+// An error without a rank has its cause in this process, for example a lack of descriptors.
 Error OperationQueue::cause_of(const std::exception& thrown) const {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
   if (error && (error->code() != ErrorCode::network || error->rank() >= 0)) return *error;
   return {ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", thrown.what()), world_rank_};
 }
 
-// The head's error also says how far the operation got. If memory runs out, the errors say less, but the queue is
-// emptied in any case: the operation of a blocking call is on the stack of its thread.
+// The head's error also says how far the operation got. If memory runs out, the errors say less. The queue is emptied
+// in any case, because operations of blocking calls are on the stacks of their threads.
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::string how_far;
   const auto find = [&] {
@@ -38,7 +38,7 @@ void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers find the reason
+    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers get the reason first
     runner_.give_up();
   }
   failure_ = std::move(why);
@@ -57,7 +57,7 @@ void OperationQueue::fail_head(const std::string& how_far) {
   }
 }
 
-// Returns the verdict of all ranks, so that all throw the same error, whichever rank found it first.
+// Returns the verdict of all ranks. All ranks throw this same error, no matter which rank found it first.
 Error OperationQueue::verdict(const Error& cause) {
   if (!control_) return cause;
   if (cause.code() == ErrorCode::network && cause.rank() >= 0)

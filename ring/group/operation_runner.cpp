@@ -39,8 +39,8 @@ void OperationRunner::start(const Operation& pending) {
   stall_.begin();
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
   const double factor = early_factor(*pending.call, size_);
-  // Multiplying a large input takes long. The call is recorded first, so that it is in the record if the world fails
-  // meanwhile.
+  // Multiplying a large input takes long. So the call is recorded first: if the world fails meanwhile, the record
+  // contains the call.
   if (factor != 1 && pending.may_be_direct) {
     record_begin(begun);
     return take_up(factor);
@@ -54,7 +54,7 @@ void OperationRunner::start(const Operation& pending) {
   record_begin(begun);
 }
 
-// Runs `work`, whose errors have ranks of the group, and converts these to world ranks.
+// Runs `work`. Its errors have ranks of the group; converts these to world ranks.
 template <class Work>
 auto OperationRunner::with_world_ranks(Work work) {
   try {
@@ -64,9 +64,9 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// Sends first what the peers wait for; the caller records the beginning while the bytes travel. Received data is looked
-// for later: a rank that polls for a message too early delays it, because the sender must fetch the cache line back
-// before it can write.
+// Sends first what the peers wait for. The caller records the beginning of the operation while the bytes travel.
+// Received data is polled later: a rank that polls for a message too early delays it, because the sender must then
+// fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   set_load(load_, *operation_, size_, factor, nothing_);
   load_.signature = agreement_.signature();
@@ -81,7 +81,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-// If one rank cannot show its tensors to the others, all ranks refuse the direct way, and then use the plan.
+// If one rank cannot show its tensors to the others, all ranks refuse the direct way and use the plan.
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
   const bool is_short = operation_->in_short_messages && !operation_->may_be_direct && !load_.trace;
@@ -90,7 +90,8 @@ run::Carrier& OperationRunner::choose() {
   return streaming_;
 }
 
-// Returns whether other ranks can use this rank's tensors directly. A factor of the input is applied first then.
+// Returns true if other ranks can use this rank's tensors directly. Then the input has already been multiplied by its
+// factor.
 bool OperationRunner::show_tensors() {
   const Call& operation = *operation_->call;
   const bool multiplies = load_.inputs(), has_room = load_.plan->output_elems >= load_.plan->input_elems;
@@ -124,13 +125,14 @@ bool OperationRunner::open_links() {
 }
 
 void OperationRunner::begin_to_move() {
-  if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);  // refuses: it has no tensors to show
+  if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);  // refuses, without tensors to show
   carrier_->begin(load_);
   if (carrier_->refused()) stream_instead();
   moving_ = true;
 }
 
-// Call when the ranks have refused the direct way. It is not begun again: another post would show peers nothing new.
+// Call when the ranks have refused the direct way. Does not begin it again, because a second post would not show peers
+// anything new.
 void OperationRunner::stream_instead() {
   streaming_.prepare(load_);
   streaming_.begin(load_);
@@ -162,7 +164,7 @@ OperationRunner::Step OperationRunner::step() {
     return Step::stuck;
   }
   bool moved = pass();
-  // Data that peers sent before the world failed may have arrived after the first pass.
+  // Data that peers sent before the world failed may have arrived after the first pass, so one more pass is made.
   if (!moved && !carrier_->done() && has_failed()) moved = pass();
   if (moved && stall_.moved()) control_->moving(operation_->signature);
   if (carrier_->done()) {
@@ -212,9 +214,9 @@ void OperationRunner::slept(trace::Ticks from) {
   if (load_.trace) trace_.slept(from);
 }
 
-// Sends the control plane what is due because nothing moves. Returns for how long the thread may sleep. Most peers send
-// this rank no heartbeats: only the pings detect that the network between two ranks is cut, or the death of a rank that
-// is connected to no other rank.
+// Sends the control plane the reports and pings that are due because nothing moves. Returns how long the thread may
+// sleep. Most peers send this rank no heartbeats. Only a ping can detect that the network between two ranks is cut, or
+// that a rank has died that is connected to no other rank.
 milliseconds OperationRunner::note_stuck() {
   const StallClock::Due due = stall_.look();
   if (due.question) control_->waiting(operation_->signature);

@@ -1,6 +1,6 @@
-// Carries out one operation at a time: chooses a carrier for it, opens links, lets the carrier move what can move, and
-// waits when nothing can. Used by the thread that has the baton, which may change between two calls. Independent of
-// queues and callers.
+// Carries out one operation at a time: chooses a carrier for it, opens links, lets the carrier move data, and waits
+// when nothing can move. Used by the thread that has the baton; this may be another thread after each call. Independent
+// of queues and callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -25,8 +25,8 @@ namespace anello::group {
 class OperationRunner {
  public:
   // `rank`: this process's rank in the group. Errors name world ranks. `control` and `links` are null in a world of
-  // one. `compares`: check that results which must be equal on all ranks are equal. Everything passed must outlive
-  // this.
+  // one. `compares`: true if results that must be equal on all ranks are compared. All arguments must outlive this
+  // object.
   OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder,
                   control::ControlPlane* control, net::DataLinks* links, trace::Timeline* timeline,
                   const StallClock::Limits& limits, bool compares);
@@ -34,27 +34,28 @@ class OperationRunner {
   // `pending` must outlive the operation.
   void start(const Operation& pending);
 
-  // Moves data and blocks. Returns true when the operation is complete; false when `interrupt` is not 0 or the time
-  // `until` has come. Throws the error that ends the world.
+  // Moves data, and blocks while nothing can move. Returns true when the operation is complete, and false when
+  // `interrupt` is not 0 or the time `until` has come. Throws the error that ends the world.
   bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until = {});
 
-  // Like advance(), but does not block: moves what can be moved at once.
+  // Like advance(), but does not block: moves the data that can be moved at once.
   enum class Step { stuck, moved, complete };
   Step step();
-  // After step() returned `stuck`: adds to the waiter what the operation waits for, and shortens `limit`. False if
-  // something can be moved already, or if the world has failed.
+  // Call after step() returned `stuck`. Adds to the waiter the events for which the operation waits, and shortens
+  // `limit`. False if something can move already, or if the world has failed.
   bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit);
   void slept(trace::Ticks from);
 
-  // Only while no operation is running: whether the peer has sent something for the next one. Opens the link to it.
+  // Returns true if the peer has sent something for the next operation. Opens the link to the peer. Call only while no
+  // operation is running.
   bool has_arrived(int peer);
 
-  // Progress of the operation that was started last, such as "37 % done".
+  // Returns the progress of the operation that was started last, such as "37 % done".
   std::string how_far() const;
   // Set after advance() threw because this rank and a peer disagree about the operation.
   const std::optional<Agreement::Differing>& differing() const { return agreement_.differing(); }
 
-  // Call when the operation has failed: its tensors may change from now on, so peers are kept from using them.
+  // Call when the operation has failed. Its tensors may change from now on, so peers are kept from using them.
   void give_up();
 
  private:
@@ -87,7 +88,7 @@ class OperationRunner {
   StallClock stall_;
   run::StepTrace trace_;
   std::vector<link::Link*> link_of_;     // by rank
-  std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
+  std::array<std::byte, 16> nothing_{};  // an operation without elements sends a byte of this
 
   run::Streaming streaming_;
   run::MessageExecution messages_;

@@ -1,4 +1,5 @@
-// The operations of a queue that are not done, in order, and how many there have been. Owns nothing.
+// The operations of a queue that are not done, in order, and the numbers of all submitted and completed ones. Owns none
+// of the operations.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -23,12 +24,12 @@ class PendingList {
     begun_ = false;
   }
 
-  // Whether the head has begun. Returns the former value, and notes that it has.
+  // Records that the head has begun. Returns true if it had begun before.
   bool begin() { return std::exchange(begun_, true); }
   bool begun() const { return begun_; }
 
   std::uint64_t submitted() const { return submitted_; }
-  std::uint64_t completed() const { return completed_; }  // without an error
+  std::uint64_t completed() const { return completed_; }  // number of operations that completed without an error
   void set_completed(std::uint64_t operations) { completed_ = operations; }
   std::uint64_t oldest() const { return head_ ? head_->signature.sequence : submitted_; }
 

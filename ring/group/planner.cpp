@@ -52,7 +52,7 @@ const Planner::Planned& Planner::plan(const Call& call) {
     set_values(call);
     return planned_;
   }
-  planned_.plan = nullptr;  // so that no stale plan is found if the rest throws
+  planned_.plan = nullptr;  // if the rest throws, no old plan must remain
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
@@ -70,7 +70,7 @@ const Planner::Planned& Planner::plan(const Call& call) {
   return planned_;
 }
 
-// Sets the values of the signature on which the plan does not depend.
+// Sets the values of the signature that have no effect on the plan.
 void Planner::set_values(const Call& call) {
   planned_.signature.fingerprint = call.fingerprint;
   planned_.signature.hidden = {.known = true, .postscale = call.postscale, .token = call.token};
@@ -99,15 +99,15 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool has_parts = facts_of(signature.kind).parts;
-  const bool counts_one = has_parts && shape_.counts.empty();  // `count` is then the size of one part
+  const bool counts_one = has_parts && shape_.counts.empty();  // then `count` is the size of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   if (has_parts && !counts_one) facts.largest_part_bytes = std::ranges::max(shape_.counts) * facts.elem_bytes;
   facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
   return facts;
 }
 
-// Depends only on what is equal on all ranks with matching signatures. The algorithm is left out, because a rank may
-// force the same algorithm that the others choose.
+// Depends only on values that are equal on all ranks with matching signatures. Ignores the algorithm, because a rank
+// may force the very algorithm that the others choose.
 bool Planner::may_be_direct(Asked asked) const {
   asked.signature.algorithm = Algorithm::automatic;
   return asked.signature.wire == kAsTheyAre && algorithms::may_be_direct(asked.signature.kind, facts_for(asked));
@@ -122,9 +122,9 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements no data would move, and a rank that calls the operation with elements would not be noticed. So the
-// operation becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte, because its
-// sender must not wait for its receiver.
+// Without elements no data would move, and a rank that wrongly calls the operation with elements would not be noticed.
+// So the operation becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte, because
+// its sender must not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
   if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);
@@ -143,7 +143,7 @@ const plan::Plan& Planner::plan_for(const Signature& signature) {
 }
 
 void Planner::forget(std::uint64_t next) {
-  forgotten_.emplace_back();  // first, so that operations still have their plans if it throws
+  forgotten_.emplace_back();  // first: if this throws, operations still have their plans
   forgotten_.back() = {next, std::exchange(bytes_, 0), std::exchange(plans_, {})};
   planned_.plan = nullptr;
 }

@@ -1,5 +1,5 @@
-// Makes an operation's signature, which all ranks must agree on, and its plan: the algorithm's steps for this rank.
-// Keeps plans. If a call is like the one before, as most are, nothing is chosen or looked up. One thread at a time.
+// Makes an operation's signature, on which all ranks must agree, and its plan: the algorithm's steps for this rank.
+// Keeps plans. If a call is like the previous call, as most are, nothing is chosen or looked up. One thread at a time.
 // Uses no link and no tensor data.
 #pragma once
 #include <map>
@@ -21,8 +21,8 @@ algorithms::Facts with_settings(algorithms::Facts facts, const Settings& setting
 class Planner {
  public:
   // `facts`, `table` and `hosts` must be equal on all ranks. `hosts`: the host of each rank, in the format of
-  // algorithms::Hosts; empty where it does not matter. The settings are added to the facts. Kept plans take at most
-  // `max_bytes` and the size of the last one.
+  // algorithms::Hosts; empty if hosts do not matter. The settings are added to the facts. Kept plans take at most
+  // `max_bytes`, plus the size of the last plan.
   Planner(const Planner&) = delete;  // shape_ points into it
   Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
           const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
@@ -33,15 +33,15 @@ class Planner {
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // run::MessageExecution suits the plan
     bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
-    bool shows_tensors = false;      // may_be_direct, and this rank's call forces no algorithm
+    bool shows_tensors = false;      // may_be_direct is true, and this rank's call forces no algorithm
   };
-  // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
+  // The result is valid until the next call; its plan is valid until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
   const Planned& plan(const Call& call);
 
   // Forgets all plans if they take too much memory, and frees forgotten plans that no operation uses any more.
-  // Operations are numbered and end in order: `oldest` is the first that is not done, `next` the one to be planned
-  // next.
+  // Operations are numbered and end in order. `oldest`: the first operation that is not done. `next`: the next
+  // operation to be planned.
   void tidy(std::uint64_t oldest, std::uint64_t next) {
     if (bytes_ > max_bytes_) forget(next);
     if (!forgotten_.empty()) free_unused(oldest);

@@ -11,8 +11,9 @@
 namespace anello::group {
 namespace {
 
-// Gives up its core to the other threads of its own rank too, whose time slices are longer than the turns of other
-// ranks: 3 to 4 ms. While they run it should not sleep, since they would have to wake it for each operation.
+// This thread also gives its core to other threads of its own rank. These run for whole time slices of 3 to 4 ms,
+// longer than other ranks. It should yield rather than sleep meanwhile, because those threads would have to wake it for
+// each operation.
 link::WaitPolicy for_background(link::WaitPolicy policy) {
   policy.spin = std::chrono::microseconds(0);
   policy.long_yield = std::chrono::milliseconds(5);
@@ -56,8 +57,8 @@ void ProgressThread::run() {
   active_.clear();
 }
 
-// Moves the offered queues to active_. False if the thread must end. If the list cannot grow, the rest stays offered
-// until the next round.
+// Moves the offered queues to active_. Returns false if the thread must end. If active_ cannot grow, the remaining
+// queues stay offered until the next round.
 bool ProgressThread::take_offered() {
   const MutexLock lock(mutex_);
   sleeps_ = false;
@@ -75,9 +76,9 @@ bool ProgressThread::take_offered() {
   return !stopped_;
 }
 
-// One round over all queues. False if no operation can move and the thread has yielded its core often enough; it yields
-// once a round, however many queues are stuck. A queue without work, or one whose baton a caller wants, is dropped from
-// active_ until it offers work again.
+// Makes one round over all queues. Returns false if no operation can move and the thread has yielded its core often
+// enough. Yields once a round, no matter how many queues are stuck. A queue without work, or whose baton a caller
+// wants, is removed from active_ until it offers work again.
 bool ProgressThread::move() {
   bool moved = false, stuck = false;
   for (auto& queue : active_) {

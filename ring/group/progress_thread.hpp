@@ -1,8 +1,8 @@
-// Moves the asynchronous operations of all groups of a rank, transfers included, on one thread, which starts with the
-// first of them. A queue offers its work. The thread has the queue's baton while it moves the queue's data, and while
-// it sleeps, which it does only when no operation can move; a caller who wants the baton wakes it. Callbacks run on it.
-// Agendas of named operations are moved like queues. Functions may be called on any thread. Owned by the world and by
-// its queues; independent of links and the control plane.
+// Moves the asynchronous operations of all groups of a rank, transfers included, on one thread. The thread starts with
+// the first of these operations. A queue offers its work. The thread has the queue's baton while it moves the queue's
+// data, and while it sleeps. It sleeps only when no operation can move, and a caller that wants the baton wakes it.
+// Callbacks run on this thread. Agendas of named operations are moved like queues. Functions may be called on any
+// thread. Owned by the world and by its queues; independent of links and the control plane.
 #pragma once
 #include <memory>
 #include <thread>
@@ -15,18 +15,18 @@
 
 namespace anello::group {
 
-// Work that the thread moves, such as a queue. Its functions are called by the thread only.
+// Work that the thread moves, such as a queue. Only the thread calls its functions.
 class Movable {
  public:
   virtual ~Movable() = default;
-  // Moves what can be moved at once. Does not block, except while it runs the callback of an operation that is done.
-  // `none`: there is no work, or a caller has or wants the baton; that caller offers the rest.
+  // Moves the data that can be moved at once. Does not block, except while it runs the callback of an operation that is
+  // done. `none`: there is no work, or a caller has or wants the baton; then that caller offers the remaining work.
   enum class Progress { none, moved, stuck };
   virtual Progress progress() = 0;
-  // Acquires the baton, adds what the work waits for to the waiter, and shortens `limit`. False if another thread has
-  // the baton or if something can be moved.
+  // Acquires the baton, adds to the waiter the events for which the work waits, and shortens `limit`. False if another
+  // thread has the baton or something can move already.
   virtual bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) = 0;
-  // After prepare_sleep() returned true: releases the baton.
+  // Call after prepare_sleep() returned true. Releases the baton.
   virtual void slept(trace::Ticks from) = 0;
 
  private:
@@ -42,7 +42,7 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Throws Error{network} if no thread can be started. No effect if the thread runs already, or after stop().
+  // Throws Error{network} if no thread can be started. Does nothing if the thread already runs, or after stop().
   void start();
   // Call when the queue has an operation and no thread has its baton. Does not block, and allocates nothing.
   void offer(std::shared_ptr<Movable> queue) noexcept;

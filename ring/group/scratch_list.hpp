@@ -1,4 +1,4 @@
-// Memory for the lists of a call, which a thread's next call uses again. One thread.
+// Memory for the lists that a call needs. A later call of the same thread uses the memory again. One thread.
 #pragma once
 #include <new>
 #include <utility>
@@ -6,8 +6,8 @@
 
 namespace anello::group {
 
-// A list whose memory the thread's next call uses again. Calls can be nested: a thread that waits may run the callback
-// of another operation, which submits work.
+// A list whose memory a later call of the same thread uses again. Calls can be nested: a thread that waits may run the
+// callback of another operation, and the callback may submit work.
 template <class T>
 class ScratchList {
  public:

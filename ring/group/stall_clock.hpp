@@ -1,17 +1,17 @@
-// The times at which a thread that waits, because nothing moves, must do something for the other ranks. Used by the
-// thread that has the baton. Reads the clock, and only while nothing moves.
+// When a waiting thread must do something for the other ranks because nothing moves. Used by the thread that has the
+// baton. Reads the clock, but only while nothing moves.
 #pragma once
 #include <chrono>
 #include <optional>
 
 namespace anello::group {
 
-// The times of reports about something that waits: `first`, then 2, 4, ... times that.
+// The times at which something that waits is reported: `first`, then 2, 4, ... times `first`.
 class ReportTimes {
  public:
   using Time = std::chrono::milliseconds;
 
-  // Returns the first of these times that has come and was not returned before. `first` 0: there are none.
+  // Returns the next of these times if it has come, and then skips all times up to `waited`. `first` 0: there are none.
   std::optional<Time> due(Time first, Time waited);
   Time next() const { return next_; }  // after due()
 
@@ -23,29 +23,30 @@ class StallClock {
  public:
   using Time = std::chrono::milliseconds;
 
-  // 0: without limit.
+  // A limit of 0 means that there is none.
   struct Limits {
-    Time report{0};  // before the first report
-    Time end{0};     // then the world ends
-    Time ping{0};    // then the awaited peers are pinged, again after each further period
+    Time report{0};  // after this time comes the first report
+    Time end{0};     // after this time the world ends
+    Time ping{0};    // after each such period the awaited peers are pinged
   };
   explicit StallClock(const Limits& limits) : limits_(limits) {}
   const Limits& limits() const { return limits_; }
 
-  // Something else is waited for now.
+  // Call when the thread begins to wait for something else.
   void begin() {
     since_.reset();
     reports_ = {};
     asked_ = ended_ = spoke_ = false;
   }
-  // Something has moved. True if a question, a report or an end was due before: it does not hold any more.
+  // Call when something has moved. Returns true if a question, a report or an end was due before; it is no longer
+  // valid.
   bool moved() { return since_ && moves_again(); }
 
   struct Due {
     Time stuck{0};               // time since the first look() that found nothing moving
-    bool question = false;       // nothing has moved for a while: other ranks should be asked why, once
-    std::optional<Time> report;  // nothing has moved for this time
-    bool end = false;            // the limit has passed, for the first time
+    bool question = false;       // nothing has moved for a while: ask the other ranks why; set once
+    std::optional<Time> report;  // report that nothing has moved for this time
+    bool end = false;            // the limit has passed; set once
     bool pings = false;
     Time sleep{0};  // time until the next look
   };
@@ -53,7 +54,7 @@ class StallClock {
   Due look();
 
   static constexpr Time kQuestionAfter{200};
-  static constexpr Time kLongSleep{1000};  // if nothing is due before
+  static constexpr Time kLongSleep{1000};  // maximum time between two looks
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -64,7 +65,7 @@ class StallClock {
   Limits limits_;
   ReportTimes reports_;
   std::optional<Clock::time_point> since_;
-  Clock::time_point pinged_at_;  // the last time, whatever was waited for
+  Clock::time_point pinged_at_;  // the last ping, also from an earlier wait
   bool asked_ = false, ended_ = false, spoke_ = false;
 };
 

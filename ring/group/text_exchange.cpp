@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = 256 << 20;
 
-// Checks a length that another rank sent, before memory is allocated for it.
+// Checks a length that another rank sent. Call before memory is allocated for it.
 void check_length(std::uint64_t bytes, const Group& group, int from, const Options& options) {
   const int rank = group.members()[std::size_t(from)];
   if (bytes > kMaxBytes)
@@ -45,7 +45,7 @@ std::vector<NamedValue> decode(std::string_view what, std::string_view all) {
 std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int first_rank,
                              int rank) {
   const auto difference = std::ranges::mismatch(first, mine);
-  const auto theirs = difference.in1, own = difference.in2;  // Clang 14 captures no structured bindings
+  const auto theirs = difference.in1, own = difference.in2;  // Clang 14 cannot capture structured bindings in a lambda
   if (theirs == first.end() && own == mine.end()) return {};
   const bool both = theirs != first.end() && own != mine.end();
   const std::string& name = theirs != first.end() ? theirs->name : own->name;
@@ -85,8 +85,8 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
   return texts;
 }
 
-// Each rank sends the text of its difference from the first rank, and its list's fingerprint, by which the other ranks
-// group equal lists.
+// Each rank sends the text of its difference from the first rank, and the fingerprint of its list. The other ranks use
+// the fingerprint to group equal lists.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
   constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
   const std::string own = encode(mine);

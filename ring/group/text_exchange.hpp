@@ -1,6 +1,6 @@
-// Exchanges texts between the ranks of a group, and checks that all ranks have the same. Collective: all ranks of the
-// group call the same function in the same order. Each call blocks like the group's collectives, throws their errors,
-// and uses the options of the call for each of its operations. Not for hot paths.
+// Exchanges texts between the ranks of a group, and checks that all ranks have equal values. Collective: all ranks of
+// the group call the same function in the same order. Each call blocks and throws like the group's collectives.
+// `options` are used for each operation of the call. Not for hot paths.
 #pragma once
 #include <anello/group.hpp>
 #include <span>
@@ -12,7 +12,7 @@ namespace anello::group {
 // Returns the root's text on every rank; the texts of the other ranks are ignored.
 std::string broadcast_text(int root, Group& group, std::string mine, const Options& options);
 
-// Returns the texts of all ranks on every rank, by rank in the group. They may have different lengths.
+// Returns the texts of all ranks on every rank, ordered by rank in the group. The texts may have different lengths.
 std::vector<std::string> gather_text(Group& group, std::string_view mine, const Options& options);
 
 // A value that must be equal on all ranks: its name and its text, as error messages show them.
@@ -21,9 +21,9 @@ struct NamedValue {
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
-// Compares the lists of all ranks with rank 0's. If one differs, throws Error{mismatch} on all ranks, with the first
-// difference of the first such rank: "size differs: 3 on rank 0, 4 on rank 2". An entry that a list lacks is shown as
-// "none". The group can be used afterwards.
+// Compares the lists of all ranks with rank 0's list. If a list differs, throws Error{mismatch} on all ranks, with the
+// first difference of the first rank that differs: "size differs: 3 on rank 0, 4 on rank 2". An entry that a list lacks
+// is shown as "none". The group can be used afterwards.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options);
 
 }  // namespace anello::group

@@ -16,9 +16,8 @@ struct HostPort {
 };
 // Parses "host:port" or "[v6]:port". Throws Error{configuration} that names `what` and the text.
 HostPort parse_host_port(std::string_view what, std::string_view text);
-std::vector<HostPort> parse_host_ports(std::string_view what,
-                                       std::string_view list);  // several addresses, separated by commas
-std::string host_port(std::string_view host, unsigned port);    // puts an IPv6 address in brackets
+std::vector<HostPort> parse_host_ports(std::string_view what, std::string_view list);  // separated by commas
+std::string host_port(std::string_view host, unsigned port);  // puts an IPv6 address in brackets
 
 // Ports to listen on, both ends included; 0-0 means any free port.
 struct PortRange {

@@ -42,8 +42,7 @@ class LinkRouter {
 
   mutable Mutex mutex_;
   std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
-  std::vector<std::uint64_t> left_
-      ANELLO_GUARDED_BY(mutex_);  // the groups that were left last; a ring buffer of kMaxLeft
+  std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // ring buffer of the groups that were left last
   std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0,
                        early_ ANELLO_GUARDED_BY(mutex_) = 0;  // left groups so far; connections for groups not made yet
 };

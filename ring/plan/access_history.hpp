@@ -1,5 +1,5 @@
-// Records which items last read and wrote each part of one memory, from which the builder derives order. An interval
-// map, so that the work for a step grows with what it overlaps, not with all that came before.
+// Records which items last read and wrote each part of one memory. The builder derives the order of items from this. It
+// is an interval map, so the work for a step depends on what the step overlaps, not on all earlier steps.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -15,12 +15,13 @@ class AccessHistory {
  public:
   struct Touch {
     std::uint32_t item;
-    std::int64_t shift;  // from the memory's coordinates to the operation's; only equal shifts can stream
+    std::int64_t shift;  // added to the memory's position, gives the operation's; two items can stream only if their
+                         // shifts are equal
   };
 
   explicit AccessHistory(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
 
-  // Records a read, and calls after(touch) for everything that it must wait for.
+  // Records a read. Calls after(touch) for every earlier item for which the read must wait.
   template <class After>
   void read(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -30,7 +31,8 @@ class AccessHistory {
     }
   }
 
-  // Records a write, likewise. Waiting for the readers implies waiting for the writer from which they read.
+  // Records a write. Calls after(touch) for every earlier item for which the write must wait. It does not wait for the
+  // writer if there are readers, because these have waited for the writer.
   template <class After>
   void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -50,7 +52,7 @@ class AccessHistory {
   };
   using Pieces = std::map<std::uint64_t, Piece>;  // by begin; a piece ends at the next one or at the memory's end
 
-  // Returns the piece that begins at `at`; divides a piece there if necessary.
+  // Returns the piece that begins at `at`. Divides a piece there if necessary.
   Pieces::iterator split(std::uint64_t at) {
     ANELLO_CHECK(at <= elems_);
     if (at == elems_) return pieces_.end();

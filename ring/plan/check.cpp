@@ -14,7 +14,8 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// The sizes that the expectation implies. If parts are equal, `count` is the size of the smaller buffer.
+// The sizes of buffers and parts that follow from the expectation. If parts are equal, `count` is the size of the
+// smaller buffer.
 class Sizes {
  public:
   Sizes(const Expectation& expectation, int world, std::uint64_t count)
@@ -87,28 +88,28 @@ void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
       throw Wrong(text("rank ", r, " of ", world, " has the plan of rank ", plan.rank, " of ", plan.world));
     const Frame frame{plan.input_elems, plan.output_elems, plan.input_base, plan.output_base};
     if (frame != sizes.frame(r) || plan.out_of_place_only != (expectation.kind == Kind::alltoall))
-      throw Wrong(text("rank ", r, " has buffers that the operation has not"));
+      throw Wrong(text("rank ", r, " has other buffers than the operation"));
   }
 }
 
-// Checks that all ranks agree on replies, because a link gives them only if both ranks expect the same.
+// Checks that all ranks agree on replies. A link gives replies only if both ranks expect the same number of elements.
 void check_replies(std::span<const Plan> ranks) {
   const auto count = [](const Plan& plan, Act act) {
     return std::ranges::count_if(plan.steps, [act](const Step& step) { return step.reply && step.act == act; });
   };
   for (const Plan& plan : ranks) {
     if (plan.reply_elems != ranks[0].reply_elems)
-      throw Wrong(text("rank ", plan.rank, " waits for replies of ", plan.reply_elems, " elements, rank 0 of ",
-                       ranks[0].reply_elems));
+      throw Wrong(text("rank ", plan.rank, " waits for replies of ", plan.reply_elems,
+                       " elements, but rank 0 waits for replies of ", ranks[0].reply_elems));
     if (plan.reply_elems == 0) continue;
     const Plan& peer = ranks[std::size_t(1 - plan.rank)];
     if (count(plan, Act::reduce) != count(plan, Act::send) || count(plan, Act::send) != count(peer, Act::copy))
-      throw Wrong(text("rank ", plan.rank, " does not give the replies that the other one takes"));
+      throw Wrong(text("rank ", plan.rank, " does not send the replies that the other rank takes"));
   }
 }
 
-// Returns rank `rank`'s result at this element if the expectation determines it; kNone if each contribution must only
-// be there once.
+// Returns the result of rank `rank` at this element, if the expectation determines it. kNone: the result only needs
+// each contribution once.
 int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, int world, std::uint64_t element,
                  Values& values) {
   const Parts parts = sizes.parts(rank);

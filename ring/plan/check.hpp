@@ -1,10 +1,10 @@
 // Proves plans correct without running them: interprets the plans of all ranks together on symbols instead of numbers.
-// For tests, and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
+// For tests and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
-// Each element of a step is an event of its own, and links hold very little. The events that can happen depend only on
-// progress, and progress only grows, so one schedule that reaches its end proves that all do. Order between a rank's
-// streams counts only from the point at which a dependency guarantees it (vector clocks): a plan protects its own
-// memory, whatever its peers do.
+// Each element of a step is an event of its own, and links hold very little. Which events can happen depends only on
+// progress, and progress only grows. So if one schedule reaches its end, all schedules do. The order of two streams of
+// a rank counts only from the point where a dependency guarantees it (vector clocks): a plan must protect its own
+// memory, no matter what its peers do.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@ struct Expectation {
   Kind kind = Kind::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
   int root = 0;             // broadcast, reduce, gather, scatter, transfer
-  // Elements of each rank's part, if the parts are not equal. For alltoall: elements that go from rank 0 to each rank,
-  // then from rank 1, and so on.
+  // The number of elements of each rank's part, if the parts are not equal. For alltoall: the elements that go from
+  // rank 0 to each rank, then those from rank 1, and so on.
   std::vector<std::uint64_t> counts = {};
 };
 

@@ -13,7 +13,7 @@ bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t limit) {
   return first <= limit && count <= limit - first;
 }
 
-// Whether the operand is within its space and, if it is in a caller's buffer, at the range's elements (where required).
+// True if the operand lies within its space and, where a caller's buffer requires it, at the elements of the range.
 bool lies_right(const Plan& plan, Operand operand, Range range) {
   const std::array limits = {plan.input_elems, plan.output_elems, plan.scratch_elems};
   return std::size_t(operand.space) < limits.size() &&
@@ -37,14 +37,14 @@ bool fits(Act act, Stream::Kind kind) {
 void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
   const Step& step = plan.steps[index];
   const auto need = [&](bool condition, const char* what) { require(condition, plan, index, what); };
-  need(fits(step.act, stream.kind), "does not belong into its stream");
+  need(fits(step.act, stream.kind), "is in a stream of the wrong kind");
   need(step.range.count > 0, "is empty");
   need(!plan.out_of_place_only || step.range.begin == 0, "does not begin at 0");
-  need(lies_right(plan, step.place, step.range), "does not lie where its range does");
+  need(lies_right(plan, step.place, step.range), "has memory that does not match its range");
   need(step.act == Act::send || step.place.space != Space::input, "writes to the input");
   need(index == stream.first || step.order > plan.steps[index - 1].order, "is out of program order");
   need(step.act != Act::reduce || step.incoming_left == (stream.peer < plan.rank),
-       "has the higher rank's operand on the left");
+       "has the operand of the higher rank on the left");
 
   need(!step.makes_result || step.act == Act::reduce || step.act == Act::fold, "makes a result without reducing");
 
@@ -53,23 +53,23 @@ void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
   need(counted && inside(step.first_source, step.sources, plan.sources.size()), "has the wrong number of sources");
   for (std::uint32_t k = 0; k < step.sources; k++)
     need(lies_right(plan, plan.sources[step.first_source + k], step.range),
-         "has a source that does not lie where its range does");
+         "has a source that does not match its range");
 
-  need(inside(step.first_dep, step.deps, plan.deps.size()), "has dependencies that are not there");
+  need(inside(step.first_dep, step.deps, plan.deps.size()), "has dependencies that do not exist");
   for (std::uint32_t k = 0; k < step.deps; k++)
-    need(plan.deps[step.first_dep + k].step < plan.steps.size(), "waits for a step that is not there");
+    need(plan.deps[step.first_dep + k].step < plan.steps.size(), "waits for a step that does not exist");
 }
 
 void check_stream(const Plan& plan, std::size_t s) {
   const Stream& stream = plan.streams[s];
   const bool local = stream.kind == Stream::Kind::local;
   const bool peer_exists = stream.peer >= 0 && stream.peer < plan.world && stream.peer != plan.rank;
-  require(local ? stream.peer == -1 : peer_exists, plan, stream.first, "has a peer that is none");
+  require(local ? stream.peer == -1 : peer_exists, plan, stream.first, "has a peer that does not exist");
   for (std::size_t other = 0; other < s; other++)
     require(plan.streams[other].kind != stream.kind || plan.streams[other].peer != stream.peer, plan, stream.first,
-            "belongs into an earlier stream");
+            "belongs in an earlier stream");
   for (std::uint32_t index = stream.first; index < stream.end; index++) {
-    require(plan.steps[index].stream == s, plan, index, "does not know its stream");
+    require(plan.steps[index].stream == s, plan, index, "has the wrong number of its stream");
     check_step(plan, stream, index);
   }
 }
@@ -82,7 +82,7 @@ void check_form(const Plan& plan) {
     const Stream& stream = plan.streams[s];
     require(stream.first == next && stream.end > next && stream.end <= plan.steps.size(), plan, next,
             "is in no stream, or in several");
-    require(s == 0 || plan.streams[s - 1].kind <= stream.kind, plan, next, "stands before a stream of an earlier kind");
+    require(s == 0 || plan.streams[s - 1].kind <= stream.kind, plan, next, "comes after a stream of a later kind");
     next = stream.end;
   }
   require(next == plan.steps.size(), plan, next, "is in no stream");

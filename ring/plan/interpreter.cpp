@@ -37,10 +37,10 @@ void Values::count(int value, std::uint64_t element, std::vector<int>& times) co
   if (value == kNone) return;
   const Value& v = values_[std::size_t(value)];
   if (v.left == kNone) {
-    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // an element with another index is never right
+    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // 2: an element with another index is never right
     return;
   }
-  if (v.right == kNone) return times.assign(times.size(), 2);  // a result that is reduced again is not right either
+  if (v.right == kNone) return times.assign(times.size(), 2);  // 2: a result that is reduced again is never right
   count(v.left, element, times);
   count(v.right, element, times);
 }
@@ -106,7 +106,8 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   return true;
 }
 
-// Merges into the stream's clock the other stream's clock at the point for which the dependency waits.
+// The dependency waits for a point of another stream. Merges the clock of that stream at that point into this stream's
+// clock.
 void Interpreter::learn(const Rank& rank, Head& head, Dep dep) const {
   const Range other = rank.plan->steps[dep.step].range;
   const std::uint64_t element = rank.plan->steps[head.step].range.begin + head.elems;
@@ -150,10 +151,10 @@ Interpreter::Cell& Interpreter::cell(Rank& rank, const Head& head, Operand opera
 
 int Interpreter::read(Rank& rank, const Head& head, Operand operand) const {
   Cell& from = cell(rank, head, operand);
-  must_follow(rank, head, from.writer, "reads what may not be written yet");
+  must_follow(rank, head, from.writer, "reads an element that may not be written yet");
   if (from.value == Values::kNone)
-    throw Wrong(
-        text("rank ", rank.plan->rank, " step ", head.step, " element ", head.elems, ": reads what was never written"));
+    throw Wrong(text("rank ", rank.plan->rank, " step ", head.step, " element ", head.elems,
+                     ": reads an element that was never written"));
   const Event now{head.stream, head.clock[head.stream]};
   const auto same = std::find_if(from.readers.begin(), from.readers.end(),
                                  [&](const Event& event) { return event.stream == now.stream; });
@@ -166,8 +167,8 @@ int Interpreter::read(Rank& rank, const Head& head, Operand operand) const {
 
 void Interpreter::write(Rank& rank, const Head& head, Operand operand, int value) const {
   Cell& to = cell(rank, head, operand);
-  must_follow(rank, head, to.writer, "overwrites what may not be written yet");
-  for (const Event& reader : to.readers) must_follow(rank, head, reader, "overwrites what may still be read");
+  must_follow(rank, head, to.writer, "overwrites an element that may not be written yet");
+  for (const Event& reader : to.readers) must_follow(rank, head, reader, "overwrites an element still to be read");
   to.value = value;
   to.writer = {head.stream, head.clock[head.stream]};
   to.readers.clear();

@@ -1,5 +1,5 @@
-// The implementation of check(), which runs plans on symbols. Values gives the symbols their meaning, check_form()
-// checks one plan alone, Interpreter runs the plans of all ranks. All of them throw Wrong.
+// The implementation of check(): runs plans on symbols. Values gives the symbols their meaning, check_form() checks one
+// plan alone, and Interpreter runs the plans of all ranks. All of them throw Wrong.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,8 +19,8 @@ class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The symbols, each a number: an element of a rank's input, the combination of two symbols, or a result. Equal numbers
-// mean equal bits, because both come from the same operands in the same order.
+// The symbols. Each is a number, and stands for an element of a rank's input, the combination of two symbols, or a
+// result. Equal numbers mean equal bits, because they stand for the same operands combined in the same order.
 class Values {
  public:
   static constexpr int kNone = -1;  // the contents of memory before it is written
@@ -29,12 +29,12 @@ class Values {
   int combine(int left, int right);
   int result(int value);              // makes a result of a reduction's value, such as a quotient
   std::string text(int value) const;  // for example "result of ((x0[5] + x1[5]) + x2[5])"
-  // Whether the value is the result of this element of every rank's input, each once.
+  // True if the value is the result of this element of every rank's input, each taken once.
   bool each_once(int value, int world, std::uint64_t element) const;
 
  private:
   struct Value {
-    int left = kNone, right = kNone;  // result: no right; input: neither
+    int left = kNone, right = kNone;  // a result has no `right`, an input has neither
     int rank = 0;
     std::uint64_t element = 0;
   };
@@ -48,7 +48,7 @@ void check_form(const Plan& plan);
 
 class Interpreter {
  public:
-  // `ranks` must be well formed, and must outlive this.
+  // `ranks` must be well formed, and must outlive this object.
   Interpreter(std::span<const Plan> ranks, bool in_place, std::uint64_t in_flight_elems, Values& values);
   void run();
   // Returns the value in a rank's output at this element of the operation.
@@ -62,7 +62,7 @@ class Interpreter {
   struct Cell {
     int value = Values::kNone;
     Event writer;
-    std::vector<Event> readers;  // reads since it was written; the last one of each stream
+    std::vector<Event> readers;  // the last read by each stream since the element was written
   };
   struct Message {
     std::uint64_t element = 0;
@@ -71,7 +71,7 @@ class Interpreter {
   using Link = std::deque<Message>;
   struct Head {  // the progress of a stream
     std::uint32_t stream = 0, step = 0, end = 0;
-    std::uint64_t elems = 0;  // elements of that step
+    std::uint64_t elems = 0;  // elements of that step that are done
     Clock clock;
   };
   struct Rank {

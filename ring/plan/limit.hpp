@@ -1,5 +1,5 @@
-// The meaning of a dependency, for all that carry plans out: run/execution.cpp with bytes, interpreter.cpp with
-// symbols, bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
+// The meaning of a dependency. Shared by all code that carries plans out: run/execution.cpp with bytes, interpreter.cpp
+// with symbols, bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace anello::plan {
 
-// The progress of a stream: all steps before `step` have ended, and `elems` elements of `step`.
+// The progress of a stream: all steps before `step` have ended, and `elems` elements of `step` are done.
 struct Position {
   std::uint32_t step = 0;
   std::uint64_t elems = 0;
 };
 
-// Returns the first element that `step` must not process yet because of `dep`: a step may process element e once each
-// step on which it depends has processed e. Once the other step has ended, this is the end of the step's range. It may
-// be before the range's beginning. position_of(stream) returns the position of a stream of the same rank.
+// Returns the first element that `step` must not process yet because of `dep`. A step may process element e once every
+// step on which it depends has processed e. If the other step has ended, returns the end of the step's range. The
+// result may be before the range's beginning. position_of(stream) must return the position of a stream of the same
+// rank.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
   const Step& other = plan.steps[dep.step];

@@ -1,4 +1,4 @@
-// The division of a buffer among the ranks, whose parts are contiguous in rank order.
+// The division of a buffer among the ranks. The parts are contiguous and in rank order.
 #pragma once
 #include <algorithm>
 #include <numeric>

@@ -1,11 +1,11 @@
-// A plan: one rank's part of a collective operation, as data. An algorithm emits it through a PlanBuilder
-// (plan_builder.hpp); run/ carries it out. Pure: independent of links, buffers, clocks and element types. Immutable
-// once made, so it is cached, and threads share it freely.
+// A plan: one rank's part of a collective operation, as data. An algorithm makes it with a PlanBuilder
+// (plan_builder.hpp), and ring/run carries it out. Pure: independent of links, buffers, clocks and element types.
+// Immutable once made, so it is cached, and threads share it freely.
 //
-// Counts and positions are in elements. A step's range is in the operation's own coordinates, which are those of the
-// larger of the two buffers: element e of the operation is element e - input_base of the input and element e -
-// output_base of the output. In place means that both are the same memory, element by element of the operation. A plan
-// is correct in place and out of place, unless it is `out_of_place_only`. The input is never written.
+// Counts and positions are in elements. A step's range is in the operation's own coordinates; these are the coordinates
+// of the larger of the two buffers. Element e of the operation is element e - input_base of the input, and element e -
+// output_base of the output. In place means that input and output are the same memory, element by element of the
+// operation. A plan is correct in place and out of place, unless it is `out_of_place_only`. The input is never written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ namespace anello::plan {
 
 enum class Act : std::uint8_t {
   send,    // sends `place` to the stream's peer
-  copy,    // writes what the peer sends to `place`
-  reduce,  // place = the one source combined with what the peer sends
+  copy,    // writes the peer's data to `place`
+  reduce,  // place = the one source combined with the peer's data
   fold,    // local: place = the sources combined in their order; one source is copied. If the one source is `place`
            // itself and elements are sent in a narrower type, it is rounded to that type
 };
@@ -35,8 +35,8 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// A dependency on another step. `whole`: starts after the other step has ended. Otherwise element e may be processed
-// after the other step has processed element e, and all elements once the other step has ended.
+// A dependency on another step. `whole`: the step starts after the other step has ended. Otherwise the step may process
+// element e after the other step has processed element e, and all elements once the other step has ended.
 struct Dep {
   std::uint32_t step = 0;
   bool whole = false;
@@ -45,17 +45,17 @@ struct Dep {
 
 struct Step {
   Range range;
-  Operand place;                   // send: is read; the others: is written
+  Operand place;                   // a send reads it; all other steps write it
   std::uint32_t first_source = 0;  // in Plan::sources
   std::uint32_t sources = 0;       // reduce: 1, the local operand; fold: at least 1; send and copy: 0
   std::uint32_t first_dep = 0;     // in Plan::deps
   std::uint32_t deps = 0;
   std::uint32_t stream = 0;
-  std::uint32_t order = 0;  // position in the program that emitted it: of two possible steps, the lower one goes first
+  std::uint32_t order = 0;  // position in program order: of two possible steps, the lower one goes first
   Act act = Act::send;
   bool incoming_left = false;  // reduce: the peer's data is the left operand
   bool makes_result = false;   // reduce and fold: the value written has every contribution; an average is divided here
-  bool reply = false;          // reduces, sends or receives a reply: see reply_elems
+  bool reply = false;          // the step reduces, sends or receives a reply: see reply_elems
 };
 
 // Steps that happen one after another: the bytes to a peer, the bytes from a peer, or local work.
@@ -74,18 +74,18 @@ struct Plan {
   std::uint64_t output_base = 0;                     // likewise for the output
   std::uint64_t scratch_elems = 0;                   // memory that the executor must provide
   std::uint64_t sent_elems = 0, received_elems = 0;  // by all steps
-  bool reduces = false;                              // some step reduces or folds
-  bool out_of_place_only = false;                    // every range begins at 0; its operands may be anywhere
-  bool pairwise = false;  // two ranks reduce into memory that they send each other: links must hold some of it
-  // An exchange of two ranks: each reduces what the other sends from its input, and sends the result back. A link
-  // through memory can have the result written over the contribution in its buffer (a reply). Three kinds of steps are
+  bool reduces = false;                              // true if a step reduces or folds
+  bool out_of_place_only = false;                    // then every range begins at 0, and its operands may be anywhere
+  bool pairwise = false;  // two ranks reduce into memory that they send to each other: links must buffer some of it
+  // Replies. In an exchange of two ranks, each reduces the other's input, and sends the result back. A link through
+  // memory can have the result written over the contribution in its buffer: this is a reply. Three kinds of steps are
   // marked `reply`: the reduction, the send of its result, and the copy that receives a result. reply_elems is the
-  // maximum number of elements that a rank has sent and not yet received back. 0: this plan is no such exchange.
+  // maximum number of elements that a rank has sent and not yet received back. 0: this plan is not such an exchange.
   std::uint64_t reply_elems = 0;
   std::vector<Step> steps;      // grouped by stream, in program order within each
   std::vector<Stream> streams;  // sends, then receives, then local; at most one for each peer and kind
   std::vector<Operand> sources;
-  std::vector<Dep> deps;  // never on a step of the same stream, whose order is fixed
+  std::vector<Dep> deps;  // never on a step of the same stream, since its order is fixed
 
   // Element e of the operation is element e - base(space) of the space. Scratch has no coordinates in the operation.
   std::uint64_t base(Space space) const {
@@ -94,8 +94,8 @@ struct Plan {
   }
 };
 
-// The plan as text, for people, golden tests and debug logs: a line for the plan, then one for each step. "after 3" is
-// a streaming dependency on step 3, "after 3!" one on its end.
+// Returns the plan as text, for people, golden tests and debug logs: one line for the plan, then one for each step.
+// "after 3" is a streaming dependency on step 3; "after 3!" is a dependency on its end.
 std::string to_text(const Plan& plan);
 
 }  // namespace anello::plan

@@ -11,7 +11,7 @@
 namespace anello::plan {
 namespace {
 
-constexpr std::uint64_t kScratchAlignElems = 16;  // makes operands of four bytes begin at a cache line
+constexpr std::uint64_t kScratchAlignElems = 16;  // operands with elements of four bytes begin at a cache line
 
 Stream::Kind kind_of(Act act) {
   if (act == Act::send) return Stream::Kind::send;
@@ -145,8 +145,8 @@ void PlanBuilder::group_by_stream() {
 }
 
 void PlanBuilder::derive_deps() {
-  // Treats input and output as one memory in the operation's coordinates, because in place is the stricter case. If a
-  // plan is only for out of place, the output follows the input.
+  // Treats input and output as one memory in the operation's coordinates, because the in-place case is the stricter
+  // one. If a plan is only for out of place, the output follows the input in this memory.
   const std::uint64_t input_base = plan_.input_base,
                       output_base = plan_.out_of_place_only ? plan_.input_elems : plan_.output_base;
   const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
@@ -177,8 +177,8 @@ void PlanBuilder::derive_deps() {
   }
 }
 
-// The last reduction into a part of the output makes the result; an earlier one makes only a sum of some contributions,
-// and is overwritten. A copy receives the result of another rank.
+// The last reduction into a part of the output makes the result. An earlier reduction makes only a sum of some
+// contributions, and is overwritten. A copy receives a result that another rank has made.
 void PlanBuilder::mark_results() {
   const auto reduces = [](const Step& step) { return step.act == Act::reduce || step.sources > 1; };
   AccessHistory output(plan_.output_elems);
@@ -193,9 +193,9 @@ void PlanBuilder::mark_results() {
   });
 }
 
-// The k-th contribution that this rank sends comes back as the k-th copy; the result of the k-th reduction is sent back
-// as the k-th result. Both ranks find the same pairs, because each sends what the other receives; check() verifies
-// this.
+// The k-th contribution that this rank sends comes back as its k-th copy. The result of its k-th reduction is the k-th
+// result that it sends back. Both ranks find the same pairs, because each sends what the other receives; check()
+// verifies this.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
   std::vector<std::uint32_t> contributions, results, reductions, copies;  // items
@@ -220,8 +220,9 @@ void PlanBuilder::mark_replies() {
   if (!follow(contributions, copies) || !follow(reductions, results)) return;
   for (const auto& items : {results, reductions, copies})
     for (const std::uint32_t i : items) items_[i].step.reply = true;
-  // When a rank reduces for the k-th time, the other one has sent k contributions, and has copied as often as this
-  // rank. A rank that has no k-th reduction contributes to the other rank's. The larger of both ranks' counts is used.
+  // Counts the elements that are on their way. When a rank reduces for the k-th time, the other rank has sent k
+  // contributions, and has received as many copies as this rank. A rank without a k-th reduction contributes to the
+  // other rank's. The larger of the two ranks' counts is used.
   std::uint64_t waiting = 0;
   const auto count = [&](const auto& items, std::size_t k) {
     return k < items.size() ? items_[items[k]].step.range.count : 0;
@@ -235,7 +236,8 @@ void PlanBuilder::mark_replies() {
 }
 
 void PlanBuilder::assemble() {
-  // Appends to `to` the part of `from` that begins at `first`, and sets `first` to where it begins now.
+  // Appends to `to` the `count` entries of `from` that begin at `first`. Then sets `first` to their new beginning in
+  // `to`.
   const auto carry = [](auto& to, const auto& from, std::uint32_t& first, std::uint32_t count) {
     const auto begin = from.begin() + first;
     first = std::uint32_t(to.size());

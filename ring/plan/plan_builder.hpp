@@ -1,6 +1,6 @@
-// Builds a plan: an algorithm emits steps in program order, as if each were complete before the next begins. The
-// builder derives from the memory that steps read and write which of them must wait, and for how much. No dependency is
-// written by hand. Used by one thread; finish() uses the builder up.
+// Builds a plan. An algorithm emits steps in program order, as if each step were complete before the next one begins.
+// From the memory that steps read and write, the builder derives which steps must wait for which, and for how many
+// elements. No dependency is written by hand. Used by one thread. finish() uses the builder up.
 #pragma once
 #include <array>
 #include <span>
@@ -16,7 +16,7 @@ class PlanBuilder {
   int rank() const { return subset_.members.empty() ? plan_.rank : subset_.rank; }
   int world() const { return subset_.members.empty() ? plan_.world : int(subset_.members.size()); }
 
-  // Steps of no elements are left out; the peer leaves its step out too.
+  // A step without elements is left out. The peer leaves its matching step out too.
   void send(int peer, Range range, Operand from);
   void copy(int peer, Range range, Operand to);
   void reduce(int peer, Range range, Operand to, Operand local);  // the lower rank's operand is the left one
@@ -28,20 +28,20 @@ class PlanBuilder {
   void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
   void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
-  // Marks the step that was emitted last: it makes the result, or a part of it. For the last reduction into each part
-  // of the output, the builder does this itself; not for one in scratch, nor for a single contribution.
+  // Marks the step that was emitted last: it makes the result, or a part of it. The builder itself marks the last
+  // reduction into each part of the output. Call this for a reduction into scratch, and for a single contribution.
   void makes_result();
 
-  // If elements are sent in a narrower type, rounds the output as if it had been sent. Otherwise does nothing.
+  // Rounds the output as if it had been sent, if elements are sent in a narrower type. Otherwise does nothing.
   void round(Range range) { fold(range, std::array{at(Space::output, range)}); }
 
   Operand at(Space space, Range range) const;  // input or output
   Operand scratch(std::uint64_t elems);        // memory for intermediate results of this slab
 
-  // Calls emit(), which adds steps among `members` only; this rank must be one of them. Until emit() returns, rank(),
+  // Calls emit(), which adds steps only among `members`; this rank must be one of them. Until emit() returns, rank(),
   // world() and peers are positions in `members`, and input is read from `contributions`. So an algorithm for a whole
-  // world can also be used for some of its ranks, and can add up what earlier steps left in the output. In a nested
-  // call, `members` are positions in the outer call's `members`.
+  // world can also be used for some of its ranks, and can add up the results of earlier steps in the output. In a
+  // nested call, `members` are positions in the outer call's `members`.
   template <class Emit>
   void among(std::span<const int> members, Space contributions, Emit emit) {
     Subset before = begin_among(members, contributions);
@@ -51,9 +51,9 @@ class PlanBuilder {
 
   void pairwise() { plan_.pairwise = true; }  // Plan::pairwise
 
-  // The steps that follow belong to this slab; steps of several slabs may alternate. Slabs use the two halves of the
-  // scratch alternately, so that a slab can begin while the one before is in progress; only sums use scratch, in the
-  // order of slabs.
+  // The steps that follow belong to this slab. Steps of several slabs may alternate. Slabs use the two halves of the
+  // scratch in turn, so that a slab can begin before the previous one has ended. Only sums use scratch, and they use it
+  // in the order of slabs.
   void slab(std::uint64_t index);
   std::uint64_t slab() const { return slab_; }
 

@@ -1,4 +1,4 @@
-// The division of a buffer by algorithms: into the ranks' chunks, and into slabs that follow each other.
+// How algorithms divide a buffer: into the ranks' chunks, and into slabs that follow each other.
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace anello::plan {
 
-// Returns part `index` of `parts`; sizes differ by at most one.
+// Returns part `index` of the range's `parts` parts. Their sizes differ by at most one.
 inline Range chunk(Range whole, int index, int parts) {
   const std::uint64_t shorter = whole.count / parts, longer = whole.count % parts, i = index;
   return {whole.begin + i * shorter + std::min(i, longer), shorter + (i < longer)};
@@ -16,16 +16,17 @@ inline std::uint64_t slabs_of(std::uint64_t count, std::uint64_t slab_elems) {
   return count == 0 || slab_elems == 0 ? std::uint64_t(count > 0) : (count - 1) / slab_elems + 1;
 }
 
-// Calls first(slab), second(slab) and third(slab) for each slab of [0, count); slab_elems 0: one slab. A slab's
-// second() comes after first() of the next slab, and its third() after second() of the `behind` next slabs. Messages
-// between two ranks are sent in this order, so slabs can go on while those before them wait for other ranks.
+// Calls first(slab), second(slab) and third(slab) for each slab of [0, count). slab_elems 0: there is one slab. A
+// slab's second() comes after first() of the next slab, and its third() comes after second() of the next `behind`
+// slabs. Messages between two ranks are sent in this order. So slabs can go on while earlier slabs wait for other
+// ranks.
 template <class First, class Second, class Third>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,
                Third third, std::uint64_t behind = 1) {
   if (slab_elems == 0) slab_elems = count;
   const std::uint64_t slabs = slabs_of(count, slab_elems);
   const auto emit = [&](std::uint64_t index, auto& part) {
-    if (index >= slabs) return;  // also for a slab before the first
+    if (index >= slabs) return;  // also if index - 1 was below 0
     builder.slab(index);
     part(Range{index * slab_elems, std::min(slab_elems, count - index * slab_elems)});
   };
@@ -36,7 +37,7 @@ void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_ele
   }
 }
 
-// Calls emit(slab) for each slab of [0, count), likewise.
+// Calls emit(slab) for each slab of [0, count). slab_elems 0: there is one slab.
 template <class Emit>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, Emit emit) {
   const auto nothing = [](Range) {};

@@ -6,17 +6,17 @@
 
 #include "ring/run/elementwise.hpp"
 
-// Promises the compiler that loop iterations are independent: the output may be one of the inputs, element by element,
-// but memory does not overlap otherwise.
+// Promises the compiler that loop iterations are independent. The output may be one of the inputs, element by element;
+// in all other cases their memory does not overlap.
 #ifdef __clang__
 #define ANELLO_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define ANELLO_INDEPENDENT_LOOP _Pragma("GCC ivdep")
 #endif
 
-// This file is compiled anew for each instruction set: Highway includes it again with other target options, and the
-// compiler vectorises the plain loops below for each. SSSE3 alone is not worth a target: processors from 2008 on that
-// have SSSE3 have SSE4 too.
+// This file is compiled again for each instruction set: Highway includes it with other target options, and for each
+// target the compiler vectorises the plain loops below. SSSE3 alone is not a useful target, because nearly all
+// processors with SSSE3 also have SSE4 (since 2008).
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
@@ -31,8 +31,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kBlockElems = 256;  // half-precision numbers that are widened at once, in the first-level cache
 
-// On targets without a conversion instruction, Highway 1.0 converts without rounding and loses infinities. Ranks with
-// different CPUs would then get different results.
+// On targets without a conversion instruction, Highway 1.0 converts without rounding, and turns infinities into other
+// numbers. Ranks with different CPUs would then get different results.
 #undef ANELLO_HALF_INSTRUCTIONS
 #define ANELLO_HALF_INSTRUCTIONS \
   ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET <= HWY_NEON))
@@ -92,7 +92,8 @@ void combine_twice(void* out, void* copy, const void* left, const void* right, s
   for (std::size_t i = 0; i < elems; i++) o[i] = c[i] = Reduction::apply(a[i], b[i]);
 }
 
-// Each product is rounded before it is added, as in separate passes: the compiler must not contract them.
+// Each product is rounded before it is added, as if scaling and adding were separate passes. So the compiler must not
+// contract them into one instruction.
 template <class T, bool kTwice>
 void add_scaled_to(void* out, [[maybe_unused]] void* copy, const void* left, const void* right, std::size_t elems,
                    Factors by) {
@@ -164,7 +165,7 @@ Arithmetic::AddScaled find_add_scaled(DType dtype, Op op) {
   return dtype == DType::f32 ? add_scaled<float> : dtype == DType::f64 ? add_scaled<double> : nullptr;
 }
 
-// Conversions between elements and the type in which they are sent; a double is converted by way of a float.
+// Converts between elements and the type in which they are sent. A double is converted to a float first.
 template <class T, class Half>
 void narrow_as(void* out, const void* from, std::size_t elems) {
   const auto* elements = static_cast<const T*>(from);
@@ -227,7 +228,7 @@ void find_conversions(Arithmetic& arithmetic, DType dtype, DType wire) {
     set_conversions<float>(arithmetic, wire);
 }
 
-// to[i] = compute(from[i]); for halves compute(float), block by block.
+// Computes to[i] = compute(from[i]). For 16-bit floats, compute() gets and returns floats, block by block.
 template <class T, class Compute>
 void each_elem(T* to, const T* from, std::size_t elems, Compute compute) {
   ANELLO_INDEPENDENT_LOOP
@@ -254,8 +255,8 @@ void multiply(void* to, const void* from, std::size_t elems, double by) {
     each_half(out, in, elems, [=](float value) { return value * float(by); });
 }
 
-// Integers that a double holds exactly are divided as doubles, which is vectorised; no quotient rounds up to the next
-// whole number.
+// Divides integers that a double holds exactly as doubles, because that is vectorised. No quotient rounds up to the
+// next whole number.
 template <class T>
 void divide_integers(T* out, const T* in, std::size_t elems, double by) {
   using Narrow = std::conditional_t<std::is_same_v<T, std::uint32_t>, std::int64_t, std::int32_t>;
@@ -349,7 +350,7 @@ Scaling scaling(DType dtype, double divisor, double factor) {
 }
 
 std::optional<double> Scaling::one_factor() const {
-  const bool exact = is_power_of_two(divisor);  // divide() multiplies too, by the inverse
+  const bool exact = is_power_of_two(divisor);  // then divide() multiplies by the inverse
   if (factor == 1 && exact) return 1 / divisor;
   return divisor == 1 ? std::optional(factor) : std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The arithmetic of reductions on runs of elements, and conversion between types. Compiled once for each instruction
-// set that is worth it; the best one is chosen at first use (Highway). Pure; any thread.
+// The arithmetic of reductions on runs of elements, and conversions between types. Compiled once for each useful
+// instruction set; the best one is chosen at first use (Highway). Pure; any thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace anello::run {
 
-// If true, multiplying by 1 / value gives the same bits as dividing by value, in a quarter of the time.
+// True if multiplying by 1 / value gives the same bits as dividing by value. Multiplying takes a quarter of the time.
 inline bool is_power_of_two(double value) {
   int exponent = 0;
   return std::frexp(value, &exponent) == 0.5;
@@ -37,30 +37,31 @@ struct Arithmetic {
   Combine add_to_f32 = nullptr;  // left and out are f32, right has the element type
 
   CombineTwice combine_twice = nullptr;  // like combine, but writes to two places; null for f16 and bf16
-  // out[i] = (left[i] * by.left + right[i] * by.right) * by.result, each product and sum rounded; also written to
-  // `copy` unless it is null. The bits are those of separate passes, except for which of two NaNs it is. Null except
-  // for sums of f32 and f64.
+  // out[i] = (left[i] * by.left + right[i] * by.right) * by.result. Each product and sum is rounded. If `copy` is not
+  // null, the results are also written there. The bits are those of separate passes, except that a NaN may be a
+  // different NaN. Null except for sums of f32 and f64.
   AddScaled add_scaled = nullptr;
 };
 
-// Elements that are only stored have nothing but a size.
+// Elements that are only stored have a size, but no functions.
 Arithmetic arithmetic(DType dtype, Op op);
 
-// Whether elements of `dtype` can be sent as `wire`: f32 and f64 as f16 or bf16, and every type as itself.
+// True if elements of `dtype` can be sent as `wire`: f32 and f64 as f16 or bf16, and every type as itself.
 bool can_travel_as(DType dtype, DType wire);
 Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
-// The scaling of a reduction's results: each is divided, then multiplied, in the elements' own type. A divisor or
+// How a reduction's results are scaled: each is divided, then multiplied, in the elements' own type. A divisor or
 // factor of 1 changes nothing.
 struct Scaling {
-  // to[i] = from[i] (* or /) by; `to` may be `from`. Only floats can be multiplied. Integers are divided by a whole
-  // number and truncated toward zero.
+  // Computes to[i] = from[i] (* or /) by. `to` may be `from`. Only floats can be multiplied. Integers are divided by a
+  // whole number and truncated toward zero.
   using Kernel = void (*)(void* to, const void* from, std::size_t elems, double by);
 
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
 
-  // The one factor that gives the same bits as division and multiplication; empty if it takes two steps or a division.
+  // Returns the one factor that gives the same bits as the division and the multiplication. Empty if there is none,
+  // because two steps or a division are needed.
   std::optional<double> one_factor() const;
   void apply(void* results, std::size_t elems) const {
     if (divisor != 1) divide(results, results, elems, divisor);

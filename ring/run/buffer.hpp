@@ -1,5 +1,5 @@
-// A tensor, or a list of tensors of one type, as one logical run of elements: pieces of memory with their offsets.
-// Borrows the memory and the list. Even reading is for one thread at a time.
+// A tensor, or a list of tensors of one type, used as one logical run of elements: pieces of memory with their offsets.
+// Borrows the memory and the list. Only one thread at a time may use it, even for reading.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -23,23 +23,23 @@ class Buffer {
 
   std::span<const Piece> list() const { return list_; }  // empty if the buffer is a single tensor
 
-  // Whether element `at` of both buffers is in the same memory, for every `at`.
+  // True if element `at` of both buffers is in the same memory, for every `at`.
   bool is_same(const Buffer& other) const {
     return list_.data() == other.list_.data() && (!list_.empty() || single_.data == other.single_.data);
   }
 
-  // Returns the contiguous memory from element `at` on: at least one and at most `elems` elements, which must exist.
+  // Returns contiguous memory that begins at element `at`: at least one and at most `elems` elements. They must exist.
   Bytes run(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     const Piece& piece = list_.empty() ? single_ : list_[index_of(at)];
     const std::uint64_t within = at - begin(piece);
     return {piece.data + (within << shift), std::size_t(std::min(elems, piece.end - at)) << shift};
   }
 
-  // Returns the memory from element `at` on; only if the buffer is a single tensor.
+  // Returns the memory from element `at` on. Call only if the buffer is a single tensor.
   std::byte* single(std::uint64_t at, std::uint32_t shift) const { return single_.data + (at << shift); }
 
-  // Returns how many elements at the front of the `elems` elements from `at` on are in small tensors of a list. Looks
-  // at no more than kMaxLook tensors.
+  // Of the `elems` elements from `at` on, returns how many at the front are in small tensors of a list. Looks at no
+  // more than kMaxLook tensors.
   std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     if (list_.empty() || elems == 0) return 0;
     std::uint64_t end = at;
@@ -61,7 +61,7 @@ class Buffer {
   static bool is_small(const Piece& piece, std::uint32_t shift) { return piece.count << shift <= kSmallBytes; }
   static std::uint64_t begin(const Piece& piece) { return piece.end - piece.count; }
 
-  // Returns the index of the piece that has element `at`: mostly that of the last call, or the next.
+  // Returns the index of the piece that has element `at`: usually the piece of the last call, or the next piece.
   std::size_t index_of(std::uint64_t at) const {
     if (at >= list_[near_].end && near_ + 1 < list_.size()) near_++;
     if (at < begin(list_[near_]) || at >= list_[near_].end) {
@@ -76,7 +76,7 @@ class Buffer {
   mutable std::size_t near_ = 0;
 };
 
-// Calls use(to's bytes, from's bytes) for one run after another, from element 0 to `elems`.
+// Calls use(to's bytes, from's bytes) for one contiguous run after another, from element 0 to `elems`.
 template <class Use>
 void each_run(const Buffer& to, const Buffer& from, std::uint64_t elems, std::uint32_t shift, Use use) {
   for (std::uint64_t at = 0; at < elems;) {

@@ -1,7 +1,7 @@
-// One of the ways in which the data of an operation moves: as streams over links (streaming.hpp), as whole short
+// A carrier is one of the ways to move an operation's data: as streams over links (streaming.hpp), as whole short
 // messages over links (message_execution.hpp), or directly between the ranks' tensors
-// (ring/group/direct_collective.hpp). One operation at a time; a carrier is used for many. One thread at a time. Only
-// give_up() may wait.
+// (ring/group/direct_collective.hpp). One operation at a time; a carrier is used for many operations. One thread at a
+// time. Only give_up() may block.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,8 @@ namespace anello::run {
 
 class StepTrace;
 
-// An operation for a carrier. Everything that it points to is borrowed until the operation is done or given up.
+// An operation in the form for a carrier. Everything that it points to is borrowed until the operation is done or given
+// up.
 struct Load {
   const plan::Plan* plan = nullptr;
   const Arithmetic* arithmetic = nullptr;
@@ -37,34 +38,35 @@ class Carrier {
  public:
   // Begins an operation. Throws std::bad_alloc.
   virtual void begin(const Load& load) = 0;
-  // Does what can be done at once. Returns true if anything was done. Throws Error{network, protocol} with the peer's
-  // rank in the group, and the error for a peer that is in another operation.
+  // Does everything that can be done at once. Returns true if it did anything. Throws Error{network, protocol} with the
+  // peer's rank in the group, and the error for a peer that is in another operation.
   virtual bool pass() = 0;
-  // The first part of a pass: sends all that can go.
+  // The first part of a pass: sends everything that can be sent now.
   virtual bool send() = 0;
 
   bool done() const { return status_ == Status::done; }
-  // Whether the ranks have agreed not to use this carrier for this operation. Nothing has moved then.
+  // True if the ranks have agreed not to use this carrier for this operation. Then nothing has moved.
   bool refused() const { return status_ == Status::refused; }
 
-  // Call before sleeping: adds to the waiter what the next pass waits for. False if it can do something already.
+  // Call before sleeping. Adds to the waiter the events for which the next pass waits. False if the next pass can
+  // already do something.
   virtual bool want(link::Waiter& waiter) = 0;
   virtual std::vector<int> awaited() const = 0;  // the peers for which the next pass waits
-  // Whether a pass fails when a peer has died. Otherwise this rank must find that out in another way.
+  // True if a pass fails when a peer has died. Otherwise this rank must detect the death in another way.
   virtual bool notices_death() const { return true; }
 
-  // How much has been done, and the total, in units of the carrier's choice.
+  // Returns the amount of work that is done, and the total, in units of the carrier's choice.
   virtual std::pair<std::uint64_t, std::uint64_t> progress() const = 0;
   struct Moved {
     std::uint64_t sent_bytes = 0, received_bytes = 0;
   };
   virtual Moved moved() const = 0;  // by this rank's part of the operation, once it is done
 
-  // The operation has failed: its tensors may change from now on, so peers are kept from using them.
+  // Call when the operation has failed. Its tensors may change from now on, so peers are kept from using them.
   virtual void give_up() = 0;
 
  protected:
-  ~Carrier() = default;  // is never destroyed by a pointer to this class
+  ~Carrier() = default;  // protected: never destroyed through a pointer to this class
   enum class Status { moving, done, refused };
   void set(Status status) { status_ = status; }
 

@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #if XXH_VERSION_NUMBER < 800
-#error "XXH3 is the same everywhere only since xxHash 0.8.0"
+#error "xxHash must be 0.8.0 or later: before, XXH3 was not the same on all machines"
 #endif
 
 namespace anello::run {
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 4096;  // stays in the first-level cache
 
-// Compares floats as integers: without the sign bit, values above infinity are NaNs. Has no branch or comparison in the
-// loop, so that compilers vectorise it.
+// Compares floats as integers: without the sign bit, values above infinity are NaNs. The loop has no branch and no
+// comparison, so compilers vectorise it.
 template <class Bits>
 bool any_nan(ConstBytes block, Bits infinity) {
   constexpr Bits kUnsigned = Bits(~Bits(0)) >> 1;

@@ -5,7 +5,7 @@
 
 namespace anello::run {
 
-static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
+static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements after the signature must be aligned");
 
 void Driver::start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
                    StepTrace* trace) {
@@ -32,8 +32,8 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   turns_.start(first_receive_, end_receives_);
 }
 
-// Puts the signature in front of the first data. If there is little data and the link prefers it, both are copied into
-// one run of memory: a system call with one run is cheaper than one with two.
+// Puts the signature in front of the first data. If there is little data and the link prefers one piece, copies both
+// into one run of memory: a system call with one run is cheaper than one with two.
 std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const link::Link& link,
                                                         std::span<ConstBytes> pieces, std::size_t count) {
   const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
@@ -44,8 +44,8 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const 
   return pieces.first(1);
 }
 
-// Sends the signature without data: for replies, and for data that is made in the link's memory. Returns whether all of
-// it has been sent.
+// Sends the signature without data. Needed for replies, and for data that is made in the link's memory. Returns true if
+// the whole signature has been sent.
 bool Driver::send_signature(Peer& peer, link::Link& link) {
   if (peer.signature_sent == kSignatureBytes) return true;
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
@@ -73,7 +73,7 @@ bool Driver::send_made(std::uint32_t s, Peer& peer, Bytes room) {
   link::MemoryLink& link = *peer.memory;
   const std::size_t before = peer.signature_sent;
   if (!send_signature(peer, link)) return peer.signature_sent > before;
-  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // after it
+  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // after the signature
   const std::size_t made = execution_->fill(s, room);
   if (made > 0) link.put(made);
   return made > 0 || peer.signature_sent > before;
@@ -95,8 +95,9 @@ bool Driver::send_pieces(std::uint32_t s, Peer& peer, link::Link& link) {
   return bytes > 0;
 }
 
-// Receives the rest of a peer's signature and its data by one system call; with a second call, the peer's core would
-// have gone on to other work in between. A small amount of data is received into one run of memory with the signature.
+// Receives the rest of a peer's signature and its data with one system call. After a first call for the signature
+// alone, the peer's core would go on to other work. A small amount of data is received into one run of memory together
+// with the signature.
 std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces) {
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
@@ -113,7 +114,7 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   return bytes;
 }
 
-// A signature that arrives whole and is equal, as nearly all are, is compared without being copied.
+// A signature that arrives whole and is equal is compared without being copied. Nearly all are.
 void Driver::take_signature(Peer& peer, int rank, ConstBytes bytes) {
   if (bytes.size() == kSignatureBytes && std::memcmp(bytes.data(), outgoing_.data(), kSignatureBytes) == 0) {
     peer.signature_received = kSignatureBytes;
@@ -136,7 +137,7 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
   return bytes;
 }
 
-// Uses the data directly from the link's memory, so that what is reduced is never copied.
+// Uses the data directly in the link's memory, so that data to be reduced is never copied.
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank) {
   Peer& peer = peers_[std::size_t(rank)];
   link::MemoryLink& link = *peer.memory;

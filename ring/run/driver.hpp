@@ -1,5 +1,5 @@
 // Moves one execution forward over links: decides which stream is served first, and sends the signature before the data
-// on each link. One pass at a time; it never waits and reads no clock, so it also runs over simulated links.
+// on each link. One pass at a time. Never waits and reads no clock, so it also runs over simulated links.
 #pragma once
 #include <array>
 #include <vector>
@@ -16,16 +16,17 @@ class Driver {
  public:
   explicit Driver(Explain explain) : explain_(std::move(explain)) {}
 
-  // `links`: by rank; those of the plan's peers must be set. The execution must have been started. `trace`, if not
-  // null, records its steps.
+  // `links`: by rank; the links to the plan's peers must be set. The execution must have been started. `trace`: if not
+  // null, records the execution's steps.
   void start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
              StepTrace* trace = nullptr);
 
-  // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
-  // of them find nothing (another process should get the core then); then local work. Returns true if anything moved.
-  // Throws Error{network, protocol} with the peer's rank, and the error that `explain` returns.
+  // Makes one pass: every send that is possible; then the receive that is first in program order, and the other
+  // receives in turn until two of them find nothing (then another process should get the core); then local work.
+  // Returns true if anything moved. Throws Error{network, protocol} with the peer's rank, and the error that `explain`
+  // returns.
   bool pass();
-  // The first part of a pass: sends all that can go.
+  // The first part of a pass: sends everything that can be sent now.
   bool send();
 
   // Calls want(link, wanted) for every link on which the next pass depends.

@@ -1,4 +1,4 @@
-// The reductions of one pair of elements. Every kernel includes this file, so that they are inlined there.
+// The reductions of one pair of elements. Every kernel includes this file, so that the compiler inlines them there.
 #pragma once
 #include <anello/tensor.hpp>
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace anello::run {
 
-// Integers are added and multiplied as unsigned numbers of at least 32 bits, so that they wrap.
+// Integers are added and multiplied as unsigned numbers of at least 32 bits. So an overflow wraps.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 8), std::uint32_t, std::uint64_t>;
 
@@ -43,8 +43,8 @@ bool is_nan(T value) {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
 
-// If either operand is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019, so that the order of the
-// ranks makes no difference: two equal numbers have equal bits unless they are zeros.
+// If either operand is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019. So the result does not
+// depend on the order of the ranks: two numbers that compare equal also have equal bits, except for the zeros.
 struct Min {
   template <class T>
   static T apply(T a, T b) {

@@ -9,10 +9,10 @@
 namespace anello::run {
 
 namespace {
-// Small blocks of elements behind the receive buffer; they stay in the first-level cache.
+// Small blocks of elements, which lie after the receive buffer. They stay in the first-level cache.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
 
-// Rounds the elements as those that are sent are rounded.
+// Rounds the elements in the same way as elements that are sent.
 void round(const Arithmetic& arithmetic, Bytes memory) {
   std::array<std::byte, Execution::kBlockBytes> narrow;
   while (!memory.empty()) {
@@ -66,7 +66,7 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction, std::uint32_t
   return nullptr;
 }
 
-// Returns how many elements of the step, from its beginning, its dependencies allow.
+// Returns how many elements at the beginning of the step its dependencies allow.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
@@ -92,8 +92,8 @@ void Execution::skip_replies(Cursor& cursor) {
   while (cursor.step < cursor.end && is_not_sent(plan_->steps[cursor.step])) cursor.step++;
 }
 
-// A copy is received directly into its place, unless that is in tiny tensors; all other data is received into the
-// receive buffer, after the part of an element that an earlier call left over.
+// A copy is received directly into its place, unless the place is in tiny tensors. All other data is received into the
+// receive buffer, after the part of an element that an earlier call has left there.
 std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
@@ -153,7 +153,7 @@ std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
   return std::size_t(elems) << arithmetic_.wire_shift;
 }
 
-// Uses received elements, in the type in which they were sent, as the step requires.
+// Uses received elements as the step requires. They have the type in which they were sent.
 void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   if (!in_blocks_) return take_whole(step, incoming, from, elems);
   while (elems > 0) {
@@ -177,15 +177,15 @@ void Execution::take_whole(const plan::Step& step, std::byte* incoming, std::uin
     copy(step, incoming, from, elems);
 }
 
-// Returns the operand's elements after prescaling; at most one block if there is a factor.
+// Returns the operand's elements after prescaling. If there is a factor, call it for at most one block.
 const std::byte* Execution::multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   if (!scaling_.multiplies(operand)) return memory;
   scaling_.inputs->multiply(block(kOwnBlock), memory, elems, scaling_.inputs->factor);
   return block(kOwnBlock);
 }
 
-// Returns this rank's contribution after prescaling and rounding to the sent type; at most one block if it must be
-// multiplied or rounded.
+// Returns this rank's contribution after prescaling and rounding to the sent type. If it must be multiplied or rounded,
+// call it for at most one block.
 const std::byte* Execution::contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   memory = multiplied(operand, memory, elems);
   if (!arithmetic_.narrow || operand.space != plan::Space::input) return memory;
@@ -248,8 +248,7 @@ bool Execution::compute() {
   return left < kLocalBytes >> arithmetic_.shift;
 }
 
-// Whether the step would copy elements onto themselves, because input and output are the same memory and nothing is
-// scaled.
+// True if the step would copy elements onto themselves: input and output are the same memory and nothing is scaled.
 bool Execution::is_in_place(const plan::Step& step) const {
   const plan::Operand source = plan_->sources[step.first_source];
   if ((scaling_.results && step.makes_result) || scaling_.multiplies(source)) return false;
@@ -257,7 +256,7 @@ bool Execution::is_in_place(const plan::Step& step) const {
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
 }
 
-// Works block by block, so that partial results stay in the first-level cache.
+// Works block by block: partial results stay in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
   if (is_in_place(step)) return;
   const std::uint64_t block = block_elems(arithmetic_);

@@ -1,4 +1,4 @@
-// The kernel of a fold: several sources combined in order. Pure; any thread.
+// The kernel of a fold: combines several sources in order. Pure; any thread.
 #pragma once
 #include <cstdint>
 
@@ -6,16 +6,16 @@
 
 namespace anello::run {
 
-inline constexpr std::size_t kFoldBytes = 8 << 10;  // folded while in the first-level cache
+inline constexpr std::size_t kFoldBytes = 8 << 10;  // block size that stays in the first-level cache
 
-// Number of elements in a block; those of 16 bits are added in f32.
+// The number of elements in a block. Elements of 16 bits are added in f32.
 inline std::uint64_t block_elems(const Arithmetic& arithmetic) {
   constexpr std::uint32_t kF32Shift = 2;
   return kFoldBytes >> (arithmetic.add_to_f32 ? kF32Shift : arithmetic.shift);
 }
 
-// out[i] = source(0)[i] (op) source(1)[i] (op) ..., for two or more sources and at most one block. source(k) is called
-// once, in order; `out` may be one of the sources. `partial`: memory for one block.
+// Computes out[i] = source(0)[i] (op) source(1)[i] (op) ..., for at least two sources and at most one block. Calls
+// source(k) once for each k, in order. `out` may be one of the sources. `partial`: memory for one block.
 template <class Source>
 void fold(const Arithmetic& arithmetic, std::uint32_t sources, Source source, std::byte* out, std::byte* partial,
           std::uint64_t elems) {

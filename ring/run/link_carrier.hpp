@@ -1,4 +1,4 @@
-// The part that all carriers over links have in common.
+// The common base of all carriers over links.
 #pragma once
 #include <functional>
 

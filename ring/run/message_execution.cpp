@@ -111,7 +111,7 @@ std::span<const ConstBytes> MessageExecution::pieces_to_send(const Stream& strea
   return pieces.first(1);
 }
 
-// Whether more of the message is to come, and its step waits at most for sends. If two ranks first send more to each
+// True if more of the message is expected, and its step waits at most for sends. If two ranks first send more to each
 // other than their links hold, both must receive while sending, or they deadlock. A message whose step waits for other
 // data stays on its link, as with a driver.
 bool MessageExecution::may_receive(const Stream& stream) const {
@@ -128,8 +128,8 @@ Look MessageExecution::receive_some(Stream& stream) {
   return receive(stream) ? Look::moved : Look::missed;
 }
 
-// A message that arrives whole when its step is ready, as nearly all do, is used in the link's memory. Any other
-// message is kept: its place may be memory that is still being sent.
+// Nearly every message arrives whole when its step is ready, and is then used in the link's memory. Any other message
+// is kept, because memory that is still being sent may be at its place.
 bool MessageExecution::receive(Stream& stream) {
   link::MemoryLink* const memory = stream.memory;
   const std::size_t before = stream.moved, rest = stream.bytes - before;
@@ -148,7 +148,7 @@ bool MessageExecution::receive(Stream& stream) {
     bytes = link::with_rank(stream.peer, [&] { return stream.link->recv_into(std::array{room_to_keep(stream)}); });
   }
   stream.moved += std::uint32_t(bytes);
-  // Checked even if no data follows: a peer in another operation may send less.
+  // Checks the signature even if no data follows, because a peer in another operation may send less data.
   if (before < stream.ahead && stream.moved >= stream.ahead)
     check_signature(signature_, stream.kept, stream.peer, explain_);
   if (stream.is_moved()) {
@@ -169,7 +169,7 @@ bool MessageExecution::take_kept(Stream& stream) {
   return true;
 }
 
-// Uses all kept messages that can be used: they wait for no link, only for sends, which have just been tried.
+// Uses all kept messages that can be used. They wait only for sends, not for links, and the sends have just been tried.
 bool MessageExecution::take_all_kept() {
   bool taken = false;
   for (std::uint32_t s = first_receive_; s < first_local_; s++)

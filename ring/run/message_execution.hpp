@@ -1,7 +1,7 @@
 // Carries out a plan message by message: each step sends or receives one whole short message, or does local work, when
-// all steps on which it depends have ended. The bytes sent and the results are those of a driver and an execution
-// (except for which of two NaNs it is), in fewer instructions, because no progress within steps is recorded. One pass
-// at a time; never waits. One thread at a time.
+// all steps on which it depends have ended. Sends the same bytes and gives the same results as a driver with an
+// execution (except that a NaN may be a different NaN). Needs fewer instructions, because it records no progress within
+// steps. One pass at a time; never waits. One thread at a time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,16 +21,17 @@ class MessageExecution final : public LinkCarrier {
 
   explicit MessageExecution(Explain explain) : explain_(std::move(explain)) {}
 
-  // Whether every step of the plan is short, and its elements are sent in their own type.
+  // True if every step of the plan is short, and its elements are sent in their own type.
   static bool suits(const plan::Plan& plan, const Arithmetic& arithmetic);
 
-  // Whether a call also suits: the buffers are no lists, and the input is not multiplied.
+  // True if a call also suits: the buffers are not lists, and the input is not multiplied.
   static bool suits(const Buffer& input, const Buffer& output, const Scaling* inputs) {
     return !inputs && input.list().empty() && output.list().empty();
   }
 
-  // Requires suits() for the plan and the call. `results`: the scaling of results, or null. `links`: by rank; those of
-  // the plan's peers must be set. Plan, links, tensors and scaling must outlive the execution. Throws std::bad_alloc.
+  // Requires that suits() is true for the plan and the call. `results`: the scaling of results, or null. `links`: by
+  // rank; the links to the plan's peers must be set. Plan, links, tensors and scaling must outlive the execution.
+  // Throws std::bad_alloc.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results, const Signature& signature, std::span<link::Link* const> links);
   void begin(const Load& load) override {
@@ -42,7 +43,8 @@ class MessageExecution final : public LinkCarrier {
 
   void each_wanted(const Want& want) const override;
 
-  // Bytes of elements moved or computed so far, and the total. A message counts once it has been sent or used.
+  // Returns the bytes of elements moved or computed so far, and the total. A message counts once it has been sent or
+  // used.
   std::pair<std::uint64_t, std::uint64_t> progress() const override;
   Moved moved() const override { return moved_by(*plan_, arithmetic_.shift); }
 
@@ -53,8 +55,8 @@ class MessageExecution final : public LinkCarrier {
     link::Link* link = nullptr;
     link::MemoryLink* memory = nullptr;  // the same link, if it goes through memory
     int peer = -1;
-    std::uint32_t ahead = 0;             // bytes of the signature, which precedes the first step's data
-    std::uint32_t moved = 0, bytes = 0;  // bytes of the current message, with its signature: moved, total
+    std::uint32_t ahead = 0;             // bytes of the signature before the first step's data
+    std::uint32_t moved = 0, bytes = 0;  // bytes of the current message with its signature: moved so far, and total
     std::vector<std::byte> kept;         // a received message that cannot be used yet; grows when needed
     bool ended() const { return step == end; }
     bool is_moved() const { return moved == bytes; }
@@ -92,7 +94,7 @@ class MessageExecution final : public LinkCarrier {
   EncodedSignature signature_;
   std::vector<Stream> streams_;  // the plan's streams, and more if an earlier plan had more
   std::uint32_t first_receive_ = 0, first_local_ = 0;
-  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: those that send; all
+  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: sending ones, and all
   std::uint32_t kept_ = 0;                     // messages that have arrived whole but wait for other steps
   ReceiveTurns turns_;
   std::array<ConstBytes, kPieces> pieces_;

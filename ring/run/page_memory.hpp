@@ -1,4 +1,4 @@
-// Memory in whole pages, which are mapped when it is made: page faults do not occur during a collective.
+// Memory in whole pages. They are mapped when the memory is made, so that no page faults occur during a collective.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -13,7 +13,8 @@ class PageMemory {
   std::byte* get() const { return memory_.get(); }
   std::size_t bytes() const { return bytes_; }
 
-  // Makes it at least this large; its content is lost if it grows. Throws std::bad_alloc, and is empty then.
+  // Makes the memory at least this large. If it grows, its content is lost. Throws std::bad_alloc; the memory is empty
+  // then.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     memory_.reset();

@@ -1,12 +1,12 @@
-// Chooses the receiving streams that a pass looks at: the one that is first in program order, then the others in turn,
-// until two of them find nothing. Then another process should get the core.
+// Chooses the receiving streams that a pass looks at: first the stream that is first in program order, then the other
+// streams in turn, until two of them find nothing. Then another process should get the core.
 #pragma once
 #include <cstdint>
 #include <limits>
 
 namespace anello::run {
 
-enum class Look { skipped, missed, moved };  // waits for no bytes; bytes have not arrived; bytes moved
+enum class Look { skipped, missed, moved };  // the stream waits for no bytes; its bytes have not arrived; bytes moved
 
 class ReceiveTurns {
  public:
@@ -19,7 +19,8 @@ class ReceiveTurns {
   }
 
   // order_of(stream): the place in program order of the step for which the stream receives; kEnded if there is none.
-  // receive(stream) returns a Look; it is also called for a stream that has ended. Returns true if anything moved.
+  // receive(stream): receives and returns a Look; it may also be called for a stream that has ended. Returns true if
+  // anything moved.
   template <class OrderOf, class Receive>
   bool pass(OrderOf order_of, Receive receive) {
     if (end_ - begin_ == 1) return receive(begin_) == Look::moved;

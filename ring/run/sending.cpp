@@ -6,8 +6,8 @@
 
 namespace anello::run {
 
-// Chooses the size of each stage: at most what the stream sends. Memory is allocated at first use, because a link
-// through shared memory may need none.
+// Chooses the size of each stage: at most the size of all data that the stream sends. Memory is allocated at first use,
+// because a link through shared memory may need none.
 void Execution::plan_stages() {
   if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
   for (std::size_t s = 0; s < plan_->streams.size(); s++) {
@@ -38,7 +38,8 @@ std::size_t Execution::fill(std::uint32_t s, Bytes room) {
   return bytes;
 }
 
-// Fills `pieces` with memory of tensors, up to the first data that must be made; the stage with that data is the last.
+// Fills `pieces` with memory of tensors, up to the first data that must be made. The last piece is then the stage with
+// that data.
 std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
   Cursor& cursor = cursors_[s];
   const std::uint64_t max_elems = max_bytes >> arithmetic_.shift;
@@ -66,7 +67,7 @@ std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pie
   return filled;
 }
 
-// Fills `pieces` with one contiguous range a step; no element needs conversion.
+// Fills `pieces` with one contiguous range for each step, if no element needs conversion.
 std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> pieces) const {
   std::uint64_t from = cursor.elems;
   std::size_t filled = 0;
@@ -81,7 +82,8 @@ std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> 
   return filled;
 }
 
-// Returns the unsent rest of the stage. If there is none, fills the stage first, from element `from` of `step` on.
+// Returns the unsent rest of the stage. If nothing is left, first fills the stage, beginning with element `from` of
+// `step`.
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
   Stage& stage = stages_[s];
@@ -95,7 +97,8 @@ ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t 
   return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
 }
 
-// Writes to `out` what is sent from element `from` of step `i` on: at most `most` elements. Returns how many.
+// Writes to `out` the data to send, beginning with element `from` of step `i`: at most `most` elements. Returns their
+// number.
 std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end,
                               std::uint64_t from) const {
   std::uint64_t made = 0;

@@ -8,19 +8,20 @@ namespace anello::run {
 
 struct StepScaling {
   StepScaling() = default;
-  // `results` and `inputs` may be null: not scaled. Both must outlive this.
+  // `results` and `inputs` may be null: then they are not scaled. Both must outlive this object.
   StepScaling(const Arithmetic& arithmetic, const Scaling* its_results, const Scaling* its_inputs);
 
   bool multiplies(plan::Operand operand) const { return inputs && operand.space == plan::Space::input; }
-  // If elements are scaled as they are added: the factors of a reduction's two operands, and of its result.
+  // Returns the factors of a reduction's two operands and of its result. For elements that are scaled as they are
+  // added.
   Factors factors(const plan::Plan& plan, const plan::Step& step) const;
-  // Elements must be multiplied or scaled in a pass of their own.
+  // True if elements must be multiplied or scaled in a separate pass.
   bool needs_pass() const { return (inputs && !while_adding) || results_apart; }
 
   const Scaling *results = nullptr, *inputs = nullptr;
   bool while_adding = false;   // inputs or results are scaled as they are added
-  bool results_apart = false;  // results are scaled after they were made
-  double result_factor = 1;    // while_adding
+  bool results_apart = false;  // results are scaled in a separate pass after they were made
+  double result_factor = 1;    // used if while_adding
 };
 
 }  // namespace anello::run

@@ -18,7 +18,7 @@ void StepTrace::start() {
   mark();
 }
 
-// Steps that ended between two looks went in one system call, so they have the same time.
+// Steps that ended between two looks were moved by one system call, so they have the same time.
 void StepTrace::look(std::uint32_t stream) {
   const trace::Ticks now = trace::ticks();
   Position& before = positions_[stream];

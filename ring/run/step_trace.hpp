@@ -1,5 +1,5 @@
-// Records when the steps of one execution moved: a span from the moment before a step's first bytes move to the moment
-// after its last. Used by the thread that drives the execution; only while a timeline is on.
+// Records when the steps of one execution moved. The span of a step begins just before its first bytes move, and ends
+// just after its last bytes have moved. Used by the thread that drives the execution; only while a timeline is on.
 #pragma once
 #include <span>
 #include <vector>
@@ -11,21 +11,21 @@ namespace anello::run {
 
 class StepTrace {
  public:
-  // `members`: world ranks, by rank in the group; must outlive this.
+  // `members`: world ranks, by rank in the group; must outlive this object.
   explicit StepTrace(std::span<const int> members) : members_(members) {}
 
   // The execution must have been started.
   void start(const Execution& execution, std::uint32_t wire_shift, std::uint32_t shift);
 
-  // Starts for an operation without steps: only the calls below are recorded.
+  // Starts the trace of an operation without steps: only the calls below are recorded.
   void start();
 
-  void mark() { last_ = trace::ticks(); }  // what moves next begins now
-  void look(std::uint32_t stream);         // records what moved in the stream since the last mark; marks
+  void mark() { last_ = trace::ticks(); }  // the next movement begins now
+  void look(std::uint32_t stream);         // records what moved in the stream since the last mark; then marks
   void look_at_local();                    // does this for all local streams
 
-  // Records other work than steps: a sleep that began at `from`; a fold of the result, or a pass over it, since the
-  // last mark.
+  // Records work other than steps. slept(): a sleep that began at `from`. folded(): a fold of the result, or a pass
+  // over it, since the last mark.
   void slept(trace::Ticks from);
   void folded(std::uint64_t bytes);
   void scaled(std::uint64_t bytes);
@@ -45,7 +45,7 @@ class StepTrace {
   std::span<const int> members_;
   std::uint32_t wire_shift_ = 0, shift_ = 0;
   trace::Ticks last_ = 0;
-  std::uint32_t next_reply_ = 0;     // number of a step: replies before it have been recorded
+  std::uint32_t next_reply_ = 0;     // replies of steps before this step number have been recorded
   std::vector<Position> positions_;  // by stream
   std::vector<trace::Span> spans_;
 };

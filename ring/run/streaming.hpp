@@ -1,5 +1,5 @@
-// Carries an operation of any size as streams of bytes over links: the execution of its plan, and the driver that moves
-// it. A step may begin as soon as the first bytes that it needs are there.
+// Carries an operation of any size as streams of bytes over links: owns the execution of its plan, and the driver that
+// moves it. A step may begin as soon as the first bytes that it needs have arrived.
 #pragma once
 #include "ring/run/driver.hpp"
 #include "ring/run/execution.hpp"
@@ -11,8 +11,8 @@ class Streaming final : public LinkCarrier {
  public:
   explicit Streaming(Explain explain) : driver_(std::move(explain)) {}
 
-  // Call before begin(), when the links may still be missing: a rank without the memory finds that out before it waits
-  // for others. Throws std::bad_alloc.
+  // Call before begin(); links may still be missing. A rank without enough memory thus fails before it waits for other
+  // ranks. Throws std::bad_alloc.
   void prepare(const Load& load);
   void begin(const Load& load) override;
   bool pass() override { return note_end(alone_ ? execution_.compute() : driver_.pass()); }
@@ -33,7 +33,7 @@ class Streaming final : public LinkCarrier {
   Driver driver_;
   std::uint32_t wire_shift_ = 0;
   bool alone_ =
-      false;  // the plan has no peers: the driver is not used, because it would take longer than the operation
+      false;  // true if the plan has no peers: then a driver would take longer than the operation, and is not used
 };
 
 }  // namespace anello::run

@@ -9,11 +9,11 @@ namespace anello::shm {
 namespace {
 
 constexpr std::size_t kFirstBytes =
-    kLineBytes - sizeof(PipeState::Slot::head);  // contents of a slot that lie in the line of its head
+    kLineBytes - sizeof(PipeState::Slot::head);  // bytes of a slot's contents in the same line as its head
 constexpr std::size_t kEarlyBytes =
     5 * kLineBytes;  // longest message that is prefetched before the writer has set its flag
 
-// Copies the bytes at positions [from, until) of the joined pieces to the same positions of `to`.
+// Copies the bytes [from, until) of the joined pieces to the same positions in `to`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {
   std::size_t place = 0;
   for (const ConstBytes piece : pieces) {
@@ -23,16 +23,16 @@ void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t unti
   }
 }
 
-// Fetches all lines at once; one after the other they would take 0.1 us each.
+// Fetches all lines at once. Fetched one after the other, each would take 0.1 us.
 void fetch(const PipeState::Slot& slot, std::size_t bytes) {
   for (std::size_t at = kFirstBytes; at < bytes; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
 }
 
 }  // namespace
 
-// align() or a slot may have moved `written_` beyond the memory's size; then there is no room until the reader has
-// followed. A piece that does not fit is cut at a multiple of kElementBytes: the rest may be sent in a slot, and no
-// element is split.
+// align() or a slot may have moved `written_` beyond the memory's size. Then there is no room until the reader has
+// followed. A piece that does not fit is cut at a multiple of kElementBytes, because the rest may be sent in a slot,
+// and an element must not be split.
 std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
   const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;
@@ -108,8 +108,8 @@ void PipeWriter::revoke() {
   if (pending() > 0) state_.revoked.store(1);
 }
 
-// Writes the counters in this order, so that a reader that sees the new `written` also sees the references and slots
-// before it.
+// Writes the counters in this order, so that a reader that sees the new `written` also sees the earlier references and
+// slots.
 bool PipeWriter::publish() {
   if (std::exchange(unpublished_, false)) {
     state_.referred.store(referred_, std::memory_order_release);
@@ -137,13 +137,13 @@ bool PipeWriter::may_sleep_until_reply() {
   return false;
 }
 
-// Returns the contents of the next slot, from read_ on; empty if they were read already, or if other bytes come first.
+// Returns the contents of the next slot, from read_ on. Empty if they were already read, or if other bytes come first.
 Bytes PipeReader::slot() {
   PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
   if (const std::size_t expected = slot_end_ - slot_begin_; expected <= kEarlyBytes) fetch(slot, expected);
   const std::uint64_t head = slot.head.load(std::memory_order_acquire);
   const std::size_t bytes = head % (1U << PipeState::kLengthBits);
-  if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a slot that claims more bytes than fit");
+  if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a slot claims more bytes than fit");
   slot_begin_ = head >> PipeState::kLengthBits;
   slot_end_ = slot_begin_ + bytes;
   if (read_ < slot_begin_ || read_ >= slot_end_) return {};
@@ -151,7 +151,8 @@ Bytes PipeReader::slot() {
   return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }
 
-// True if there is something to read. If stands_, `reference_` is then the first reference that is not consumed.
+// True if there is something to read. If stands_ is then true, `reference_` is the first reference that is not
+// consumed.
 bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
@@ -162,7 +163,7 @@ bool PipeReader::look() {
   reference_ = state_.references[taken_up_++ % PipeState::kReferences];
   stands_ = true;
   if (reference_.begin < read_ || reference_.place.bytes == 0)
-    throw Error(ErrorCode::protocol, "shared memory: a reference to bytes that have come already");
+    throw Error(ErrorCode::protocol, "shared memory: a reference to bytes that have already arrived");
   return true;
 }
 
@@ -184,14 +185,14 @@ Bytes PipeReader::peek() {
   }
   if (stands_) until = std::min(until, reference_.begin);
   if (until <= read_) return {};
-  const std::uint64_t there = until - read_;  // including what the writer skipped in front of a slot or a reference
+  const std::uint64_t there = until - read_;  // including bytes that the writer skipped before a slot or a reference
   if (there >= memory_.size() + kLineBytes)
     throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
   const std::size_t at = read_ % memory_.size();
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }
 
-// The bytes were read before `revoked` is read: if it is not set, they were correct.
+// The bytes were read before `revoked` is read here. So if `revoked` is not set now, the bytes were correct.
 bool PipeReader::consume(std::size_t bytes) {
   if (stands_ && reference_.begin <= read_) {
     std::atomic_thread_fence(std::memory_order_acquire);

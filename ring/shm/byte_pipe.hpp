@@ -1,22 +1,24 @@
 // Sends bytes from one process to another through memory that both have mapped: a ring buffer with one writer and one
-// reader. Each side has a counter that only it writes, and never waits. Positions count all bytes ever written, so the
-// difference of the counters is the number of bytes to read.
+// reader. Each side has a counter that only this side writes. No side ever waits. Positions count all bytes ever
+// written, so the difference of the two counters is the number of bytes to read.
 //
-// Bytes in memory that the reader can map need not be copied: the writer puts down a reference to them, and their
-// positions in the ring stay empty. The same is true of a short message, which is sent in its own slot together with a
-// flag: so the reader waits only for the slot, instead of for the counter and then for the bytes. Successive messages
-// mostly have the same length, so while the reader polls the flag it also fetches the few cache lines of a message of
-// the last length. It fetches a longer message only once the flag is set: otherwise it would take the lines away, again
-// and again, from a writer that has not filled them yet.
+// References: bytes in memory that the reader can map need not be copied. The writer puts down a reference to them, and
+// their positions in the ring stay empty.
 //
-// After keep() the pipe is used in both directions: the reader may overwrite what it has read before it consumes it,
-// and the writer takes the reply from there. A cache line then goes from the writer to the reader and back, once each.
-// That is half as much as with two pipes, where each line must also be taken back from its reader before it is written
-// again.
+// Slots: a short message is sent in a slot of its own together with a flag, and its positions in the ring also stay
+// empty. So the reader waits only for the slot, instead of waiting first for the counter and then for the bytes.
+// Successive messages mostly have the same length. So while the reader polls the flag, it also fetches the few cache
+// lines of a message of the last length. It fetches the lines of a longer message only once the flag is set. Otherwise
+// it would take these lines away from the writer, again and again, before the writer has filled them.
 //
-// A side that is about to sleep sets its flag and checks the other counter once more. The side that then moves its
-// counter sees the flag, and its function returns that it must wake the other side. (Sequentially consistent: at least
-// one of the two sees the other's write.)
+// Replies: after keep() the pipe is used in both directions. The reader may overwrite what it has read before it
+// consumes it, and the writer takes the reply from there. Each cache line then goes once from the writer to the reader
+// and once back. With two pipes there is twice as much traffic, because each line must also be taken back from its
+// reader before it is written again.
+//
+// Sleeping: a side that is about to sleep sets its flag and checks the other side's counter once more. When the other
+// side then moves its counter, it sees the flag, and its function returns that it must wake the sleeper. (Sequentially
+// consistent: at least one of the two sides sees the other's write.)
 #pragma once
 #include <array>
 #include <atomic>
@@ -32,7 +34,7 @@ namespace anello::shm {
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kElementBytes = 8;  // size of the largest element type
 
-// The shared part, initially all zero. Counters that different sides write are in different cache lines.
+// The shared part, initially all zero. Counters that different sides write are on different cache lines.
 struct PipeState {
   static constexpr std::size_t kReferences = 16;  // maximum number of references at a time
   struct Reference {
@@ -42,7 +44,7 @@ struct PipeState {
   alignas(kLineBytes) std::atomic<std::uint64_t> written;
   std::atomic<std::uint64_t> referred;  // references ever made
   std::atomic<std::uint64_t> filled;    // slots ever filled, before `written`
-  std::atomic<std::uint32_t> revoked;   // 1: the memory of references that were not taken may have changed
+  std::atomic<std::uint32_t> revoked;   // 1: references that were not taken are invalid
   alignas(kLineBytes) std::atomic<std::uint64_t> read;
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
@@ -52,8 +54,8 @@ struct PipeState {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
     std::array<std::byte, kSlotBytes - sizeof(std::uint64_t)> bytes;
   };
-  // Number of slots. The writer reads `read`, which is in the reader's cache, once in kSlots messages: with 4 slots a
-  // message of 4 bytes takes 1.4 times as long.
+  // Number of slots. The writer must read `read`, which is in the reader's cache, only once in kSlots messages. With 4
+  // slots a message of 4 bytes would take 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
   static constexpr int kLengthBits = 11;
   std::array<Slot, kSlots> slots;
@@ -67,14 +69,15 @@ class PipeWriter {
  public:
   PipeWriter(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
-  // Copies as much as fits, at most max_bytes, and returns how much. Copies nothing while references are pending.
+  // Copies as many bytes as fit, at most max_bytes, and returns their number. Copies nothing while references are
+  // pending.
   std::size_t write(ConstBytes piece, std::size_t max_bytes);
-  // Sends all pieces in a slot of their own; the reader sees them at once. Returns their bytes. Returns 0 if they have
-  // none or more than kShortBytes, no slot is free, references are pending, or the position does not fit into a head
+  // Sends all pieces in one slot, where the reader sees them at once. Returns their bytes. Returns 0 if the pieces are
+  // empty or longer than kShortBytes, no slot is free, references are pending, or the position does not fit into a head
   // (after 9 PB).
   std::size_t fill_slot(std::span<const ConstBytes> pieces);
-  // Returns the memory for the next bytes, one run of at most max_bytes; empty if there is no room. No reference may be
-  // pending. put() counts the bytes that were written there.
+  // Returns the memory for the next bytes: one run of at most max_bytes, empty if there is no room. No reference may be
+  // pending. put() counts the bytes that were then written there.
   Bytes room(std::size_t max_bytes);
   void put(std::size_t bytes) {
     taken_ = written_ += bytes;
@@ -82,44 +85,44 @@ class PipeWriter {
   }
   // Adds a reference instead of a copy. False if kReferences references are pending already.
   bool refer(const Place& place);
-  // Referenced bytes that the reader has not taken, as far as this side has seen.
+  // Number of referenced bytes that the reader has not taken, according to the last value that this side has seen.
   std::size_t pending() const { return std::size_t(written_ - taken_); }
-  // Returns how many of these bytes the reader took since the last call, in order. Their memory may be written to
+  // Returns how many referenced bytes the reader took since the last call, in order. Their memory may be written to
   // again.
   std::size_t taken();
-  // References that the reader had not taken completely at the last call of taken().
+  // Number of references that the reader had not taken completely at the last call of taken().
   std::size_t standing() const { return std::size_t(referred_ - released_); }
-  // If such references exist, the reader throws from now on instead of taking more of them. Their memory may change
-  // then.
+  // Revokes the references that were not taken. From then on the reader throws instead of taking them, and their memory
+  // may change.
   void revoke();
 
-  // Makes everything written or referenced, at least one byte, visible to the reader. True if the reader sleeps and
-  // must be woken.
+  // Makes everything that was written or referenced (at least one byte) visible to the reader. True if the reader
+  // sleeps and must be woken.
   bool publish();
-  // Call if a message as short as the last one may be written soon: takes the next slot's cache lines from the reader
+  // Call if a message as short as the last one may be written soon. Takes the next slot's cache lines from the reader
   // now.
   void expect_short() const {
     const auto* const slot = reinterpret_cast<const std::byte*>(&state_.slots[filled_ % PipeState::kSlots]);
     for (std::size_t at = 0; at < used_slot_bytes_; at += kLineBytes) prefetch_to_write(slot + at);
   }
-  // Moves to the next cache line; the reader must call align() at the same position. Nothing may be pending or kept.
+  // Moves to the next cache line. The reader must call align() at the same position. Nothing may be pending or kept.
   void align() {
     const std::uint64_t end = std::exchange(written_, (written_ + kLineBytes - 1) / kLineBytes * kLineBytes);
     if (end < written_) aligned_ = {end, written_};
     taken_ = written_;
     keeps_ = false;
   }
-  // From here on, written bytes stay in the ring until the reader's replies to them are taken. No references may be
+  // From here on, written bytes stay in the ring until the reader's replies to them are taken. References must not be
   // used.
   void keep() {
     kept_ = written_;
     keeps_ = true;
   }
-  // Returns a run of bytes that the reader has consumed and that take() has not returned yet; empty if there is none.
+  // Returns a run of bytes that the reader has consumed and take() has not yet freed; empty if there is none.
   Bytes replies();
   void take(std::size_t bytes) { kept_ += bytes; }
   bool may_sleep_until_reply();
-  // Call before sleeping until there is room or pending bytes were taken. False if that has happened already.
+  // Call before sleeping until there is room, or pending bytes were taken. False if that has already happened.
   bool may_sleep();
 
  private:
@@ -130,10 +133,10 @@ class PipeWriter {
   std::uint64_t read_ = 0;  // last value seen
   struct {
     std::uint64_t from = 0, to = 0;
-  } aligned_;               // what align() skipped last; has no data
+  } aligned_;               // the bytes that align() skipped last; they have no data
   std::uint64_t kept_ = 0;  // if keeps_: all replies before this position were taken
   bool keeps_ = false;
-  std::uint64_t referred_ = 0, released_ = 0;                 // references made; those that were taken or revoked
+  std::uint64_t referred_ = 0, released_ = 0;  // number of references made, and of those taken or revoked
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // ends of the references that may be pending
   std::uint64_t filled_ = 0;                                  // number of filled slots
   std::array<std::uint64_t, PipeState::kSlots> slot_ends_{};  // end positions of the slots' contents
@@ -149,14 +152,14 @@ class PipeReader {
   // arrived.
   std::optional<Place> referred();
   // Returns the next bytes that were copied, up to the memory's end, a reference or a slot; empty if there are none.
-  // Valid until consume(). Bytes that align() skipped may follow them, so a reader that calls align() must count the
-  // bytes itself. Throws Error{protocol} if the other side claims more than fits.
+  // Valid until consume(). Bytes that align() skipped may be included at the end, so a reader that calls align() must
+  // count the bytes itself. Throws Error{protocol} if the other side claims more bytes than fit.
   Bytes peek();
-  // True if the writer sleeps and must be woken. Throws Error{network} if the bytes were referenced and the writer has
-  // revoked the reference: the bytes that were read may be wrong.
+  // Frees bytes that were read. True if the writer sleeps and must be woken. Throws Error{network} if the writer has
+  // revoked the bytes' reference: the bytes that were read may be wrong.
   bool consume(std::size_t bytes);
   void align() { read_ = (read_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
-  // Whether there is something to read, copied or referenced.
+  // True if there is something to read, copied or referenced.
   bool has_come() { return !slot().empty() || look(); }
   bool may_sleep();
 
@@ -166,10 +169,10 @@ class PipeReader {
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, read_ = 0;  // `written_`: last value seen
-  std::uint64_t taken_up_ = 0;            // references read so far, including the current one
+  std::uint64_t taken_up_ = 0;            // number of references read so far, including the current one
   bool stands_ = false;                   // there is a current reference, to bytes at read_ or later
   std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots filled before `written_`
-  std::uint64_t slot_begin_ = 0;          // position of the next slot's contents, or of what it held before
+  std::uint64_t slot_begin_ = 0;          // position of the contents in the next slot, which may be old
   std::uint64_t slot_end_ = 0;
   PipeState::Reference reference_{};  // the current one
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxDescriptors = 2;
 
-// Makes an address with an abstract name, which begins with a zero byte.
+// Makes an address with an abstract name; such an address begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -60,7 +60,7 @@ uid_t user_of(const Descriptor& socket) {
   ucred user{};
   socklen_t bytes = sizeof user;
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &user, &bytes) != 0)
-    throw system_error("asking who connected to a Unix socket", ErrorCode::network);
+    throw system_error("finding out which process connected to a Unix socket", ErrorCode::network);
   return user.uid;
 }
 

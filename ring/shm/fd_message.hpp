@@ -1,5 +1,5 @@
-// Passes descriptors to another process of this host over Unix sockets with abstract names (unix(7)), which leave no
-// file behind. No function blocks: receive when the other side has sent already. All throw Error{network}.
+// Passes descriptors to another process of this host over Unix sockets with abstract names (unix(7)). These leave no
+// file behind. No function blocks, so receive only after the other side has sent. All functions throw Error{network}.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@ Descriptor connect_to(std::string_view name);
 Descriptor accept_from(const Descriptor& listener);
 uid_t user_of(const Descriptor& socket);  // effective user id of the process that connected
 
-// Sends a few bytes, which fit any socket's buffer, and at most two descriptors.
+// Sends at most two descriptors, with so few bytes that they fit any socket's buffer.
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors);
 
 struct FdMessage {

@@ -23,10 +23,10 @@ std::size_t in_whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-// Chooses the place of a mapping. A first-level cache that selects its ways by a hash of the address, like AMD's,
-// confuses addresses that differ by large powers of two: two ranks that add up 4 MiB then take 60 to 900 us, depending
-// on the addresses. So a large mapping begins (colour * kColourBytes) after a multiple of kAlignment. Returns that
-// place, or null if the kernel may choose: the mapping is small, or there are not enough addresses.
+// Chooses the place of a mapping. Some first-level caches, such as AMD's, select their ways by a hash of the address.
+// They confuse addresses that differ by large powers of two: two ranks that add up 4 MiB then take 60 to 900 us,
+// depending on the addresses. So a large mapping begins (colour * kColourBytes) after a multiple of kAlignment. Returns
+// that place. Returns null if the kernel may choose, because the mapping is small or there are not enough addresses.
 void* reserve(std::size_t bytes, unsigned colour) {
   constexpr std::size_t kMinBytes = 64 << 10, kAlignment = 4 << 20, kColourBytes = 68 << 10;
   if (bytes < kMinBytes) return nullptr;
@@ -42,8 +42,8 @@ void* reserve(std::size_t bytes, unsigned colour) {
   return begin + before;
 }
 
-// Some systems refuse memory that could be executed (vm.memfd_noexec). Linux before 6.3 cannot seal memory against
-// execution.
+// Some systems refuse memory that could be executed (vm.memfd_noexec), so the file is sealed against execution. Linux
+// before 6.3 has no such seal.
 Descriptor make_file() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING, kNeverExecuted = 0x8;  // MFD_NOEXEC_SEAL
   Descriptor file(memfd_create("anello", kFlags | kNeverExecuted));
@@ -52,13 +52,12 @@ Descriptor make_file() {
   return file;
 }
 
-// A file beyond the limit would end the process by a signal, which Python ignores but other programs do not.
+// A file beyond the process's limit would raise a signal that ends the process. (Python ignores this signal.)
 void check_size_limit(std::size_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
-    throw Error(ErrorCode::network,
-                text("making shared memory: ", bytes, " bytes are more than this process's limit of ", limit.rlim_cur,
-                     " for a file; raise it (ulimit -f)"));
+    throw Error(ErrorCode::network, text("making shared memory: ", bytes, " bytes exceed this process's limit of ",
+                                         limit.rlim_cur, " for a file; raise it (ulimit -f)"));
 }
 
 }  // namespace
@@ -77,11 +76,12 @@ MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, unsigned colour
   struct stat status {};
   if (fstat(file.get(), &status) != 0) throw system_error("looking at shared memory", ErrorCode::network);
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || std::size_t(status.st_size) != bytes)
-    throw Error(ErrorCode::protocol, text("shared memory: not a sealed file of ", bytes, " bytes"));
+    throw Error(ErrorCode::protocol,
+                text("shared memory: the peer's file is not sealed or does not have ", bytes, " bytes"));
   return {file.get(), bytes, 0, colour};
 }
 
-// If mapping fails, the reserved place is not unmapped, because another thread may be using it by then.
+// If mapping fails, the reserved place is not unmapped, because another thread may already be using these addresses.
 MemoryFile::MemoryFile(int file, std::size_t bytes, int flags, unsigned colour) {
   void* const place = reserve(bytes, colour);
   void* memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags | (place ? MAP_FIXED : 0), file, 0);

@@ -1,6 +1,6 @@
-// Memory that processes of one host share: a mapped anonymous file (memfd). It has no name, so nothing remains after a
-// crash. Its size is sealed before it is sent to a peer: a peer that shrinks an unsealed file could kill this process
-// with a bus error.
+// Memory that processes of one host share: a mapped anonymous file (memfd). The file has no name, so nothing remains
+// after a crash. Its size is sealed before it is sent to a peer, because a peer that shrinks an unsealed file could
+// kill this process with a bus error.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -13,9 +13,9 @@ class MemoryFile {
  public:
   // Makes a file with all its pages allocated. Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
-  // Maps a file that another process sent, without allocating pages. Throws Error{protocol} if it is not sealed or does
-  // not have this size. Files of different colours (there are kColours) are mapped so that work at the same offsets
-  // causes no cache conflicts; files that this process made have colour 0.
+  // Maps a file that another process sent, without allocating pages. Throws Error{protocol} if the file is not sealed
+  // or does not have this size. There are kColours colours. Files of different colours are mapped so that work at equal
+  // offsets causes no cache conflicts. Files that this process made have colour 0.
   static MemoryFile adopt(Descriptor file, std::size_t bytes, unsigned colour = 0);
   static constexpr unsigned kColours = 16;
 

@@ -19,9 +19,9 @@
 namespace anello::shm {
 namespace {
 
-// Peers may keep the file mapped for long, so its pages are freed explicitly. The hole must cover whole pages, because
-// the kernel only sets a part of a page to zero. A child made by fork() shares the pages with its parent, and does not
-// free them.
+// Peers may keep the file mapped for a long time, so its pages are freed explicitly. The hole must cover whole pages,
+// because in a part of a page the kernel only writes zeros. A child made by fork() shares the pages with its parent, so
+// it does not free them.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
@@ -49,7 +49,7 @@ class Regions {
   }
 
   void remove(const void* begin) {
-    std::shared_ptr<const Pages> gone;  // freed after the lock is released
+    std::shared_ptr<const Pages> gone;  // its pages are freed after the lock is released
     const WriterLock lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
@@ -77,8 +77,8 @@ class Regions {
     return {file.descriptor(), file.memory().size()};
   }
 
-  // fork() is called with the lock, so that the child can free memory: other threads, which may have or want the lock,
-  // do not exist in the child.
+  // The lock is held during fork(), so that the child can free memory. Otherwise another thread might hold the lock,
+  // and that thread does not exist in the child.
   void before_fork() ANELLO_UNCHECKED { mutex_.lock(); }
   void after_fork() ANELLO_UNCHECKED { mutex_.unlock(); }
   void after_fork_in_child() { new (&mutex_) SharedMutex; }
@@ -120,7 +120,7 @@ namespace anello {
 void* allocate(std::size_t bytes) {
   constexpr std::size_t kMax = std::size_t(1) << 46;
   try {
-    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than an address space holds");
+    if (bytes > kMax) throw Error(ErrorCode::unsupported, "this is more memory than an address space holds");
     return shm::regions().add(std::max<std::size_t>(bytes, 1));
   } catch (const Error& e) {
     throw Error(ErrorCode::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));

@@ -1,4 +1,4 @@
-// The memory that anello::allocate gave to this process, as files that other processes can map. Any thread.
+// The memory from anello::allocate in this process, in files that other processes can map. Any thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,19 +8,20 @@
 
 namespace anello::shm {
 
-// The place of a run of bytes: its region, and the offset in it.
+// Where a run of bytes lies: its region, and the offset in it.
 struct Place {
-  std::uint64_t region = 0;  // number of the allocation; never used again
+  std::uint64_t region = 0;  // number of the allocation; a number is never used again
   std::uint64_t offset = 0, bytes = 0;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Bytes that a peer may read, and a reference that keeps them: memory that is deallocated is freed with its last loan.
+// Bytes that a peer may read, and a reference that keeps them alive: memory that is deallocated is freed only with its
+// last loan.
 struct Loan {
   Place place;
   std::shared_ptr<const void> memory;
 };
-// Lends a run of bytes; empty unless all of them are in one allocation.
+// Lends a run of bytes. Empty if the bytes are not all in one allocation.
 std::optional<Loan> lend(ConstBytes run);
 
 // The file and the size of an existing region. The descriptor belongs to the region.

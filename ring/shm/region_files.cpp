@@ -50,7 +50,7 @@ void RegionFiles::take_all() {
   while (taken_count_ < sent) take();
 }
 
-// Takes the next file. If it cannot be mapped, the other side is not informed; memory_of() throws later.
+// Takes the next file. If the file cannot be mapped, the other side is not told; memory_of() throws later.
 void RegionFiles::take() {
   mine_.taken.store(++taken_count_, std::memory_order_relaxed);
   try {
@@ -66,7 +66,8 @@ void RegionFiles::map_one() {
   Reader note("note of shared memory", received.bytes);
   const std::uint64_t number = note.u64(), bytes = note.u64();
   if (received.descriptors.size() != 1)
-    throw Error(ErrorCode::network, text("a note came with ", received.descriptors.size(), " files instead of one"));
+    throw Error(ErrorCode::network,
+                text("a message about shared memory came with ", received.descriptors.size(), " files instead of one"));
   theirs_.push_back({number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, colour_)});
   if (theirs_.size() > kMaxMapped) theirs_.pop_front();
 }
@@ -83,7 +84,7 @@ Bytes RegionFiles::memory_of(const Place& place) {
   if (region != theirs_.end() && !std::exchange(region->populated, true)) region->file.populate();
   const Bytes memory = region == theirs_.end() ? Bytes() : region->file.memory();
   if (place.offset > memory.size() || place.bytes > memory.size() - place.offset)
-    throw Error(ErrorCode::protocol, "shared memory: a reference to memory that is not there");
+    throw Error(ErrorCode::protocol, "shared memory: a reference to memory that does not exist");
   return memory.subspan(place.offset, place.bytes);
 }
 

@@ -1,7 +1,7 @@
-// A link through shared memory: a pipe in each direction in one memory file, and a bell (an eventfd) to wake each side.
-// Large runs in memory from anello::allocate are not copied: the link sends a reference, and the other side maps that
-// memory and reads it there. Its window shows the other side whole tensors. A peer's death is noticed only by the
-// control plane, because memory has no end of file. If this process lacks something for passing or mapping memory, a
+// A link through shared memory: a pipe in each direction, both in one memory file, and a bell (an eventfd) to wake each
+// side. Large runs in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
+// that memory and reads it there. The link's window shows the other side whole tensors. Memory has no end of file, so
+// only the control plane notices a peer's death. If this process lacks a resource for passing or mapping memory, a
 // std::runtime_error is thrown, not an Error.
 #pragma once
 #include <array>
@@ -44,11 +44,11 @@ class ShmLink final : public link::MemoryLink {
   Window* window() override { return &window_; }
 
  private:
-  // Bytes moved at once: few, so that the other side begins while this side continues.
+  // The number of bytes moved at once. It is small, so that the other side begins while this side continues.
   static constexpr std::size_t kBiteBytes = 32 << 10;
-  // Smaller runs are copied, which is faster than waiting until the reader has taken them.
+  // Smaller runs are copied, because that is faster than waiting until the reader has taken them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Less data is sent by the same call as the signature in front of it.
+  // Smaller data is sent by the same call as the signature before it.
   static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);

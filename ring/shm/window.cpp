@@ -18,14 +18,14 @@ bool Window::can_show(const Places& places) {
   if (places == shown_ && files_when_shown_ == files_.sent()) return true;
   try {
     return send_files(places);
-  } catch (const Error&) {  // a tensor was freed, or too many descriptors are on their way
+  } catch (const Error&) {  // a tensor was freed, or too many descriptors are in transit
     return false;
   }
 }
 
-// Two passes, because sending the second file may make both sides forget the first.
+// Makes two passes, because sending the second file may make both sides forget the first one.
 bool Window::send_files(const Places& places) {
-  files_.take_all();  // so that the other side has room too
+  files_.take_all();  // so that the other side has room for more files
   for (int k = 0; k < 2; k++)
     for (const std::uint64_t region : {places.input.region, places.output.region})
       if (!files_.has_sent(region)) {
@@ -35,8 +35,8 @@ bool Window::send_files(const Places& places) {
   return true;
 }
 
-// The other side may still be reading the signature of an operation that this side left out. It reads `posted` again
-// after that, so `posted` is cleared first.
+// The other side may still be reading the signature of an operation in which this side did not take part. It checks
+// `posted` again after reading, so this clears `posted` before it changes the signature.
 void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
   mine_.posted.store(0, std::memory_order_relaxed);
   const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(signature);
@@ -61,7 +61,7 @@ std::optional<Window::Post> Window::posted(std::uint64_t number) const {
   return Post{std::bit_cast<EncodedSignature>(words), (posted & 1) != 0, is_later};
 }
 
-// The sizes of the tensors change from operation to operation, even if their places do not.
+// The sizes of the tensors change from one operation to the next, even if their places do not.
 Window::Tensors Window::tensors(std::uint64_t input_bytes, std::uint64_t output_bytes) {
   if (seen_version_ != theirs_.version || files_when_seen_ != files_.taken()) {
     files_.take_all();
@@ -79,20 +79,20 @@ void Window::find(Found& found, const WindowState::Spot& spot, std::uint64_t byt
   found = {files_.memory_of({spot.region, spot.offset, bytes}).data(), bytes};
 }
 
-// The fence keeps earlier reads of tensors before the read of `withdrawn`.
+// The fence orders earlier reads of tensors before the read of `withdrawn`.
 bool Window::is_withdrawn() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return theirs_.withdrawn.load() != 0;
 }
 
-// The other side reads `ended` only after it has done its own part, so its cache line is taken now.
+// Takes the cache line of `ended` now, because the other side reads it only after it has done its own part.
 void Window::begin(std::uint64_t number) {
   prefetch_to_write(&mine_.ended);
   mine_.begun.store(number);
 }
 
-// The other side has read `posted`, and reads it for the next operation only when this one is complete, so its cache
-// line is taken now.
+// Takes the cache line of `posted` now. The other side has read it, and reads it again only for the next operation,
+// after this one is complete.
 void Window::end(std::uint64_t number) {
   mine_.ended.store(number);
   wake();

@@ -1,10 +1,11 @@
 // The state that two ranks of a host show each other beside their pipes: the places of their tensors, for an operation
 // that reads and writes them directly. Operations are numbered from 1 on. Each side posts an operation, with or without
-// its tensors. If all ranks have shown their tensors, each begins to use those of the others, and ends its use before
-// the operation is complete. A side that gives up withdraws its tensors; the other side stops at its next check.
+// its tensors. If all ranks have shown their tensors, each rank begins to use the other ranks' tensors, and ends this
+// use before the operation is complete. A side that gives up withdraws its tensors, and the other side stops at its
+// next check.
 //
-// Flags that different sides write are in different cache lines; fields that are read first share one. One thread at a
-// time.
+// Flags that different sides write are on different cache lines; fields that are read first share one line. One thread
+// at a time.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,18 +17,18 @@
 
 namespace anello::shm {
 
-// Written by one side, except `sleeps`, which the other side clears; initially all zero.
+// Written by one side, except `sleeps`: the other side clears it. Initially all zero.
 struct WindowState {
   struct Spot {
     std::uint64_t region, offset;
   };
-  alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 1 | whether tensors are shown
+  alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 1 | 1 if tensors are shown
   std::array<std::atomic<std::uint64_t>, kSignatureBytes / sizeof(std::uint64_t)> signature;
   std::uint64_t version;  // number of changes of the spots
   alignas(64) Spot input;
   Spot output;
-  alignas(64) std::atomic<std::uint64_t> ended;  // the last operation whose use of the other's tensors has ended
-  alignas(64) std::atomic<std::uint64_t> begun;  // the operation that uses them; 0: none
+  alignas(64) std::atomic<std::uint64_t> ended;  // the last operation that has ended using the other side's tensors
+  alignas(64) std::atomic<std::uint64_t> begun;  // the operation that is using them; 0: none
   alignas(64) std::atomic<std::uint32_t> sleeps;
   std::atomic<std::uint32_t> withdrawn;
   RegionFiles::Counts files;
@@ -43,11 +44,11 @@ class Window {
     Place input, output;
     friend bool operator==(const Places&, const Places&) = default;
   };
-  // Sends the files of these tensors to the other side. False if it has not mapped earlier files: then they cannot be
-  // shown.
+  // Sends the files of these tensors to the other side. False if the tensors cannot be shown, because the other side
+  // has not mapped earlier files yet.
   bool can_show(const Places& places);
-  // `places` null: this rank's tensors are not shown, and no tensors will be used. Otherwise can_show() must have been
-  // true.
+  // `places` null: this rank's tensors are not shown, and no tensors will be used. If it is not null, can_show() must
+  // have returned true.
   void post(std::uint64_t number, const EncodedSignature& signature, const Places* places);
 
   struct Post {
@@ -59,24 +60,24 @@ class Window {
   struct Tensors {
     std::byte *input = nullptr, *output = nullptr;
   };
-  // Returns where the tensors that the other side shows are mapped. The arguments are their sizes; 0: that tensor is
-  // not used. Throws Error{protocol} if the memory does not exist.
+  // Returns where the tensors of the other side are mapped. The arguments are their sizes; 0: that tensor is not used.
+  // Throws Error{protocol} if the memory does not exist.
   Tensors tensors(std::uint64_t input_bytes, std::uint64_t output_bytes);
 
-  // This side uses the other's tensors from begin() to end(). It copies in blocks, and checks before each block and
-  // after the last whether the other side has withdrawn them.
+  // Between begin() and end(), this side uses the other side's tensors. It copies in blocks. Before each block and
+  // after the last one, it checks is_withdrawn().
   void begin(std::uint64_t number);
   bool is_withdrawn() const;
   void end(std::uint64_t number);
   bool ended(std::uint64_t number) const { return theirs_.ended.load(std::memory_order_acquire) >= number; }
 
-  // Call before sleeping until the other side has posted, or has ended. False if that has happened already.
+  // Call before sleeping until the other side has posted, or has ended. False if that has already happened.
   bool may_sleep_until_posted(std::uint64_t number);
   bool may_sleep_until_ended(std::uint64_t number);
 
-  // Gives up: this side uses no tensors any more, and the other side should stop using its tensors.
+  // Gives up: this side stops using tensors, and the other side must stop using this side's tensors.
   void withdraw();
-  // After withdraw(): whether the other side may still be using this side's tensors.
+  // Call after withdraw(). True if the other side may still be using this side's tensors.
   bool is_used(std::uint64_t number) const;
 
  private:
@@ -96,7 +97,7 @@ class Window {
   int bell_;
   Places shown_;  // the last ones
   std::uint64_t files_when_shown_ = 0;
-  Found input_, output_;  // what the version seen last refers to
+  Found input_, output_;  // the tensors of the version seen last
   std::uint64_t seen_version_ = 0, files_when_seen_ = 0;
 };
 

@@ -82,7 +82,7 @@ TEST(Arguments, RootsAndWhatOnlyTheyHave) {
 
 TEST(Arguments, TypesThatCannotTravel) {
   expect_refused([](World& w) { w.allreduce(ones<int>(10), Op::sum, {.wire = DType::f16}); },
-                 "allreduce: i32 cannot travel as f16; f32 and f64 can as f16 and bf16");
+                 "allreduce: i32 cannot travel as f16; only f32 and f64 can, as f16 or bf16");
   expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.wire = DType::f64}); }, "f32 cannot travel as f64");
   expect_refused([](World& w) { w.reduce_scatter(ones(20), ones(10), Op::sum, {.algorithm = "tree"}); },
                  "reduce_scatter: algorithm must be empty");
@@ -145,7 +145,7 @@ TEST(Arguments, FactorsThatAreNone) {
       [](World& w) {
         w.allreduce({ones(3), ones(2)}, {.prescale = -1e300});
       },
-      "allreduce: the prescale -1e+300 is beyond the range of f32, in which f32 is multiplied");
+      "allreduce: the prescale -1e+300 is outside the range of f32, and f32 is multiplied in f32");
   run_world(2, [](World& world) {
     std::vector<double> large{0, 2}, more{1};
     world.allreduce({large, more}, {.prescale = 1e300});
@@ -187,7 +187,7 @@ TEST(Arguments, RootsThatAreNoRank) {
 
 // Each rank has different memory.
 TEST(Arguments, OverlapThatIsNotInPlace) {
-  constexpr const char* kWhy = "input and output overlap without being in place";
+  constexpr const char* kWhy = "input and output overlap, but are not the same memory";
   const auto part = [](std::vector<float>& v, std::size_t from, std::size_t count) {
     return std::span(v).subspan(from, count);
   };

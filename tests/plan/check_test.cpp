@@ -96,7 +96,7 @@ TEST(Check, SaysWhichRankAndStepAndWhat) {
   });
   plans[1].steps.at(1).deps = 0;
   EXPECT_THAT(check(plans, kAllreduce),
-              Optional(HasSubstr("in place: rank 1 step 1 element 0: overwrites what may still be read")));
+              Optional(HasSubstr("in place: rank 1 step 1 element 0: overwrites an element still to be read")));
 }
 
 TEST(Check, AWrongResultIsShown) {
@@ -117,12 +117,13 @@ TEST(Check, BothRanksMustExpectTheSameReplies) {
   auto plans = plans_of(2, exchange);
   EXPECT_EQ(check(plans, kAllreduce), std::nullopt);
   plans[1].reply_elems++;
-  EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 1 waits for replies of 3 elements, rank 0 of 2")));
+  EXPECT_THAT(check(plans, kAllreduce),
+              Optional(HasSubstr("rank 1 waits for replies of 3 elements, but rank 0 waits for replies of 2")));
   plans = plans_of(2, exchange);
   for (Step& step : plans[1].steps)
     if (step.act == Act::copy) step.reply = false;
   EXPECT_THAT(check(plans, kAllreduce),
-              Optional(HasSubstr("rank 0 does not give the replies that the other one takes")));
+              Optional(HasSubstr("rank 0 does not send the replies that the other rank takes")));
 }
 
 // The last slab has one element, so only rank 0 has a part of it.
