@@ -11,7 +11,7 @@
 namespace anello::agenda {
 namespace {
 
-constexpr std::size_t kMaxNumbers = 1 << 14;  // keys beyond this number are sent as text each time
+constexpr std::size_t kMaxNumbers = 1 << 14;  // further keys get no number and are sent as text each time
 
 int parent_of(int rank) {
   return rank & (rank - 1);
@@ -44,7 +44,7 @@ std::vector<Party> merged(std::vector<Party> all, const std::vector<Party>& othe
   throw Error(ErrorCode::protocol, text("agenda message: ", how));
 }
 
-// Whether the key contains a name that the program gave. Keys without one are used once.
+// True if the key contains a name that the program gave. A key without such a name is used only once.
 bool has_name(std::string_view key) {
   return key.ends_with('\'');
 }
@@ -61,18 +61,18 @@ Agenda::Agenda(int rank, std::vector<int> members)
   outgoing_.resize(neighbours_.size());
 }
 
-// The numbers of unnamed operations begin again when all ranks have joined, because ranks that joined early have
-// submitted fewer.
+// The numbers of unnamed operations begin again at 0 when all ranks have joined, because ranks that joined early have
+// submitted fewer operations.
 std::string Agenda::claim(std::string_view name, Verb verb) {
   const std::string_view call = agenda::name(verb);
-  if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, and not all other ranks have"));
+  if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, but not all other ranks have"));
   const std::string since = joins_ == 0 ? "" : " after join " + std::to_string(joins_);
   std::string key(call);  // without a stream, which would take a tenth of the operation's time
   key += name.empty() ? " #" + std::to_string(unnamed_[verb]) + since : std::string(" '").append(name).append("'");
   if (key.size() > kMaxKeyBytes) refuse_call(text(call, ": a name of ", name.size(), " bytes is too long"));
   if (!taken_.insert(key).second)
     refuse_call(text(key,
-                     " was submitted before, and no call has returned that it is done; wait for it, or give each "
+                     " is still in use: no call has returned that it is done; wait for it, or give each "
                      "operation a name of its own"));
   if (name.empty()) unnamed_[verb]++;
   return key;
@@ -105,8 +105,8 @@ bool Agenda::refuse(std::string_view name, Verb verb, const std::string& why) {
   return true;
 }
 
-// Reports this rank's call. If this rank refused a call with the same key that is not decided yet, the report is held
-// back until then, so that reports of one key stay in order.
+// Reports this rank's call. If this rank has refused a call with the same key, and that call is not decided yet, holds
+// the report back until the decision, so that reports of one key stay in order.
 void Agenda::put_forward(const std::string& key, Item report) {
   if (const auto number = numbers_.find(key); number != numbers_.end())
     report.number = number->second;
@@ -119,9 +119,9 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// When a refused operation has been decided, sends the reports that were held back, and then this rank's join, if any.
-// Not called while decisions are carried out, of which there may be many: each of these reports may cause another
-// decision.
+// Sends the reports that were held back for refused operations that are now decided, and then this rank's join, if
+// there is one. Each of these reports may cause another decision. So this is called only when no more decisions are
+// being carried out, because these may be many.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {
@@ -143,7 +143,7 @@ bool Agenda::holds_back() const {
 }
 
 void Agenda::join() {
-  if (joined_[0] || joins_later_) refuse_call("join: this rank has joined, and not all other ranks have");
+  if (joined_[0] || joins_later_) refuse_call("join: this rank has joined, but not all other ranks have");
   if (holds_back())
     joins_later_ = true;
   else
@@ -189,16 +189,16 @@ void Agenda::take_report(std::size_t part, Item item) {
   else if (item.type == Item::Type::joined && !joined_[part])
     joined(part, item.last);
   else
-    violated("a decision, or a second join, of a rank that only reports");
+    violated("a decision or a second join from a child; children send only reports");
 }
 
 void Agenda::take_decision(const Item& item) {
   if (item.type == Item::Type::ready || item.type == Item::Type::joined)
-    violated("a report of a rank that only decides");
+    violated("a report from the parent; the parent sends only decisions");
   carry_down(item);
 }
 
-// Carries a decision out on this rank, and sends it to the children.
+// Carries out a decision on this rank, and sends it to the children.
 void Agenda::carry_down(const Item& decision) {
   apply(decision);
   for (std::size_t child = 0; child < children_; child++) encode(decision, outgoing_[child]);
@@ -228,7 +228,8 @@ bool Agenda::complete(const Reports& reports) const {
   return true;
 }
 
-// First passes on the operations that waited only for this part, so that none is left when all ranks have joined.
+// Part `part` has joined. First passes on the operations that waited only for this part, so that none is left when all
+// ranks have joined.
 void Agenda::joined(std::size_t part, int last) {
   joined_[part] = true;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -268,7 +269,8 @@ Item Agenda::combined(Reports reports) const {
   return std::move(*all);
 }
 
-// Descriptions also differ if one rank's description has changed since the last time and another's has not.
+// Two descriptions also count as different if only one of the two ranks has changed its description since the last
+// time.
 void Agenda::combine(Item& all, const Item& report) const {
   if (!all.refusal) all.refusal = report.refusal;
   if (all.refusal) return;
@@ -288,7 +290,7 @@ const Description& Agenda::described(const Item& report) const {
   return report.description ? *report.description : numbered_[report.number].agreed->description;
 }
 
-// If more than half of the group's ranks agree, they are right. Without such a majority it is not clear who is at
+// If more than half of the group's ranks agree, the other ranks are at fault. Otherwise it is not clear who is at
 // fault.
 Refusal Agenda::dispute(const std::vector<Party>& parties) const {
   const Party& most = *std::ranges::max_element(parties, {}, &Party::ranks);
@@ -303,12 +305,12 @@ Refusal Agenda::dispute(const std::vector<Party>& parties) const {
           text(why, "; ", most.ranks, " of ", members_.size(), " ranks agree with rank ", world_rank(most.lowest))};
 }
 
-// Called at rank 0, which has the reports of all ranks.
+// Called at rank 0, when it has the reports of all ranks.
 Item Agenda::decision_of(Item report) const {
   if (!report.parties.empty()) report.refusal = dispute(std::exchange(report.parties, {}));
   if (!report.refusal && report.absent >= 0 && !allows_joined(described(report).verb))
     report.refusal =
-        Refusal{report.absent, text("rank ", world_rank(report.absent), " has joined, and has no tensor to give")};
+        Refusal{report.absent, text("rank ", world_rank(report.absent), " has joined, so it has no tensor to give")};
   report.type = report.refusal ? Item::Type::refused : Item::Type::run;
   if (report.refusal) {
     report.description.reset();
@@ -331,9 +333,9 @@ void Agenda::apply(const Item& item) {
   }
   const std::string key = key_of(item);
   const bool mine = undecided_.erase(key) > 0;
-  if (!mine && !joined_[0]) violated(text(key, " was decided, which this rank has not submitted"));
+  if (!mine && !joined_[0]) violated(text(key, " was decided, but this rank has not submitted it"));
   const bool refused = mine && refused_.contains(key);
-  if (refused && !item.refusal) violated(text(key, " was decided to start, which this rank has refused"));
+  if (refused && !item.refusal) violated(text(key, " was decided to start, but this rank has refused it"));
   Decision decision{.key = key, .mine = mine && !refused, .agreed = {}, .refusal = item.refusal};
   if (!item.refusal) decision.agreed = learn(key, item);
   decisions_.push_back(std::move(decision));

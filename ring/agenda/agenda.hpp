@@ -1,11 +1,11 @@
 // The agenda of one rank of a group: which named operations start, and in which order, equal on all ranks.
 //
-// The ranks form a binomial tree: the parent of a rank is the rank with its lowest set bit cleared. A rank reports an
-// operation to its parent when it has submitted the operation itself and all its children have reported it, so rank 0
-// finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the decision is sent
-// down the tree. A rank compares the descriptions in its reports; the first difference is added to its own report, and
-// the decision is then that the operation fails. At its first decision a key gets a number, which later messages
-// contain in its place; a description that did not change is not sent again.
+// The ranks form a binomial tree: the number of a rank's parent is its own number with the lowest set bit cleared. A
+// rank reports an operation to its parent when it has submitted the operation and all its children have reported it. So
+// rank 0 finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the decision is
+// sent down the tree. A rank compares the descriptions in the reports that it receives. It adds the first difference to
+// its own report, and rank 0 then decides that the operation fails. At its first decision a key gets a number, and
+// later messages contain this number instead of the key. A description that did not change is not sent again.
 //
 //        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
 //      / | \.
@@ -29,7 +29,7 @@
 
 namespace anello::agenda {
 
-// The common facts of an operation, on which all ranks have agreed.
+// The facts of an operation that are common to all ranks, and on which they have agreed.
 struct Agreed {
   Description description;
   std::vector<Sizes> sizes;  // by rank; empty for a rank that has joined
@@ -38,7 +38,7 @@ struct Agreed {
 // The decision of all ranks about one operation. All ranks get the same decisions in the same order.
 struct Decision {
   std::string key;                       // join: empty
-  bool mine = false;                     // this rank has submitted it; otherwise it has joined, or has refused it
+  bool mine = false;                     // this rank has submitted it; false: it has joined, or has refused the call
   std::shared_ptr<const Agreed> agreed;  // null for a refusal and for a join
   std::optional<Refusal> refusal;
   std::int32_t last = -1;  // join: the rank that joined last
@@ -49,38 +49,41 @@ class Agenda {
   // `members`: world ranks, by rank in this group, for messages.
   Agenda(int rank, std::vector<int> members);
 
-  // This rank submits an operation; `name` may be empty. Returns its key, which is also its name in messages:
-  // "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken, is too long, or this rank has joined.
+  // Submits this rank's call of an operation; `name` may be empty. Returns the operation's key, which is also its name
+  // in messages: "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken or too long, or if this rank
+  // has joined.
   std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
-  // Call when this rank's program has called an operation in which this rank cannot take part. It counts as submitted,
-  // so that the ranks stay in step, and fails on the others as soon as all have submitted it. The name stays free. If
-  // submit() would throw, returns false and does nothing.
+  // Call when this rank's program has called an operation in which this rank cannot take part. The call counts as
+  // submitted, so that the ranks stay in step. The operation fails on the other ranks as soon as all have submitted it.
+  // The name stays free. If submit() would throw, returns false and does nothing.
   bool refuse(std::string_view name, Verb verb, const std::string& why);
-  // Joins: this rank has no more data. Throws Error{invalid_argument} if it has joined already.
+  // Joins: this rank has no more data. Throws Error{invalid_argument} if this rank has already joined.
   void join();
-  // Lets the name of a decided operation be used again. No effect if it is not in use.
+  // Lets the name of a decided operation be used again. Does nothing if the name is not in use.
   void release(const std::string& key);
 
-  // Takes a message of a neighbour. Throws Error{protocol} with that rank; then the agenda cannot be used any more.
+  // Takes a neighbour's message. Throws Error{protocol} with the neighbour's rank; after that the agenda cannot be used
+  // any more.
   void receive(int from, std::string_view message);
-  // The neighbours: the parent, if there is one, and the children.
+  // The neighbours: the children, then the parent, if there is one.
   const std::vector<int>& neighbours() const { return neighbours_; }
-  // Returns all that is to be sent to a neighbour now, as one message; empty: nothing.
+  // Returns everything that must be sent to a neighbour now, as one message. Empty: there is nothing to send.
   std::string say(int neighbour);
   bool has_to_say() const;
 
   // Returns the decisions since the last call.
   std::vector<Decision> decide();
 
-  // Whether this rank has submitted something that is not decided, so that it must receive messages.
+  // True if this rank has submitted an operation that is not decided yet. It must then receive messages.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
   // Describes for messages why an operation waits: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x'
-  // instead", "allreduce 'x' waits for the answer of rank 0". With kJoin: for whose join this rank waits.
+  // instead", or "allreduce 'x' waits for the answer of rank 0". With kJoin: describes whose join this rank waits for.
   std::string waits_for(const std::string& key) const;
-  static constexpr std::string_view kJoin = "join";  // differs from all other keys: those have a name or a number
+  static constexpr std::string_view kJoin = "join";  // all other keys also contain a name or a number
 
  private:
-  // The reports of an operation that some rank of this subtree has submitted: this rank's report, then its children's.
+  // The reports of an operation that a rank of this subtree has submitted: this rank's report, then those of its
+  // children.
   using Reports = std::vector<std::optional<Item>>;
   using Entries = std::map<std::string, Reports, std::less<>>;
   struct Numbered {
@@ -117,12 +120,13 @@ class Agenda {
   std::size_t children_ = 0;      // number of children
   std::vector<Writer> outgoing_;  // by neighbour
   std::vector<bool> joined_;      // this rank, then the subtrees of its children
-  bool joins_later_ = false;      // this rank joins once the calls after its refusal are reported
+  bool joins_later_ = false;      // this rank joins once the calls that it holds back are reported
   Entries entries_;
   std::vector<Numbered> numbered_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
-  std::set<std::string, std::less<>> taken_, undecided_;           // keys that this rank has submitted
-  std::map<std::string, std::vector<Item>, std::less<>> refused_;  // refused here, undecided; later reports
+  std::set<std::string, std::less<>> taken_, undecided_;  // keys that this rank has submitted
+  // Undecided operations that this rank refused, with the reports that are held back for them.
+  std::map<std::string, std::vector<Item>, std::less<>> refused_;
   std::map<Verb, std::uint64_t> unnamed_;
   int joins_ = 0;  // how often all ranks have joined
   std::vector<Decision> decisions_;

@@ -1,4 +1,4 @@
-// Describes for people why an operation waits: for which ranks, and which calls these ranks have made instead.
+// Describes for people why an operation waits: which ranks it waits for, and which calls these ranks have made instead.
 #include <string>
 #include <string_view>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kCallJoin = "; a rank that has no more data must call join()";
 constexpr std::string_view kMakeEquallyMany =
-    "; where names differ only in numbers, the ranks have made different numbers of models, layers or optimizers: make "
+    "; if names differ only in numbers, the ranks have made different numbers of models, layers or optimizers: make "
     "equally many, or in TensorFlow call keras.backend.clear_session() on all ranks or give gradient() "
     "use_generic_names=True";
 
@@ -42,7 +42,7 @@ std::string Agenda::waits_for(const std::string& key) const {
   for (std::size_t child = 0; child < children_ && (is_join || entry != entries_.end()); child++) {
     if (joined_[child + 1] || (!is_join && entry->second[child + 1])) continue;
     const int neighbour = neighbours_[child];
-    const bool is_alone = neighbour % 2 == 1 || neighbour + 1 == ranks;  // no rank reports to it
+    const bool is_alone = neighbour % 2 == 1 || neighbour + 1 == ranks;  // no rank reports to this neighbour
     late +=
         text(late.empty() ? "" : ", ", "rank ", world_rank(neighbour), is_alone ? "" : " or one that reports to it");
     const std::string other = is_join ? "" : reported_by(child + 1, key);
@@ -57,8 +57,8 @@ std::string Agenda::waits_for(const std::string& key) const {
   return text(key, " waits for ", late, instead, has_others ? kCallJoin : "", are_renumbered ? kMakeEquallyMany : "");
 }
 
-// Returns an undecided operation that subtree `part` has reported, if possible one with `key`'s name; empty if there is
-// none.
+// Returns an undecided operation that the subtree `part` has reported, preferably one with `key`'s name. Empty if there
+// is none.
 std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
   std::string found;
   for (const auto& [other, reports] : entries_)

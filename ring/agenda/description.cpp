@@ -8,7 +8,7 @@
 namespace anello::agenda {
 namespace {
 
-// Formats a shape; * stands for a first dimension in which ranks may differ.
+// Formats a shape. A * stands for a first dimension in which ranks may differ.
 std::string shown(const Description& description, const std::vector<std::uint64_t>& shape) {
   const bool own_rows = description.verb == Verb::allgather || description.verb == Verb::alltoall;
   std::string all = "(";
@@ -126,7 +126,7 @@ Description decode_description(Reader& in) {
     throw Error(ErrorCode::protocol, text("agenda message: no operation ", verb));
   description.verb = Verb(verb);
   description.op = Op(in.u8());
-  if (name(description.op) == "?") throw Error(ErrorCode::protocol, "agenda message: no such reduction");
+  if (name(description.op) == "?") throw Error(ErrorCode::protocol, "agenda message: unknown reduction");
   description.root = in.i32();
   if (const std::uint8_t wire = in.u8(); wire != 0) description.wire = checked(wire);
   const unsigned on_gpu = in.u8();

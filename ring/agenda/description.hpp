@@ -1,5 +1,5 @@
-// The common facts of a named operation, on which ranks must agree before its data moves, and the sizes that each rank
-// adds. Values. Pure.
+// The facts of a named operation on which ranks must agree before its data moves, and the sizes that each rank adds.
+// Values. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -23,17 +23,17 @@ std::string_view name(Verb verb);
 std::optional<Verb> verb_of(Kind kind);  // empty if there are no named operations of this kind
 bool reduces(Verb verb);
 
-// Whether a rank that has joined can take part with tensors of neutral elements.
+// True if a rank that has joined can still take part, with tensors of neutral elements.
 inline bool allows_joined(Verb verb) {
   return verb == Verb::allreduce || verb == Verb::barrier;
 }
 
-// Maximum numbers of arrays in an operation, and of dimensions in an array. More violate the protocol.
+// The maximum numbers of arrays in an operation, and of dimensions in an array. Higher numbers violate the protocol.
 inline constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
 
 struct Array {
   DType dtype = DType::f32;
-  std::vector<std::uint64_t> shape;  // the first dimension is 0 where ranks may differ in it
+  std::vector<std::uint64_t> shape;  // the first dimension is 0 if ranks may differ in it
   friend bool operator==(const Array&, const Array&) = default;
 };
 
@@ -48,13 +48,14 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// The sizes that a rank adds. Allgather: the first dimension of each array. Alltoall: the rows that go to each rank.
-// Otherwise empty.
+// The sizes that a rank adds. Allgather: the first dimension of each array. Alltoall: the number of rows that go to
+// each rank. Other verbs: empty.
 using Sizes = std::vector<std::uint64_t>;
-// Length of `Sizes` in a group of `ranks` ranks.
+// Returns the length of `Sizes` in a group of `ranks` ranks.
 std::size_t number_of_sizes(const Description& description, int ranks);
 
-// Product of all dimensions; product of all except the first. UINT64_MAX if it exceeds 64 bits.
+// count(): the product of all dimensions. row_count(): the product of all except the first. UINT64_MAX if the product
+// exceeds 64 bits.
 std::uint64_t count(const std::vector<std::uint64_t>& shape);
 std::uint64_t row_count(const std::vector<std::uint64_t>& shape);
 

@@ -9,8 +9,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// How long the operation has waited for other ranks. The age of a join counts from the last move, because a join waits
-// as long as other ranks have data.
+// Returns how long the operation has waited for other ranks. For a join, returns the time since something last moved,
+// because a join must wait as long as other ranks have data.
 milliseconds age(const NamedOperation& operation, milliseconds stuck) {
   if (operation.verb() == Verb::join) return stuck;
   return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - operation.submitted);
@@ -18,8 +18,8 @@ milliseconds age(const NamedOperation& operation, milliseconds stuck) {
 
 }  // namespace
 
-// Rank 0 decides, so it has the list of the missing ranks. The other ranks propose their timeout later, so that rank
-// 0's message comes first.
+// Rank 0 decides, so it has the list of the missing ranks. The other ranks time out later, so that rank 0's message
+// comes first.
 LateOperations::LateOperations(int rank, const Settings& settings, control::ControlPlane* control)
     : report_after_(settings.stall_time),
       limit_(settings.operation_limit),

@@ -1,5 +1,5 @@
-// Reports which operation of an agenda waits for which rank, and ends the world after ANELLO_OPERATION_LIMIT. Other
-// operations may go on meanwhile. Used under the scheduler's lock.
+// Reports which operation of an agenda waits for which rank, and ends the world after ANELLO_OPERATION_LIMIT. It
+// reports an operation even while other operations go on. Used under the scheduler's lock.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -20,7 +20,7 @@ class LateOperations {
   // `rank`: this process's rank in the group. `control` is null in a world of one, where nothing is late.
   LateOperations(int rank, const Settings& settings, control::ControlPlane* control);
 
-  // Call when nothing moves. `stuck`: since when.
+  // Call when nothing moves. `stuck`: for how long nothing has moved.
   void look(const Undecided& undecided, std::chrono::milliseconds stuck, const Agenda& agenda) const;
 
  private:

@@ -17,7 +17,7 @@ enum Part : std::uint8_t {
   kRefusal = 16,
   kAbsent = 32,
   kParties = 64,
-  kRanks = 128  // `ranks` is more than one
+  kRanks = 128  // `ranks` is greater than 1
 };
 
 std::int32_t rank_of(Reader& in, int ranks) {

@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxKeyBytes = 4096;
 
 // The reason why one operation fails on all ranks.
 struct Refusal {
-  std::int32_t culprit = -1;  // in the group; -1: it is not clear who is at fault
+  std::int32_t culprit = -1;  // rank in the group; -1: it is not clear who is at fault
   std::string why;
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
@@ -28,7 +28,7 @@ struct Party {
   std::int32_t lowest = -1;
   std::uint32_t ranks = 0;
 };
-inline constexpr std::size_t kMaxParties = 16;  // in one operation; further descriptions are not kept
+inline constexpr std::size_t kMaxParties = 16;  // the maximum for one operation; further descriptions are not kept
 
 struct Item {
   // Values are part of the wire protocol: append only.
@@ -41,12 +41,12 @@ struct Item {
   };
 
   Type type = Type::ready;
-  std::uint32_t number = kNoNumber;        // the key's number; with a key in the message, the key gets this number
+  std::uint32_t number = kNoNumber;        // the key's number; in a message with a key, the key gets this number
   std::string key;                         // sent if the receiver does not have its number
   std::optional<Description> description;  // sent if it differs from the last one
   std::int32_t described_by = -1;          // ready: the lowest rank with this description
   std::uint32_t ranks = 1;                 // ready: how many ranks have this description
-  std::vector<Party> parties;              // ready: set if descriptions differ; then `description` is not
+  std::vector<Party> parties;              // ready: set instead of `description` if descriptions differ
   std::vector<std::pair<std::int32_t, Sizes>> sizes;  // by rank; sent if they differ from the last ones
   std::optional<Refusal> refusal;                     // ready: a rank cannot take part; refused: the reason
   std::int32_t absent = -1;                           // ready: a rank that has joined and did not submit the operation
@@ -54,7 +54,7 @@ struct Item {
 };
 
 void encode(const Item& item, Writer& out);
-// Throws Error{protocol} if the bytes are not items of a group of `ranks` ranks.
+// Throws Error{protocol} if the bytes are not a list of items of a group with `ranks` ranks.
 std::vector<Item> decode_items(std::string_view message, int ranks);
 
 }  // namespace anello::agenda

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 4, kMaxMessageBytes = 1 << 30;
 
-// Takes the first complete message of `bytes`, from `at` on, and moves `at` behind it. False if it is not complete.
+// Takes the first complete message of `bytes`, beginning at `at`, and moves `at` to its end. False if the message is
+// not complete.
 bool take_message(const std::string& bytes, std::size_t& at, std::string& message) {
   if (bytes.size() - at < kLengthBytes) return false;
   const std::size_t length = Reader("agenda", std::string_view(bytes).substr(at, kLengthBytes)).u32();
@@ -109,7 +110,7 @@ bool MessageLinks::want(link::Waiter& waiter, bool receives) {
   bool may = true;
   for (const Neighbour& each : neighbours_) {
     link::Link* const its = link(each);
-    if (!its) continue;  // the bell rings when the link is made
+    if (!its) continue;  // no link yet: the bell rings when it is made
     if (receives) may &= its->want(link::Wanted::bytes, waiter);
     if (!each.out.empty()) may &= its->want(link::Wanted::room, waiter);
   }

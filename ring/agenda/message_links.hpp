@@ -21,24 +21,24 @@ class MessageLinks {
 
   // Queues the agenda's messages for the neighbours.
   void queue(Agenda& agenda);
-  // Does that, and sends as much as the links take now. True if anything was sent. Throws Error{network} with the
-  // neighbour.
+  // Queues the agenda's messages, then sends as many bytes as the links accept now. True if anything was sent. Throws
+  // Error{network} with the neighbour.
   bool send(Agenda& agenda);
-  // Gives the agenda the messages that have arrived. True if any data arrived. Throws as receive_some(), and what the
-  // agenda throws.
+  // Gives the agenda the messages that have arrived. True if any data arrived. Throws like receive_some() and
+  // Agenda::receive().
   bool receive(Agenda& agenda);
 
   // Queues a message for a neighbour.
   void send(int neighbour, std::string message);
-  bool sending() const;      // something is queued
-  void drop(int neighbour);  // drops the messages that are queued for it
+  bool sending() const;      // true if something is queued
+  void drop(int neighbour);  // drops the messages that are queued for the neighbour
 
-  // Sends as much as the links take now. True if anything was sent. Throws Error{network} with the neighbour.
+  // Sends as many bytes as the links accept now. True if anything was sent. Throws Error{network} with the neighbour.
   bool send_some();
-  // Receives from one neighbour the data that has arrived, and appends its complete messages to `messages`. True if any
+  // Receives the data that has arrived from one neighbour, and appends the complete messages to `messages`. True if any
   // data arrived. Throws Error{network, protocol} with the neighbour.
   bool receive_some(int neighbour, std::vector<std::string>& messages);
-  // Adds to the waiter what the next send_some() waits for and, if `receives`, what the next receive_some() waits for.
+  // Adds to the waiter the events for which the next send_some() waits and, if `receives`, those for receive_some().
   // False if something can move already.
   bool want(link::Waiter& waiter, bool receives);
 

@@ -20,7 +20,7 @@ void check_array(const NamedCall& request, const ArrayView& array) {
   const std::string_view call = name(request.verb);
   if (name(array.dtype) == "?") refuse(call, "a tensor's dtype must be one of the known types");
   if (array.shape.size() > kMaxDimensions)
-    refuse(call, text("a tensor has ", array.shape.size(), " dimensions, which may be at most ", kMaxDimensions));
+    refuse(call, text("a tensor has ", array.shape.size(), " dimensions; at most ", kMaxDimensions, " are allowed"));
   group::check_size(call, "tensor", count(array.shape), array.dtype);
   group::check_tensor(call, "tensor", array.tensor());
   if (array.shape.empty() && request.verb != Verb::allreduce && request.verb != Verb::broadcast)
@@ -40,12 +40,12 @@ void check_reduction(const NamedCall& request, DType dtype) {
                        dtype);
 }
 
-// Checks that a GPU can carry out the request: only allreduce, broadcast and join; integers only without factors,
-// because the kernels multiply only floats.
+// Checks that a GPU can carry out the call: it must be an allreduce, broadcast or join, and integers must have no
+// factors, because the kernels multiply only floats.
 void check_on_gpu(const NamedCall& request) {
   const std::string_view call = name(request.verb);
   if (request.verb != Verb::allreduce && request.verb != Verb::broadcast && request.verb != Verb::join)
-    refuse(call, "only those of allreduce and broadcast may lie in GPU memory");
+    refuse(call, "tensors must be in host memory; only allreduce and broadcast take tensors in GPU memory");
   const bool scales = request.prescale != 1 || request.postscale != 1;
   for (const ArrayView& array : request.inputs)
     if (scales && !is_float(array.dtype))
@@ -101,8 +101,8 @@ std::pair<Description, Sizes> describe(const NamedCall& request, int ranks) {
     refuse(call, has_tensors ? "there must be a tensor" : "there must be no tensor");
   if (request.verb == Verb::alltoall && request.inputs.size() != 1) refuse(call, "there must be one tensor");
   if (request.inputs.size() > kMaxArrays)
-    refuse(call, text("there are ", request.inputs.size(), " tensors, which may be at most ", kMaxArrays,
-                      ": divide the list"));
+    refuse(call, text("there are ", request.inputs.size(), " tensors; at most ", kMaxArrays,
+                      " are allowed: divide the list"));
   if (request.on_gpu) check_on_gpu(request);
   Description description{.verb = request.verb,
                           .op = reduces(request.verb) ? request.op : Op::sum,

@@ -19,7 +19,7 @@ struct ArrayView {
   Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
 };
 
-// The GPU whose memory has a call's tensors, and the cudaStream_t on which they are made.
+// The GPU that has a call's tensors in its memory, and the cudaStream_t on which the tensors are made.
 struct OnGpu {
   int device = 0;
   CUstream_st* stream = nullptr;
@@ -35,20 +35,20 @@ struct NamedCall {
   std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};
-  std::optional<OnGpu> on_gpu = {};  // tensors are in GPU memory (allreduce, broadcast), or the GPU of this rank (join)
+  std::optional<OnGpu> on_gpu = {};  // the GPU that has the tensors (allreduce, broadcast), or this rank's GPU (join)
 };
 
-// Groups the arrays by dtype, because tensors of one dtype are reduced or sent as one list. Each inner list has indices
+// Groups the arrays by dtype, because arrays of one dtype are reduced or sent as one list. Each inner list has indices
 // into `arrays`.
 std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays);
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
-// Returns the parts of the call that are sent to other ranks. Throws Error{invalid_argument} if the call cannot
-// be carried out, whatever the other ranks submit.
+// Returns the parts of the call that are sent to other ranks. Throws Error{invalid_argument} if the call cannot be
+// carried out, no matter what the other ranks submit.
 std::pair<Description, Sizes> describe(const NamedCall& call, int ranks);
 
-// Returns the number of rows of each rank in a reduce_scatter: the first ranks have one more if `rows` is not a
-// multiple of `ranks`.
+// Returns the number of rows of each rank in a reduce_scatter. If `rows` is not a multiple of `ranks`, the first ranks
+// get one more.
 Sizes shares(std::uint64_t rows, int ranks);
 
 }  // namespace anello::agenda

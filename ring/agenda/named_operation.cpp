@@ -16,7 +16,7 @@ namespace {
 
 namespace calls = group::calls;
 
-constexpr std::size_t kSharedFromBytes = 64 << 10;  // smaller outputs are copied by the other ranks anyway
+constexpr std::size_t kSharedFromBytes = 64 << 10;  // other ranks copy smaller outputs anyway
 constexpr std::align_val_t kAlignment{64};
 
 std::uint64_t sum(const Sizes& sizes) {
@@ -28,7 +28,7 @@ Sizes times(Sizes sizes, std::uint64_t factor) {
   return sizes;
 }
 
-// Returns the rows that each rank contributes to this rank's output k.
+// Returns how many rows each rank contributes to this rank's output k.
 Sizes rows_of(const Agreed& agreed, std::size_t k) {
   Sizes rows;
   for (const Sizes& sizes : agreed.sizes) rows.push_back(sizes.at(k));
@@ -59,8 +59,8 @@ NamedOperation::NamedOperation(NamedCall request, std::shared_ptr<DeviceOperatio
   }
 }
 
-// A joined rank contributes neutral elements, so its own prescale factor is not applied: they would not be neutral any
-// more.
+// A joined rank contributes neutral elements. Its prescale factor is not applied to them, because the products would
+// not be neutral.
 NamedOperation::NamedOperation(const Description& description, std::string key)
     : request_{.verb = description.verb, .op = description.op, .postscale = description.postscale},
       key_(std::move(key)) {
@@ -106,8 +106,8 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
   }
 }
 
-// prepare() has reserved room in the list, so nothing can fail here once the operation is queued. The operation may be
-// done before this returns.
+// Cannot fail after the operation is queued, because prepare() has reserved room in the list. The operation may already
+// be done before this returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Call& call) {
   left_++;
   try {
@@ -147,8 +147,8 @@ void NamedOperation::start_works<Verb::allreduce>(const Agreed&, group::Operatio
       else if (list.size() > 1 && input.data != output.data && input.count > 0)
         std::memcpy(output.data, input.data, input.bytes());
     }
-    // The signature of a list of one tensor differs from that of a tensor, so the form depends only on the number of
-    // tensors, which is equal on all ranks.
+    // The signature of a list of one tensor differs from that of a single tensor. So the choice depends only on the
+    // number of tensors, which is equal on all ranks.
     std::vector<run::Buffer::Piece> pieces;
     const Tensor output = outputs[list[0]].tensor(), input = scales ? output : request_.inputs[list[0]].tensor();
     add(queue, list.size() == 1 ? calls::allreduce(input, output, request_.op, options(dtype))
@@ -204,7 +204,7 @@ void NamedOperation::start_works<Verb::reduce_scatter>(const Agreed&, group::Ope
   }
 }
 
-// The decision itself is all that is needed.
+// Nothing more needs to be done after the decision.
 template <>
 void NamedOperation::start_works<Verb::barrier>(const Agreed&, group::OperationQueue&, group::RankAndSize) {}
 
@@ -220,8 +220,8 @@ void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, g
   }
 }
 
-// The join waits for these parts, because other ranks need them and the program may end the world as soon as it is
-// done.
+// The join waits for these contributions, because other ranks need them, and the program may end the world as soon as
+// the join is done.
 void NamedOperation::set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts) {
   last_ = rank;
   parts_ = std::move(parts);
@@ -266,7 +266,7 @@ void NamedOperation::note_end(const Error* error) {
   if (const auto callback = end()) callback();
 }
 
-// The end of an operation on a GPU is only waited for if there is a callback.
+// For an operation on a GPU, nothing waits for the end unless there is a callback.
 std::function<void()> NamedOperation::settle() {
   decided.store(true, std::memory_order_release);
   if (--left_ > 0) return nullptr;
@@ -280,8 +280,8 @@ std::function<void()> NamedOperation::settle() {
   return callback_ && !watch() ? std::exchange(callback_, nullptr) : nullptr;
 }
 
-// Call with the lock. Lets the carrier call the current callback when the operation is done. False: the carrier is
-// closed.
+// Call with the lock held. Makes the carrier call the current callback when the operation is done. False if the carrier
+// is closed.
 bool NamedOperation::watch() {
   if (!is_watched_)
     is_watched_ = on_device_->when_done([self = shared_from_this()] {
@@ -303,7 +303,8 @@ bool NamedOperation::when_done(std::function<void()> callback) {
   return true;
 }
 
-// Runs on the first thread that finds that the operation is done; other threads wait for it here.
+// Called by every thread that finds that the operation is done. The first one does the work, and the others wait for it
+// here.
 void NamedOperation::complete(bool failed) {
   if (request_.postscale == 1) return;
   const MutexLock lock(mutex_);

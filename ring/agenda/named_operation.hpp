@@ -1,6 +1,6 @@
 // A named operation from its submission to its end: the tensors that it borrows, the group's operations that carry it
-// out, and its outputs. It lives until these are done, even without a handle. The scheduler's lock guards it until
-// `decided`.
+// out, and its outputs. It exists until these operations are done, even if its handle is gone. The scheduler's lock
+// guards it until it is `decided`.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -37,33 +37,35 @@ class OutputMemory {
 
 class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
  public:
-  // Made before the operation is reported to other ranks: allocates the outputs whose size this rank can compute alone.
-  // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is no memory.
+  // Call before the operation is reported to other ranks. Allocates the outputs whose size this rank can compute alone.
+  // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is not enough
+  // memory.
   NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
-  // Makes the neutral contribution of a rank that has joined to an operation of other ranks.
+  // Makes the neutral contribution of a rank that has joined. The operation is one of other ranks.
   NamedOperation(const Description& description, std::string key);
   void set_key(std::string key) { key_ = std::move(key); }
 
-  // Allocates the outputs whose sizes depend on other ranks and, on a rank that has joined, makes the neutral tensors
-  // in GPU memory with `carrier`. Throws std::bad_alloc or Error{unsupported} if there is no memory.
+  // Allocates the outputs whose sizes depend on other ranks. On a rank that has joined, also makes neutral tensors in
+  // GPU memory with `carrier`. Throws std::bad_alloc or Error{unsupported} if there is not enough memory.
   void prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier);
-  // Queues the operations that carry it out, after prepare(). Throws like OperationQueue::submit(); some of them may be
-  // queued then.
+  // Queues the group's operations that carry this operation out. Call after prepare(). Throws like
+  // OperationQueue::submit(); some of the operations may already be queued then.
   void start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
-  // Sets the error of an operation that was not started, or not completely.
+  // Sets the error of an operation that was not started, or only partly started.
   void fail(Error why) { error_ = std::move(why); }
 
-  // `callback` is called once, when the operation is done, on the thread that finds this; see settle(). False: the
-  // operation is done already, and `callback` is not called. A second callback replaces the first.
+  // Calls `callback` once, when the operation is done, on the thread that finds this out; see settle(). Returns false
+  // if the operation is already done; `callback` is then not called. A second callback replaces the first.
   bool when_done(std::function<void()> callback);
-  // Call once the operation is decided and nothing more is started for it. If it is done already, returns its callback,
-  // to be called without the scheduler's lock. Null: there is no callback, or it is called later.
+  // Call once the operation is decided and everything for it has been started. If it is already done, returns its
+  // callback, which the caller must call without the scheduler's lock. Null: there is no callback, or it is called
+  // later.
   std::function<void()> settle();
 
   const std::string& key() const { return key_; }
   Verb verb() const { return request_.verb; }
 
-  // Only after `decided`, by threads that use its handle.
+  // Only after `decided` is true. For threads that use the operation's handle.
   bool done();
   bool wait(group::Until until);                       // moves data; true if it is done
   bool moves_data() const { return !works_.empty(); }  // in this process, not on a GPU
@@ -71,15 +73,15 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   const std::vector<ArrayView>& outputs() const { return outputs_; }
   const std::vector<Sizes>& rows() const { return rows_; }
   int last() const { return last_; }
-  // For a join: all ranks have joined, `rank` last. The join is done when `parts`, this rank's parts in operations of
-  // other ranks, are done.
+  // For a join: all ranks have joined, `rank` last. `parts`: this rank's contributions to operations of other ranks.
+  // The join is done when these are done.
   void set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts);
 
   std::atomic<bool> decided = false;
-  bool abandoned = false;     // it has no handle
+  bool abandoned = false;     // true if its handle is gone
   bool name_is_free = false;  // like the line above, guarded by the scheduler's lock
   const std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
-  group::ReportTimes reports;  // when to report its age; guarded by the scheduler's lock
+  group::ReportTimes reports;  // when to report this operation; guarded by the scheduler's lock
 
  private:
   using Work = std::shared_ptr<group::AsyncOperation>;
@@ -100,15 +102,15 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::string key_;
   std::vector<std::unique_ptr<OutputMemory>> memory_;  // memory of outputs, and of inputs that are not the program's
   std::vector<ArrayView> outputs_;
-  std::vector<void*> scaled_inputs_;  // if rows are divided, of integers with a prescale: by tensor
+  std::vector<void*> scaled_inputs_;  // by tensor; for a reduce_scatter of integers with a prescale
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
-  std::atomic<int> left_ = 1;                   // works and parts that are not done, and one until settle()
+  std::atomic<int> left_ = 1;                   // number of works and parts that are not done, plus 1 until settle()
   std::atomic<bool> failed_ = false;            // a work has failed
-  std::shared_ptr<DeviceOperation> on_device_;  // instead of works_
+  std::shared_ptr<DeviceOperation> on_device_;  // used instead of works_ for tensors in GPU memory
   std::optional<Error> error_;
   int last_ = -1;
-  std::vector<std::shared_ptr<NamedOperation>> parts_;  // only of a join: the contributions that were still moving
+  std::vector<std::shared_ptr<NamedOperation>> parts_;  // for a join: this rank's contributions that were still moving
   Mutex mutex_;
   bool completed_ ANELLO_GUARDED_BY(mutex_) = false;
   bool has_ended_ ANELLO_GUARDED_BY(mutex_) = false;

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
-  Group messages = group.group(all), data = group.group(all);  // in this order, with any compiler
+  Group messages = group.group(all), data = group.group(all);  // in this order on all ranks
   std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data)));
   GroupAccess::when_leaving(made->messages_, [weak = std::weak_ptr(made)] {
     if (const auto scheduler = weak.lock()) scheduler->close();
@@ -35,7 +35,7 @@ Scheduler::Scheduler(Group messages, Group data)
       stall_({.ping = GroupAccess::settings(data_).silence_limit / 2}),
       late_(self_.rank, GroupAccess::settings(data_), carriers_.control) {}
 
-// In a child that fork() made, the carrier's threads do not exist, and its destructor would wait for them.
+// A child that fork() made does not have the carrier's threads, but the carrier's destructor would wait for them.
 Scheduler::~Scheduler() {
   if (queue().caller().in_child()) (void)carrier_.release();
   close();
@@ -61,8 +61,8 @@ std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const NamedCall& requ
   return nullptr;
 }
 
-// All steps that can fail on this rank alone come before the operation is reported. If one of them fails, the failure
-// is reported instead.
+// Every step that can fail on this rank alone comes before the report of the operation. If such a step fails, the
+// failure is reported instead.
 Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
   queue().caller().check_process();
   const std::string_view name = request.name;
@@ -88,7 +88,7 @@ Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
   return operation;
 }
 
-// Reports the refusal, because the other ranks would wait for this rank's call.
+// Reports that this rank refused the call. Without the report, the other ranks would wait for this rank's call.
 void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why) {
   if (queue().caller().in_child()) return;
   Access lock(*this);
@@ -100,16 +100,16 @@ void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why)
   });
 }
 
-// Lets another thread send what was just queued, because this one does not wait.
+// Makes another thread send the queued messages, because this thread does not wait.
 void Scheduler::say_more() {
   offer_started();
   if (sleeps_)
-    carriers_.info->bell->ring();  // the thread that sleeps has more to send
+    carriers_.info->bell->ring();  // wakes the sleeping thread: there is more to send
   else
     offer();
 }
 
-// If this throws, the program may use its tensors again.
+// If this throws, the operation does not use the program's tensors.
 void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine,
                        const Handle& operation) {
   try {
@@ -123,7 +123,7 @@ void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Descri
     undecided_[key] = operation;
   } catch (const std::exception& e) {
     const auto* const error = dynamic_cast<const Error*>(&e);
-    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // nothing has changed in this case
+    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // then nothing has changed
     if (!is_refused) fail(lock, e);
     throw;
   }
@@ -133,12 +133,12 @@ bool Scheduler::has_work() const {
   return !failure_ && (agenda_.waits() || agenda_.has_to_say() || links_.sending());
 }
 
-// Called by the thread with the baton. Moves what can be moved at once; true if anything moved.
+// Call with the baton. Moves the messages that can be moved at once; true if anything moved.
 bool Scheduler::move(Lock& lock) {
   if (world_has_failed(lock)) return false;
   bool moved = true;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
-    // Receives only if an operation waits: otherwise a neighbour may have left in good order.
+    // Receives only while an operation waits: at other times, a neighbour may have left in good order.
     moved = agenda_.waits() && links_.receive(agenda_);
     moved |= links_.send(agenda_);
     carry_out_decisions();
@@ -155,8 +155,8 @@ void Scheduler::carry_out_decisions() {
   }
 }
 
-// If a decision cannot be carried out, the world ends: the other ranks are not left waiting, and no later operation is
-// matched with this one.
+// If a decision cannot be carried out, the world ends, for two reasons: the other ranks must not be left waiting, and
+// they must not match a later operation with this one.
 void Scheduler::carry_out(const Decision& decision) {
   if (failure_) return;  // all undecided operations have failed too
   const bool is_join = !decision.agreed && !decision.refusal;
@@ -179,7 +179,7 @@ void Scheduler::carry_out(const Decision& decision) {
   settle(*operation);
 }
 
-// `operation` is null if this rank has not submitted it, because it has joined.
+// `operation` is null if this rank has joined, and so has not submitted it.
 void Scheduler::apply(const Decision& decision, Handle& operation) {
   if (decision.refusal) {
     if (!operation) return;
@@ -236,14 +236,14 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
       move(lock);
       baton_.release();
     } else if (has_work() && sleeps_) {
-      carriers_.info->bell->ring();  // the thread that sleeps has more to send
+      carriers_.info->bell->ring();  // wakes the sleeping thread: there is more to send
     }
     or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
       if (!operation.decided || !operation.moves_data()) offer_started();
       offer();
     });
     if (!operation.decided) return false;
-    started_ = false;  // waiting for data offers the rest
+    started_ = false;  // a thread that waits for data offers the rest itself
   }
   if (!operation.wait(until)) return false;
   const Lock lock(mutex_);
@@ -273,8 +273,8 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
   });
 }
 
-// Returns false at once if another thread has submitted something since this thread last moved messages: the other
-// thread has left the rest to this one.
+// Returns false at once if another thread has submitted something since this thread last moved messages, because that
+// thread relies on this one to send it.
 bool Scheduler::sleep(Lock& lock, group::Until until) {
   bool slept = false;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
@@ -289,9 +289,9 @@ bool Scheduler::sleep(Lock& lock, group::Until until) {
   return slept;
 }
 
-// Call when nothing moves while something waits. The control plane notices a rank that has left in good order only if
-// it is asked, and each time only whether it has left by then. Returns for how long the thread may sleep before it
-// checks again.
+// Call when nothing moves while something waits. The control plane reports a neighbour that has left in good order only
+// if this function asks, and looks only at the present state. So it must ask again and again. Returns how long the
+// thread may sleep before the next check.
 milliseconds Scheduler::note_stuck() {
   const group::StallClock::Due due = stall_.look();
   if (!carriers_.control) return due.sleep;
@@ -309,7 +309,7 @@ bool Scheduler::done(NamedOperation& operation) {
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
-  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // in case it was submitted with `waits`
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // the operation may have been submitted with `waits`
     offer_started();
     offer();  // even if it is done: the decision may still have to be sent to other ranks
   });
@@ -327,7 +327,7 @@ void Scheduler::abandon(NamedOperation& operation) {
   });
 }
 
-// Frees the name only once: a later operation may have the same name.
+// Frees the name only once, because a later operation may have the same name.
 void Scheduler::free_name(NamedOperation& operation) {
   if (!std::exchange(operation.name_is_free, true)) agenda_.release(operation.key());
 }

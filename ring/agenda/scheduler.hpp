@@ -1,11 +1,11 @@
 // The named operations of one group. A rank submits them in any order and from any thread. The agendas of all ranks
-// agree on which operations start, over their own links, and the scheduler submits these operations in the agreed order
-// to another group of the same members. The group that make() was given is not used, so calls on it keep their own
-// order.
+// exchange messages over their own links, and agree on which operations start. The scheduler submits these operations
+// in the agreed order to another group of the same members. The group that make() was given is not used, so calls on it
+// keep their own order.
 //
-// A thread that waits takes the baton and moves the messages itself. Otherwise the rank's progress thread moves them,
-// but only while an operation that this rank has submitted is not decided: before that, no rank needs its answer. No
-// thread wakes up when there is nothing to do. If the world fails, all operations that are not done fail with the
+// A thread that waits takes the baton and moves the messages itself. At other times the rank's progress thread moves
+// them, but only while an operation that this rank has submitted is not decided: otherwise no other rank needs this
+// rank's answer. No thread wakes up without work. If the world fails, all operations that are not done fail with the
 // verdict. Any thread. Must be owned by a shared_ptr. Uses the control plane and links; is independent of how the ranks
 // found each other.
 #pragma once
@@ -31,30 +31,31 @@ namespace anello::agenda {
 
 class Scheduler : public group::Movable, public std::enable_shared_from_this<Scheduler> {
  public:
-  // A collective that does not communicate: all ranks of the group must make their schedulers of it in the same order.
-  // Throws Error{invalid_argument} if the world has ended, and Error{network} if no descriptor is left.
+  // A collective that does not communicate. All ranks of the group must make their schedulers in the same order. Throws
+  // Error{invalid_argument} if the world has ended, and Error{network} if no descriptor is left.
   static std::shared_ptr<Scheduler> make(const Group& group);
-  // From now on tensors may be in GPU memory, if all ranks of the group have made this call. Throws
-  // Error{invalid_argument} if it was made before.
+  // From now on tensors may be in GPU memory, once all ranks of the group have made this call. Throws
+  // Error{invalid_argument} if this rank has already made it.
   void use(std::unique_ptr<DeviceCarrier> carrier);
   ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
-  // Does not block while the world lives. `waits`: the caller calls wait() at once, and nothing moves before that.
-  // Throws Error{invalid_argument} if a tensor, an option or the name is wrong; Error{unsupported} or std::bad_alloc if
-  // there is no memory for its outputs; and the verdict if the world has failed.
+  // Submits a call. Does not block, unless the world has failed. `waits`: the caller calls wait() at once, and nothing
+  // moves before that. Throws Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported}
+  // or std::bad_alloc if there is not enough memory for the outputs, and the verdict if the world has failed.
   Handle submit(NamedCall request, bool waits = false);
-  // Call when the program's call of an operation was refused before submit(). It counts as submitted: the operation
-  // fails on the other ranks, with the reason. Not for join. Does not block. No effect if submit() would throw.
+  // Call when the program's call of an operation was refused before submit(). The call counts as submitted, and the
+  // operation fails on the other ranks with the reason. Not for join. Does not block. Does nothing if submit() would
+  // throw.
   void refuse(std::string_view name, Verb verb, const std::string& why);
-  // Blocks until the operation is done, or until the time `until`; moves messages and data meanwhile. True: the
-  // operation is done, and its name is free. Throws Error{invalid_argument} in a child that fork() made.
+  // Blocks until the operation is done, or until the time `until`. Moves messages and data while it waits. Returns true
+  // if the operation is done; its name is then free. Throws Error{invalid_argument} in a child that fork() made.
   bool wait(NamedOperation& operation, group::Until until = {});
-  // Does not block. True: the operation is done, and its name is free.
+  // Returns true if the operation is done; its name is then free. Does not block.
   bool done(NamedOperation& operation);
-  // `callback` is called once, when the operation is done and its name is free: at once if it is done already,
-  // otherwise on the thread that finds it done, which holds no lock. The callback may submit operations. It must not
-  // block (wait() throws) or throw. A second callback replaces one that was not called yet.
+  // Calls `callback` once, when the operation is done and its name is free: at once if that is already so, otherwise on
+  // the thread that finds the operation done. That thread holds no lock. The callback may submit operations. It must
+  // not block (wait() throws) or throw. A second callback replaces one that was not called yet.
   void when_done(const Handle& operation, std::function<void(const Error*)> callback);
   // Call when the operation's handle is gone.
   void abandon(NamedOperation& operation);
@@ -64,8 +65,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   int size() const { return self_.size; }       // the number of ranks
   const Group& ranks() const { return data_; }  // for making other groups of them
 
-  // Ends the scheduler: the neighbours get a message, and operations that are not decided fail with Error{aborted}.
-  // Blocks until no thread waits for a decision. If the network does not take the messages that this rank has to pass
+  // Ends the scheduler. The neighbours get a message, and operations that are not decided fail with Error{aborted}.
+  // Blocks until no thread waits for a decision. If the network does not accept the messages that this rank must pass
   // on, blocks for at most the silence limit. The world calls this before it ends.
   void close();
 
@@ -105,30 +106,30 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void offer() ANELLO_REQUIRES(mutex_);
   void offer_started() ANELLO_REQUIRES(mutex_);
 
-  Group messages_, data_;  // the links of the first carry messages; its queue is empty
+  Group messages_, data_;  // messages_: its links carry messages, and its queue is empty
   const group::RankAndSize self_;
   const group::Carriers carriers_;
 
   Mutex mutex_;
   std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors are in host memory
   group::Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;  // waits for callers; used by the thread with the baton, like the links
+  link::Waiter waiter_;  // lets a caller with the baton wait; used with the baton, like the links
   MessageLinks links_;
   Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
   LateOperations::Undecided undecided_ ANELLO_GUARDED_BY(mutex_);
-  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // contributions after join() that are not done
+  std::vector<Handle> parts_ ANELLO_GUARDED_BY(mutex_);  // contributions after this rank's join that are not done
   std::optional<Error> failure_ ANELLO_GUARDED_BY(mutex_);
-  // Decisions received here; all ranks receive the same ones in the same order.
+  // The number of decisions received here. All ranks receive the same decisions in the same order.
   std::uint64_t decided_ ANELLO_GUARDED_BY(mutex_) = 0;
-  std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // those of operations that are done
+  std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // callbacks of operations that are done
   bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
-  bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started and not offered
+  bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started but not yet offered
   group::StallClock stall_ ANELLO_GUARDED_BY(mutex_);
   const LateOperations late_;
 };
 
-// Held by each public function, on any thread. Callbacks are called without the lock, because they may submit
-// operations.
+// Each public function holds one, on any thread. At its end, calls the callbacks without the lock, because they may
+// submit operations.
 class ANELLO_ATTRIBUTE(scoped_lockable) Scheduler::Access : public Lock {
  public:
   explicit Access(Scheduler& scheduler) ANELLO_ACQUIRE(scheduler.mutex_)

@@ -45,8 +45,8 @@ class Allgather {
   }
 
  private:
-  // Calls use(range, space) for every contiguous run of parts. The rank's own part is in the input, the others are in
-  // the output.
+  // Calls use(range, space) for every contiguous run of parts. The rank's own part is in the input; all other parts are
+  // in the output.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) const {
     Range run;
@@ -67,7 +67,7 @@ class Allgather {
     each_run(owners, [&](Range run, Space) { builder_.copy(peer, run); });
   }
 
-  // owners(begin, end): the owners of the parts that the ranks at these grid places have.
+  // owners(begin, end) must return the owners of the parts that the ranks at the grid places [begin, end) have.
   template <class Owners>
   void in_lines(const Grid& grid, Owners owners) {
     grid.each_line_back(builder_.rank(), [&](const Grid::Line& line) {
@@ -80,7 +80,7 @@ class Allgather {
     });
   }
 
-  // Sends the parts of `host`'s ranks from their partners on this host to the other ranks of this host.
+  // The partners of `host`'s ranks on this host have their parts. Sends these parts to the other ranks of this host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }

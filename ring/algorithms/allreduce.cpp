@@ -23,7 +23,7 @@ void allreduce::emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
 
 namespace {
 
-// The ring passes through each host once, whatever the ranks' numbers.
+// The ring passes through each host once, no matter how the ranks are numbered.
 void emit_on(const Hosts& hosts, Algorithm algorithm, PlanBuilder& builder, Range slab) {
   if (algorithm == Algorithm::ring)
     builder.among(hosts.all_ranks(), Space::input, [&] { allreduce::ring(builder, slab); });

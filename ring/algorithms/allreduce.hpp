@@ -1,5 +1,6 @@
-// The allreduce algorithms of the table in algorithms.def, one file each. Each emits one slab's steps for one rank of
-// at least two; a slab has at least one element. An algorithm must leave the same bits on all ranks. Pure.
+// The allreduce algorithms of the table in algorithms.def, one file each. Each emits one rank's steps of one slab.
+// There are at least two ranks, and a slab has at least one element. An algorithm must leave the same bits on all
+// ranks. Pure.
 #pragma once
 #include "ring/algorithms/plans.hpp"
 #include "ring/plan/plan_builder.hpp"

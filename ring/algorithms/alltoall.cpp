@@ -1,4 +1,4 @@
-// Alltoall: in every round each rank sends to another one.
+// Alltoall: in every round each rank sends to a different rank.
 //   0 --> 1 --> 2 --> 0    each of three ranks sends its part for the next rank
 //   0 --> 2 --> 1 --> 0    its part for the rank after that
 #include <array>

@@ -8,8 +8,8 @@
 
 namespace anello::algorithms {
 
-// Receives the contributions of all other ranks to `mine`, which they send from their inputs, and folds all
-// contributions in rank order into the output. Between two ranks one reduction does this, without scratch memory.
+// Folds all contributions to `mine` in rank order into the output. The other ranks send their contributions from their
+// inputs. With two ranks one reduction does this, without scratch memory.
 void gather_and_fold(PlanBuilder& builder, Range mine);
 // Like the function above, but takes this rank's own contribution from `local` and writes the result to `to`.
 void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to);
@@ -21,7 +21,7 @@ void fold_parts(PlanBuilder& builder, Part part) {
   for (int k = 1; k < n; k++) builder.send((rank + k) % n, part((rank + k) % n), Space::input);
   gather_and_fold(builder, part(rank));
 }
-// Each rank sends its part of the output to all others.
+// Each rank sends its own part of the output to all other ranks.
 template <class Part>
 void send_parts(PlanBuilder& builder, Part part) {
   const int n = builder.world(), rank = builder.rank();
@@ -29,14 +29,14 @@ void send_parts(PlanBuilder& builder, Part part) {
   for (int k = 1; k < n; k++) builder.copy((rank - k + n) % n, part((rank - k + n) % n));
 }
 
-// fold_parts() and send_parts() in several rounds, one along each dimension of a grid of ranks; parts must be
-// contiguous in rank order. In each round of a fold, a rank exchanges the data that it still has to reduce with the
-// ranks of its line only, so a round has less data than the one before. On the way back the rounds are in reverse
+// fold_parts() and send_parts() in several rounds, one for each dimension of a grid of ranks. Parts must be contiguous
+// in rank order. In each round of a fold, a rank exchanges data only with the ranks of its line, and only the data that
+// it still has to reduce. So each round has less data than the round before. On the way back the rounds are in reverse
 // order. max_line: the largest length of a line, unless the number of ranks has a larger prime factor. turned: the
-// dimensions in reverse.
+// dimensions are in reverse order.
 class Grid {
  public:
-  static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round
+  static constexpr int kMaxLine = 16;  // between hosts, in longer lines the messages take longer than one more round
   Grid(int ranks, int max_line, bool turned = false);
   static int longest_line(int ranks, int max_line);  // allocates nothing
 
@@ -59,8 +59,8 @@ class Grid {
   struct Line {
     std::vector<int> ranks;
     int first, distance;
-    // [begin, end): the grid places whose parts the rank at place `at` of the line keeps after this round of a fold. On
-    // the way back it has these parts before this round.
+    // [begin, end): after this round of a fold, the rank at place `at` of the line keeps the parts of these grid
+    // places. On the way back, the rank has these parts before this round.
     int begin(int at) const { return first + at * distance; }
     int end(int at) const { return begin(at) + distance; }
     template <class Part>
@@ -69,7 +69,7 @@ class Grid {
       return {from, part(end(at) - 1).end() - from};
     }
   };
-  // Calls round(line) with the rank's line in each dimension, in the order of a fold.
+  // Calls round(line) for each dimension, with the line that contains the rank, in the order of a fold.
   template <class Round>
   void each_line(int rank, Round round) const {
     for (const Dimension& each : dimensions_) round(line_of(each, rank));
@@ -81,21 +81,22 @@ class Grid {
 
  private:
   struct Dimension {
-    int ranks, distance;  // ranks in a line; distance between two neighbours in it
+    int ranks, distance;  // number of ranks in a line; distance between two neighbours in a line
   };
   static Line line_of(const Dimension& dimension, int rank);
 
   std::vector<Dimension> dimensions_;
 };
 
-// Uses a tree in which a rank has `radix`-1 children at each level. add_up_tree() writes the sum of all contributions
-// to rank 0's output, and partial sums to other outputs; send_down_tree() sends rank 0's output to all others.
+// These use a tree in which a rank has `radix` - 1 children at each level. add_up_tree() writes the sum of all
+// contributions to rank 0's output, and partial sums to other outputs. send_down_tree() sends rank 0's output to all
+// other ranks.
 void add_up_tree(PlanBuilder& builder, Range all, int radix = 2);
 void send_down_tree(PlanBuilder& builder, Range all, int radix = 2);
 
-// Copies the caller's input to the output; no step if the call is in place.
+// Copies the caller's input to the output. Adds no step if the call is in place.
 void copy_input(PlanBuilder& builder, Range range);
-// Makes the plan of a reduction over one rank.
+// Makes the plan of a reduction in a world of one rank.
 void reduce_alone(PlanBuilder& builder, Range range);
 
 Parts parts_of(const Shape& shape);
@@ -104,11 +105,12 @@ Parts parts_of(const Shape& shape);
 std::vector<int> ring_of(const Shape& shape);
 
 // Returns the ranks in the order of the tree: root, root + 1, ..., modulo the number of ranks. If hosts have several
-// ranks, the ranks of a host follow each other.
+// ranks, the ranks of each host stand together.
 std::vector<int> places_of(const Shape& shape);
 
-// `mates`: the ranks of this rank's host. `leaders`: one rank of each host, the root on its own host and elsewhere the
-// first one counted from the root. Each list begins with the rank that sends to the others, or receives from them.
+// `mates`: the ranks of this rank's host. `leaders`: one rank of each host: the root on its own host, and on each other
+// host its first rank, counted from the root. Each list begins with the rank that sends to the others, or receives from
+// them.
 struct Leaders {
   std::vector<int> mates, leaders;
 };

@@ -1,7 +1,7 @@
 // Sums travel from rank 0 to rank n-1, results travel back.
 //   0 --> 1 --> 2 --> 3    adding on the way
 //   0 <-- 1 <-- 2 <-- 3    all links are busy at once: twice the data in each direction, n/(n-1) times the ring's
-// The choice for rank order with large data.
+// Chosen for large data in rank order.
 #include "ring/algorithms/allreduce.hpp"
 
 namespace anello::algorithms::allreduce {

@@ -11,14 +11,15 @@ std::uint64_t add(std::uint64_t before, Operand operand) {
   return fingerprint(fingerprint(before, std::uint64_t(operand.space)), operand.at);
 }
 
-// Adds the plans of all ranks.
+// Adds the plans of all ranks to the fingerprint `before`.
 std::uint64_t add(std::uint64_t before, const Signature& signature, Shape shape) {
   for (shape.rank = 0; shape.rank < shape.world; shape.rank++)
     before = fingerprint_of(plan_of(signature, shape), before);
   return before;
 }
 
-// The samples have numbers of ranks that are and are not powers of two, fewer elements than ranks, and several slabs.
+// The samples include numbers of ranks that are powers of two and others, buffers with fewer elements than ranks, and
+// several slabs.
 std::uint64_t of_allreduces(std::uint64_t before) {
   for (const Algorithm algorithm : all_algorithms())
     for (const int world : {2, 3, 4, 12})

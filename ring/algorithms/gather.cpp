@@ -7,7 +7,7 @@
 namespace anello::algorithms {
 namespace {
 
-// Gather and scatter differ only in the direction. The root's own part stays on the root.
+// Gather and scatter differ only in their direction. The root's own part stays on the root.
 Plan plan_straight(const Shape& shape, bool to_root) {
   const bool root = shape.rank == shape.root;
   const Parts parts = parts_of(shape);

@@ -22,7 +22,7 @@ void halving(PlanBuilder& builder, Range all) {
   }
   Space mine = Space::input;
   if (rank + power < n) builder.reduce(rank + power, all, std::exchange(mine, Space::output));
-  std::vector<std::pair<Range, Range>> halves;  // kept, given
+  std::vector<std::pair<Range, Range>> halves;  // the half that is kept, and the half that is sent away
   Range known = all;
   for (int distance = 1; distance < power; distance *= 2) {
     const int upper = (rank & distance) != 0;

@@ -1,4 +1,4 @@
-// The ranks of each host, for algorithms of two levels and others that depend on hosts. Pure.
+// The ranks of each host, for two-level algorithms and others that depend on hosts. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@ namespace anello::algorithms {
 
 class Hosts {
  public:
-  // `host_of_rank[r]`: any number that is equal for all ranks of a host; at least one rank. Hosts are numbered anew, in
-  // the order of their first ranks; the ranks of a host are in ascending order.
+  // `host_of_rank[r]`: any number that is equal for all ranks of a host. There must be at least one rank. Hosts are
+  // numbered again, in the order of their first ranks. The ranks of a host are in ascending order.
   explicit Hosts(std::span<const int> host_of_rank);
 
   int count() const { return int(begin_.size()) - 1; }
@@ -17,9 +17,9 @@ class Hosts {
     const auto begin = std::size_t(begin_[std::size_t(host)]), end = std::size_t(begin_[std::size_t(host) + 1]);
     return std::span(ranks_).subspan(begin, end - begin);
   }
-  std::span<const int> mates(int rank) const { return ranks(of(rank)); }  // ranks of the same host, with `rank`
+  std::span<const int> mates(int rank) const { return ranks(of(rank)); }  // the ranks of its host, including `rank`
   std::span<const int> all_ranks() const { return ranks_; }               // host by host
-  int max_ranks() const { return max_ranks_; }                            // the most that a host has
+  int max_ranks() const { return max_ranks_; }                            // the maximum number of ranks on a host
 
  private:
   std::vector<int> host_;   // by rank

@@ -1,6 +1,6 @@
-// The route of each part in a collective of parts in two levels. A part belongs to a rank, its owner. An owner has a
-// partner on every other host, which receives the owner's part there, or adds up that host's contributions to it. If
-// hosts have equal numbers of ranks, the partner is the rank with the same place on its host. Pure.
+// The route of each part in a two-level collective of parts. A part belongs to a rank, its owner. The owner has a
+// partner on every other host. The partner receives the owner's part there, or adds up that host's contributions to the
+// part. If hosts have equal numbers of ranks, the partner is the rank with the same place on its host. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -16,16 +16,17 @@ class Partners {
 
   int of(int owner, int host) const;  // the partner; on its own host, the owner itself
   int hosts() const { return count_; }
-  // The number of the host that is `distance` hosts after this rank's, or before it.
+  // Returns the number of the host that comes `distance` hosts after this rank's host, or before it.
   int host_after(int distance) const { return (host_ + distance) % count_; }
   int host_before(int distance) const { return (host_ + count_ - distance) % count_; }
 
   // Returns the ranks of `host` whose partner on this rank's host has a place in [begin, end).
   std::vector<int> owners(int host, int begin, int end) const;
-  std::vector<int> owners(int host) const;  // whose partner is this rank
+  std::vector<int> owners(int host) const;  // the ranks of `host` whose partner is this rank
 
-  // Calls lines(grid, owners) to add steps among the ranks of this rank's host. They handle the parts owned by `host`'s
-  // ranks: owners(begin, end) returns the owners whose parts the ranks at places [begin, end) of the grid handle.
+  // Calls lines(grid, owners), which adds steps among the ranks of this rank's host. The steps handle the parts of the
+  // ranks of `host`. owners(begin, end) returns the owners of the parts that the ranks at the grid places [begin, end)
+  // handle.
   template <class Lines>
   void within_host(PlanBuilder& builder, int host, Lines lines) const {
     constexpr int kMaxLine = 2;
@@ -40,7 +41,7 @@ class Partners {
   int host_, count_, place_;  // place_: this rank's place on its host
 };
 
-// Owners for a grid of all ranks, in which rank r owns part r: returns begin ... end - 1.
+// The owners function for a grid of all ranks in which rank r owns part r. Returns begin ... end - 1.
 std::vector<int> owners_in_grid(int begin, int end);
 
 }  // namespace anello::algorithms

@@ -62,13 +62,13 @@ class ReduceScatter {
     return {all.begin + begin, end - begin};
   }
   Operand& sum(int owner) { return sums_[std::size_t(owner)]; }
-  // Returns where the sums of contributions to these owners' parts are written.
+  // Returns where to write the sums of contributions to these owners' parts.
   Operand place_for(const std::vector<int>& owners, Range run) {
     return owners.size() == 1 && owners[0] == shape_.rank ? builder_.at(Space::output, run)
                                                           : builder_.scratch(run.count);
   }
 
-  // Calls use(range, owners) for each run of parts that are contiguous and whose sums are.
+  // Calls use(range, owners) for each run of parts that are contiguous and whose sums are contiguous too.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) {
     std::vector<int> some;
@@ -87,7 +87,7 @@ class ReduceScatter {
   void send(int peer, const std::vector<int>& owners) {
     each_run(owners, [&](Range run, const std::vector<int>& some) { builder_.send(peer, run, sum(some[0])); });
   }
-  // Records that the sums of the owners' parts are in `to` from now on.
+  // Records that from now on the sums of the owners' parts are in `to`.
   void move_sums(const std::vector<int>& owners, Range run, Operand to) {
     for (const int owner : owners) sum(owner) = {to.space, to.at + part(owner).begin - run.begin};
   }
@@ -97,7 +97,7 @@ class ReduceScatter {
     builder_.reduce(peer, mine, to, std::exchange(sum(owner), to));
   }
 
-  // owners(begin, end): the owners of the parts that the ranks at these grid places add up.
+  // owners(begin, end) must return the owners of the parts that the ranks at the grid places [begin, end) add up.
   template <class Owners>
   void in_lines(const Grid& grid, Owners owners) {
     grid.each_line(builder_.rank(), [&](const Grid::Line& line) {
@@ -114,7 +114,7 @@ class ReduceScatter {
     });
   }
 
-  // Adds up the contributions of this host's ranks to the parts of `host`'s ranks, at the owners' partners on this
+  // For each part of `host`'s ranks: adds up the contributions of this host's ranks, at the owner's partner on this
   // host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
@@ -151,7 +151,7 @@ class ReduceScatter {
   const Shape& shape_;
   const Parts& parts_;
   const Range slab_;
-  std::vector<Operand> sums_;  // by owner: where this rank's contribution is, with all that was added to it
+  std::vector<Operand> sums_;  // by owner: the place of this rank's sum: its contribution and all that was added to it
 };
 
 }  // namespace

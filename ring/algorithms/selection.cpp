@@ -10,10 +10,10 @@
 namespace anello::algorithms {
 namespace {
 
-// The smallest chunk of one rank in a slab that is worth a message. It also bounds the number of steps of a plan.
+// The smallest chunk of one rank that is worth a message. It also limits the number of steps of a plan.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
-// In two levels a slab has at least this size for each host, because the number of messages between hosts grows with
-// the number of hosts; but this minimum is at most the maximum below.
+// In two levels, the number of messages between hosts grows with the number of hosts. So a slab has at least this size
+// for each host, but not more than the maximum beside it.
 constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
 
 bool fits(const TableRow& row, const Facts& facts) {
@@ -45,14 +45,15 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
   if (keeps_order(forced, facts)) return;
   const bool adds = reproducible(forced);
   throw Error(ErrorCode::configuration,
-              text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
+              text("algorithm '", name(forced), "' cannot be forced in reproducible mode: it does not ",
                    adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
-// Slabs are pipelined: one is added up within hosts, while another is sent between hosts, and the results of a third
-// within hosts. Each slab costs messages; but while the first slab is added up and the last one is sent to the ranks of
-// its host, no data leaves the host. So the best size grows with the square root of the bytes. Ranks that share cores
-// switch between them with each message, so they use large slabs.
+// Slabs are pipelined: while one slab is added up within hosts, another is sent between hosts, and the results of a
+// third are sent within hosts. Each slab costs messages, which is a reason for large slabs. But no data leaves the host
+// while the first slab is added up and while the last one is sent within the host, which is a reason for small slabs.
+// So the best size grows with the square root of the bytes. Ranks that share cores switch between each other with each
+// message, so they use large slabs.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
   constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, as bytes on a link
   if (facts.oversubscribed) return kMiB;
@@ -61,10 +62,10 @@ std::uint64_t slab_of_two_levels(const Facts& facts) {
   return slab_bytes;
 }
 
-// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves no longer fit into
-// the second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512
-// KiB or 1 MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups; on a link of 1 Gbit/s, where caching
-// does not matter, they take 1.07 to 1.09 times the payload's time rather than 1.056.
+// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, but 8.0 ms in slabs of 4 MiB, because the halves of these no
+// longer fit into the second-level cache until the other rank reads them. Over TCP 13 to 17 ms in slabs of 512 KiB or 1
+// MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups. On a link of 1 Gbit/s, where caching does not
+// matter, they take 1.07 to 1.09 times the payload's time rather than 1.056.
 std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
   if (two_levels) return slab_of_two_levels(facts);
@@ -90,14 +91,15 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // the range of the signature's field
 }
 
-// The smallest tensor for which the direct way pays. In place, in us: by the algorithm, direct. Measured on 2 cores:
-// allreduce on an Intel Xeon (family 6, model 167), broadcast on an AMD EPYC.
+// The smallest tensor for which the direct way is faster. Figures are for calls in place, in us: first by the
+// algorithm, then direct. Measured on 2 cores: allreduce on an Intel Xeon (family 6, model 167), broadcast on an AMD
+// EPYC.
 //   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
 //   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
 //   allreduce, 8 ranks:  4 KiB 12.1, 14.4    8 KiB 18.4, 14.8
 //   broadcast, 8 ranks:  64 KiB 28, 33       128 KiB 47, 33
 //   broadcast, 2 ranks:  4 KiB 0.54, 0.72
-// By the algorithm, ranks that share cores broadcast and reduce small tensors without waiting for each other.
+// With the algorithm, ranks that share cores can broadcast and reduce small tensors without waiting for each other.
 std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
   constexpr int kFew = 4;
   const bool one_way = kind == Kind::broadcast || kind == Kind::reduce;
@@ -161,8 +163,8 @@ std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
   return in_slabs(facts, std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels)));
 }
 
-// In a two-level reduce_scatter, each rank's piece of a slab must be worth a message, because pieces also travel within
-// hosts. A reduce along the binomial tree has one slab.
+// In a two-level reduce_scatter, pieces of a slab also travel within hosts, so each rank's piece must be worth a
+// message. A reduce along the binomial tree has one slab.
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
   constexpr std::uint64_t kMinPieceBytes = 32 * kKiB;
   const std::uint64_t wanted = wanted_slab(facts, false);
@@ -203,7 +205,7 @@ Choice choose(const Facts& facts, std::span<const TableRow> table) {
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
   if (kind == Kind::allreduce) return choose(facts, table);
   if (kind == Kind::barrier) return choose(of_barrier(facts), {});
-  if (!has_rules(kind)) return {Algorithm::automatic, 0, "the one algorithm it has"};
+  if (!has_rules(kind)) return {Algorithm::automatic, 0, "it has only one algorithm"};
   return choose_by_rules(kind, facts);
 }
 

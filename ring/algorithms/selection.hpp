@@ -1,6 +1,7 @@
-// Chooses the algorithm and the slab size of a collective: the first row that matches in the user's table
-// (tuning_table.hpp, for allreduce alone), if there is one, or else in the table shipped with the library
-// (selection_table.hpp). The choice depends only on facts that are equal on all ranks, so all choose the same. Pure.
+// Chooses the algorithm and the slab size of a collective. For allreduce, first looks for a matching row in the user's
+// table (tuning_table.hpp), if there is one. Otherwise takes the first matching row of the table shipped with the
+// library (selection_table.hpp). The choice depends only on facts that are equal on all ranks, so all ranks make the
+// same choice. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +13,13 @@
 
 namespace anello::algorithms {
 
-inline constexpr std::int64_t kSuitableSlab = -1;  // suits the medium and the algorithm
+inline constexpr std::int64_t kSuitableSlab = -1;  // a size that suits the medium and the algorithm
 
 struct Facts {
   int world = 1;
-  bool oversubscribed = false;     // some host has more ranks than cores
-  bool hosts_share_cores = false;  // like containers, hosts share a machine with too few cores
-  bool memory = false;             // every rank shares memory with every other
+  bool oversubscribed = false;     // a host has more ranks than cores
+  bool hosts_share_cores = false;  // hosts, such as containers, share a machine that has too few cores
+  bool memory = false;             // every rank shares memory with every other rank
   int hosts = 1;
   bool uneven = false;                   // hosts have unequal numbers of ranks
   std::uint64_t bytes = 0;               // size of the larger of a rank's two tensors
@@ -47,31 +48,32 @@ struct TableRow {
 };
 using Table = std::vector<TableRow>;
 
-// Chooses for an allreduce: the forced algorithm first, then the user's table, then the shipped one. Throws
-// Error{configuration} if the forced algorithm cannot do what is wanted.
+// Chooses for an allreduce: first the forced algorithm, then the user's table, then the shipped table. Throws
+// Error{configuration} if the forced algorithm does not have the properties that the facts require.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
-// Whether a collective of this kind works directly on the tensors, without its algorithm, if all ranks can map all
-// tensors (group/direct_collective.hpp). False if an algorithm is forced.
+// True if a collective of this kind works directly on the tensors, without its algorithm, provided that all ranks can
+// map all tensors (group/direct_collective.hpp). False if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
-// Returns all algorithms of allreduce that are worth trying: two-level ones only where they differ from the others.
+// Returns all algorithms of allreduce that are worth trying. Leaves out two-level algorithms where they do the same as
+// others.
 std::vector<Algorithm> algorithms_for(const Facts& facts);
-bool passes_round_hosts(const Facts& facts);        // there are few hosts, and they share cores
-bool hosts_have_several_ranks(const Facts& facts);  // there are several hosts, and some has more than one rank
+bool passes_round_hosts(const Facts& facts);        // true if there are few hosts, and they share cores
+bool hosts_have_several_ranks(const Facts& facts);  // true if there are several hosts, and one has several ranks
 
-// Returns the slab size only, for an allreduce or a reduce_scatter by this algorithm: close to facts.slab_bytes, so
-// that slabs are equal, at least large enough for each rank's messages, and within the range of a signature. 0: one
-// slab.
+// Returns only the slab size, for an allreduce or a reduce_scatter by this algorithm. It is close to facts.slab_bytes,
+// makes all slabs equal, is large enough for each rank's messages, and fits into the field of a signature. 0: one slab.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
-// Like choose() and algorithms_for() above, for any collective. Only allreduce can be forced, and only it reads tables.
+// Like choose() and algorithms_for() above, for any collective. Only allreduce can be forced, and only allreduce reads
+// tables.
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);
 
-// Fingerprint of the shipped table and of samples of choose(). Builds that choose differently have different
-// fingerprints, unless they differ only between the samples.
+// Returns the fingerprint of the shipped table and of samples of choose(). Builds that choose differently have
+// different fingerprints, unless they differ only between the samples.
 std::uint64_t fingerprint_of_choices();
 
 }  // namespace anello::algorithms

@@ -56,9 +56,9 @@ constexpr std::string_view kUneven = "2 cores, network namespaces with 3, 2 and 
 constexpr std::string_view kSimulatedParts = "anello-bench simulate --collective";
 constexpr std::string_view kAllElse = "no bound";
 
-// A rank in shares on many hosts folds parts from several others and reads each part again. Above this bound the ring
-// is faster, because it sends little more than the minimum, and in shares the work within hosts takes longer: 16 hosts
-// of 8 ranks, 32 KiB a part, 1.35 ms by the ring, 1.48 ms in shares.
+// In shares on many hosts, a rank folds parts from several other ranks, and reads each part again. Above this bound the
+// ring is faster: it sends little more than the minimum, and in shares the work within hosts takes longer. 16 hosts of
+// 8 ranks, 32 KiB a part: 1.35 ms by the ring, 1.48 ms in shares.
 constexpr std::uint64_t kMaxPartOfManyHosts = 32 * kKiB - 1;
 
 // clang-format off
@@ -95,7 +95,7 @@ constexpr std::array kRules = {
          .algorithm = kSharesGrid, .reason = "many hosts with several ranks, least traffic between them",
          .measured = kSimulatedHosts},
 
-    // Allreduce between other ranks. Those below `ring` are reached in rank order.
+    // Allreduce between other ranks. The rows after `ring` are for rank order.
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2}, .max = 32 * kKiB,
          .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kMemory},
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2},
@@ -159,7 +159,8 @@ constexpr std::array kRules = {
     Rule{.kinds = kParts, .ranks = Ranks::one_on_each_host,
          .algorithm = Algorithm::ring, .reason = "large parts, two peers", .measured = kAllElse},
 
-    // Parts on hosts with several ranks. What is sent directly to each host needs as many links as there are hosts.
+    // Parts on hosts with several ranks. Data that is sent directly to each host needs as many links as there are
+    // hosts.
     Rule{.kinds = kParts, .ranks = Ranks::several_on_a_host, .hosts = {3}, .measure = Measure::part, .max = 255,
          .algorithm = Algorithm::grid, .reason = "tiny parts, fewest messages deep", .measured = kSimulatedParts},
     Rule{.kinds = kReduceScatter, .ranks = Ranks::several_on_a_host, .hosts = {9, 128}, .measure = Measure::part,
@@ -190,10 +191,10 @@ constexpr std::array kRules = {
     Rule{.kinds = kReduceScatter, .order = Order::of_ranks,
          .algorithm = Algorithm::two_shot, .reason = "rank order, straight to each owner", .measured = kAllElse},
 
-    // Trees. In a chain of hosts the depth is the number of hosts, and each host sends everything once; the root of a
-    // binomial tree sends it log2(hosts) times, and in a binary tree twice. Between ranks that share the cores of one
-    // host, all trees move the same number of bytes; but in a chain of several slabs a reduce's sums are still in the
-    // cache when they are passed on.
+    // Trees. In a chain of hosts the depth is the number of hosts, and each host sends all data once. The root of a
+    // binomial tree sends all data log2(hosts) times, and in a binary tree twice. Between ranks that share the cores of
+    // one host, all trees move the same number of bytes. But in a chain with several slabs, the sums of a reduce are
+    // still in the cache when they are passed on.
     Rule{.kinds = kReduce, .ranks = Ranks::on_one_host, .measure = Measure::further_slabs, .max = 0,
          .algorithm = Algorithm::tree, .reason = "log2(world) messages deep", .measured = kMemory},
     Rule{.kinds = kBroadcast, .cores = Cores::shared, .ranks = Ranks::on_one_host,
@@ -269,8 +270,8 @@ bool order_suits(const Rule& rule, Kind kind, const Facts& facts) {
   return rule.order == Order::of_ranks || (rule.order == Order::of_ranks_if_wide && !facts.narrow);
 }
 
-// If the number of ranks has a large prime factor, the grid has lines of that length, and a rank has a link to each
-// rank of its line.
+// If the number of ranks has a large prime factor, the grid has lines of that length, and each rank needs a link to all
+// ranks of its line.
 bool lines_are_short(const Rule& rule, const Facts& facts) {
   constexpr int kMaxLine = 32;
   return rule.algorithm != Algorithm::grid || Grid::longest_line(facts.world, Grid::kMaxLine) <= kMaxLine;

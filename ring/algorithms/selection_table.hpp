@@ -1,5 +1,5 @@
-// The table from which choose() takes the algorithm of each collective: which ranks, which sizes, which algorithm, why,
-// and where each bound was measured. Data, and how a row is compared with a call. Pure.
+// The table from which choose() takes the algorithm of each collective. A row names the ranks and sizes that it is for,
+// the algorithm, the reason, and where its bounds were measured. Also compares a row with a call. Pure.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,14 +15,14 @@ inline constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 enum class Medium : std::uint8_t { any, tcp, memory };
 enum class Cores : std::uint8_t { any, shared, own };
 enum class Ranks : std::uint8_t { anywhere, on_one_host, one_on_each_host, several_on_a_host };
-// Hosts that share cores: 3 to 16 of them, such as containers, on one machine with fewer cores than ranks. Hosts are
-// alike if they share no cores and have equal numbers of ranks.
+// sharing_cores: 3 to 16 hosts, such as containers, that are on one machine with fewer cores than ranks. alike: hosts
+// that share no cores and have equal numbers of ranks.
 enum class HostsAre : std::uint8_t { any, sharing_cores, on_own_cores, alike };
-// The number that a row's `max` limits: the bytes of the buffer; its share, or the largest part, of one rank; its share
-// of one host; or the slabs besides the first.
+// The number that a row's `max` limits. buffer: the bytes of the buffer. part: the largest part, or the share, of one
+// rank. of_host: the share of one host. further_slabs: the number of slabs after the first.
 enum class Measure : std::uint8_t { buffer, part, of_host, further_slabs };
-// For collectives other than allreduce, whose algorithms say it themselves: whether results are added in rank order,
-// also if elements are sent in 16 bits.
+// For collectives other than allreduce: whether results are added in rank order, and whether this also holds if
+// elements are sent in 16 bits. The algorithms of allreduce say this themselves (algorithms.def).
 enum class Order : std::uint8_t { any, of_ranks, of_ranks_if_wide };
 
 struct Bounds {
@@ -37,7 +37,7 @@ struct Rule {
   Ranks ranks = Ranks::anywhere;
   HostsAre hosts_are = HostsAre::any;
   Bounds world{}, hosts{};
-  bool power_of_two = false;  // the number of ranks is one
+  bool power_of_two = false;  // the number of ranks must be a power of two
   Measure measure = Measure::buffer;
   std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
   Order order = Order::any;
@@ -46,16 +46,16 @@ struct Rule {
   std::string_view measured;  // the machine, or the simulation, from which the bounds come
 };
 
-// The first rule that fits is taken. A rule for several ranks on a host names the algorithm between hosts with its
-// levels; choose() leaves the levels out where each host has one rank.
+// The first rule that fits is taken. A rule for several ranks on a host names a two-level algorithm; if each host has
+// one rank, choose() uses only its algorithm between hosts.
 std::span<const Rule> rules();
 
 bool is_for(const Rule& rule, Kind kind);
 bool fits(const Rule& rule, Kind kind, const Facts& facts);
-// Whether the rule's algorithm can carry out such a call, whatever its size.
+// True if the rule's algorithm can carry out a call of this kind, no matter how large it is.
 bool may_use(const Rule& rule, Kind kind, const Facts& facts);
 
-// Whether an allreduce by this algorithm gives what `facts` ask for: in reproducible mode, sums in rank order.
+// True if an allreduce by this algorithm gives what `facts` require: in reproducible mode, sums in rank order.
 bool keeps_order(Algorithm algorithm, const Facts& facts);
 
 std::uint64_t fingerprint_of_rules();

@@ -14,7 +14,7 @@ TreeShape binomial_tree(int ranks, int rank) {
   return tree;
 }
 
-// In a subtree, the first rank is the parent of the second one, and of the one in the middle of the rest.
+// In a subtree, the first rank is the parent of two ranks: the second rank, and the middle one of the ranks after it.
 TreeShape binary_tree(int ranks, int rank) {
   TreeShape tree;
   int first = 0, end = ranks;

@@ -19,11 +19,11 @@ struct TreeShape {
   std::vector<int> children;  // in the order of sending
 };
 
-// Returns the chain for `ring`, the binary tree for `halving`, and the binomial tree for all others.
+// Returns the chain for `ring`, the binary tree for `halving`, and the binomial tree for all other algorithms.
 TreeShape tree_shape(Algorithm algorithm, int ranks, int rank);
 
-// Within a host, messages take little time and copying takes much of it. So `ring` keeps its chain, and all others use
-// the binomial tree.
+// Within a host, messages take little time and copying takes most of it. So `ring` keeps its chain, and all other
+// algorithms use the binomial tree.
 inline Algorithm tree_within_hosts(Algorithm algorithm) {
   return algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::tree;
 }

@@ -1,4 +1,5 @@
-// The user's table for choose(), as text: `anello-bench tune` writes it, ANELLO_TABLE has its path. One row a line:
+// The user's table for choose(), as text. `anello-bench tune` writes it, and ANELLO_TABLE has its path. Each line is a
+// row:
 //   world hosts medium cores  bytes  algorithm slab
 //   4     1     memory shared 65536  star      suitable
 //   4     1     memory shared any    ring      1048576
@@ -16,8 +17,8 @@ namespace anello::algorithms {
 // Returns the layout as text, such as "4 1 memory shared".
 std::string layout(const Facts& facts);
 
-// Keeps the order of the rows: the first matching one is taken. Throws Error{configuration} that names the line and the
-// problem.
+// Keeps the order of the rows, because the first matching row is taken. Throws Error{configuration} that names the line
+// and the problem.
 Table parse_table(std::string_view text);
 
 std::string to_text(const TableRow& row);  // one line

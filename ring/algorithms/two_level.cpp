@@ -23,7 +23,8 @@ namespace {
 // Within a host, the latency of a message is about the CPU time that it costs sender and receiver.
 constexpr int kRadix = 3, kMaxLine = 2;
 
-// The shares are divided among a host's ranks in order, in contiguous groups.
+// The division of a slab into shares. A host's ranks own the shares in order; each rank has a contiguous group of
+// shares.
 struct Shares {
   Range slab;
   int count;
@@ -37,20 +38,22 @@ struct Shares {
   }
 };
 
-// Returns the grid of an algorithm that has two halves: it adds up parts, then sends them. Empty for other algorithms.
+// Returns the grid of an algorithm with two halves: the first adds up parts, the second sends them. Empty for all other
+// algorithms.
 std::optional<Grid> halves(Algorithm algorithm, int ranks, bool turned = false) {
   if (algorithm == Algorithm::two_shot) return Grid(ranks, ranks);
   if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine, turned);
   return std::nullopt;
 }
 
-// Whether the sums of all slabs are sent before any result. The first round of a slab's sums has most of the bytes
-// between hosts. If it came after the results of the slab before, which need several rounds, nothing would leave the
-// host meanwhile, and few slabs have nothing else to send. If there are many slabs, every other slab has its rounds in
-// the opposite order instead, and so begins with other hosts. Simulated with 128 hosts of 8 ranks, in multiples of the
-// lower bound: 4 MiB in 8 slabs 1.18 in the same order, 1.14 in two orders, 1.10 with sums first; 8 MiB in 16 slabs
-// 1.12, 1.10, 1.17. 32 and 48 hosts agree. A grid of up to 16 hosts has only one round; the shipped tables never choose
-// it.
+// True if the sums of all slabs are sent before any result. Most of the bytes between hosts are in the first round of a
+// slab's sums. This round could come only after the results of the previous slab, which need several rounds. In that
+// time nothing else would leave the host if there are few slabs. If there are many slabs, every other slab has its
+// rounds in the opposite order instead, and so begins with other hosts.
+//
+// Simulated with 128 hosts of 8 ranks, in multiples of the lower bound: 4 MiB in 8 slabs take 1.18 in the same order,
+// 1.14 in two orders, and 1.10 with sums first; 8 MiB in 16 slabs take 1.12, 1.10 and 1.17. 32 and 48 hosts agree. A
+// grid of up to 16 hosts has only one round; the shipped tables never choose it.
 bool sums_first(Algorithm between, std::uint64_t slabs) {
   constexpr std::uint64_t kFewSlabs = 8;
   return between == Algorithm::grid && slabs <= kFewSlabs;
@@ -58,7 +61,7 @@ bool sums_first(Algorithm between, std::uint64_t slabs) {
 
 enum class Half { sums, rest };
 
-// Writes one half of the algorithm between hosts. If it has no halves, all of it is Half::rest.
+// Writes one half of the algorithm between hosts. If the algorithm has no halves, Half::rest is all of it.
 void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, bool turned) {
   const int n = builder.world();
   const std::optional<Grid> grid = halves(algorithm, n, turned);
@@ -97,13 +100,13 @@ class TwoLevels {
       else
         grid_.send(builder_, [this](int mate) { return part(mate); });
     });
-    // A rank without mates has no results to send. It rounds its result as they would have, so that all have the same
-    // bits.
+    // A rank without mates sends no results within its host. It rounds its result as other ranks do before they send,
+    // so that all ranks have the same bits.
     if (mates_.size() == 1 && hosts_.max_ranks() > 1) builder_.round(shares_.slab);
   }
 
-  // For each share whose host sum is at this rank, reduces it with the same share of the other hosts' owners. With
-  // `leaders` there is one share.
+  // For each share whose host sum is at this rank: reduces it with the same share at its owners on the other hosts.
+  // With `leaders` there is only one share.
   void reduce_between_hosts(Half half) {
     const bool in_input = mates_.size() == 1 && (half == Half::sums || !halves(between_, hosts_.count()));
     for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
@@ -114,9 +117,9 @@ class TwoLevels {
   }
 
  private:
-  // Returns the rank at this place of a host. In every other slab the order of the places differs, so that ranks which
-  // exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so the
-  // earlier slab is done first, instead of two slabs that share the link.
+  // Returns the rank at this place of a host. In every other slab, the places have a different order, so that ranks
+  // that exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so these
+  // ranks finish the earlier slab first, and two slabs do not share a link.
   int rank_at(int place, std::span<const int> ranks) const {
     const int n = int(ranks.size()), lines = n / kMaxLine;
     if (turned_ && n % kMaxLine == 0) place = place % lines * kMaxLine + place / lines;
@@ -130,7 +133,7 @@ class TwoLevels {
   int owner(int share, std::span<const int> ranks) const {
     return rank_at(shares_.owner(share, int(ranks.size())), ranks);
   }
-  // In ascending order, so that all of them add in the same order.
+  // Returns the share's owners in ascending order, so that all of them add in the same order.
   std::vector<int> owners(int share) const {
     std::vector<int> all;
     for (int host = 0; host < hosts_.count(); host++) all.push_back(owner(share, hosts_.ranks(host)));
@@ -143,7 +146,7 @@ class TwoLevels {
   const Algorithm between_;
   PlanBuilder& builder_;
   const Hosts& hosts_;
-  const bool turned_, turned_between_;  // whether ranks within hosts, and rounds between hosts, have the other order
+  const bool turned_, turned_between_;  // places within hosts, rounds between hosts: in the other order
   const std::vector<int> mates_;
   const Shares shares_;
   const Grid grid_{int(mates_.size()), kMaxLine};
@@ -151,8 +154,8 @@ class TwoLevels {
 
 }  // namespace
 
-// Three phases: adds up within each host; adds up between hosts, if the algorithm there has a separate half for that;
-// then the rest.
+// Writes three phases: adding up within each host; adding up between hosts, if the algorithm between hosts has a
+// separate half for that; and the rest.
 void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
                    const Hosts& hosts) {
   const std::uint64_t slabs = slabs_of(count, slab_elems);

@@ -6,7 +6,7 @@
 
 namespace anello::algorithms::allreduce {
 
-// Writes one rank's steps for all slabs of [0, count); slab_elems 0: one slab.
+// Writes one rank's steps for all slabs of [0, count). slab_elems 0: there is one slab.
 void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
                    const Hosts& hosts);
 

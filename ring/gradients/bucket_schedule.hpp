@@ -1,7 +1,7 @@
 // Decides which bucket of gradients is sent next. Counts how often each gradient was announced in a step, checks the
-// order of the calls, and returns the buckets in the same order on all ranks, in whichever order their gradients become
-// ready. Used for gradients in host memory and in GPU memory, so both have the same rules and messages. One thread;
-// owned by the gradients of that thread. Pure: it neither sends nor changes the gradients.
+// order of the calls, and returns the buckets in the same order on all ranks, even if gradients become ready in
+// different orders. Used for gradients in host memory and in GPU memory, so both have the same rules and messages. One
+// thread; owned by the gradients of that thread. Pure: neither sends nor changes the gradients.
 #pragma once
 #include <anello/gradients.hpp>
 #include <string>
@@ -21,25 +21,26 @@ class BucketSchedule {
     std::size_t incomplete = 0;   // number of pieces whose gradient is not complete in this step
   };
 
-  // `caller`: begins the message of each error, for example "gradients". The gradients' memory is borrowed. A gradient
-  // is complete when it has been announced `passes` times. Buckets have at most `max_bytes` and follow the list from
-  // its end to its beginning, as a backward pass does.
+  // `caller`: each error message begins with this, for example "gradients". The gradients' memory is borrowed. A
+  // gradient is complete when it has been announced `passes` times. Buckets have at most `max_bytes`. They follow the
+  // list from its end to its beginning, as a backward pass does.
   BucketSchedule(std::string_view caller, std::span<const Gradient> gradients, int passes, std::uint64_t max_bytes);
 
-  // Only between steps: makes new buckets, in which gradients follow `order` (the index of each gradient once).
+  // Makes new buckets, in which gradients follow `order` (each gradient's index once). Call only between steps.
   void arrange(std::span<const std::uint32_t> order, std::uint64_t max_bytes);
 
-  // These functions throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient
-  // has been announced. announce() counts that `gradient`, an index in the list, is ready. finish() ends the step and
-  // completes all gradients; it returns those that were never announced.
+  // These functions throw Error{invalid_argument}, and then change nothing. begin() starts a step without announced
+  // gradients. announce() counts that `gradient`, an index in the list, is ready. finish() ends the step and completes
+  // all gradients. It returns those that were never announced.
   void begin();
   void announce(std::size_t gradient);
   std::vector<std::size_t> finish();
-  // After finish(): names the gradients that were not announced in each pass, and the remedy. Empty: all were.
+  // Call after finish(). Names the gradients that were not announced in each pass, and the remedy. Empty if there are
+  // none.
   std::string omissions() const;
 
-  // Calls send(number) for each bucket whose turn it is and whose gradients are all complete, once in a step. A bucket
-  // whose send() throws keeps its turn.
+  // Calls send(number) once in a step for each bucket whose turn has come and whose gradients are all complete. If
+  // send() throws, the bucket keeps its turn.
   template <class Send>
   void send_complete(Send send) {
     for (; next_ < buckets_.size() && buckets_[next_].incomplete == 0; next_++) send(next_);
@@ -50,7 +51,7 @@ class BucketSchedule {
   std::vector<std::vector<std::size_t>> members() const;
   const std::vector<Tensor>& gradients() const { return gradients_; }
   std::size_t pieces_of(std::size_t gradient) const { return buckets_of_[gradient].size(); }
-  // The order in which gradients became complete in this step, or in the last one.
+  // The order in which gradients became complete in this step; between steps, in the last one.
   const std::vector<std::uint32_t>& completed() const { return completed_; }
 
  private:
@@ -69,16 +70,16 @@ class BucketSchedule {
   std::size_t next_ = 0;
 };
 
-// The range from which bucket sizes are chosen if neither options nor settings give one. A bucket in GPU memory is
-// larger, because an operation takes longer to start on a GPU, and moves data faster.
+// The range from which bucket sizes are chosen if neither options nor settings give a size. A bucket in GPU memory is
+// larger, because on a GPU an operation takes longer to start, and data moves faster.
 struct BucketRange {
   std::uint64_t min_bytes, max_bytes;
 };
 inline constexpr BucketRange kHostBuckets{kWorthwhileBucketBytes, 4 << 20};
 inline constexpr BucketRange kGpuBuckets{1 << 20, 32 << 20};
 
-// Returns an eighth of all gradients, within the range. This makes several buckets, so that the first one is sent early
-// and the last one is small, but no unnecessary messages.
+// Returns an eighth of all gradients' bytes, limited to the range. This makes several buckets, so that the first is
+// sent early and the last is small, without unnecessary messages.
 std::uint64_t suitable_bucket_bytes(std::span<const Gradient> gradients, const BucketRange& range);
 
 }  // namespace anello::gradients

@@ -1,6 +1,5 @@
-// Finds the fastest bucket size by trying. Sizes alternate from step to step, so that disturbances affect all of them
-// equally. The size of a step depends only on the number of steps before it, so it is the same on all ranks. Owned by
-// Gradients. Pure.
+// Finds the fastest bucket size by trying. Each step uses another size, so that disturbances affect all sizes equally.
+// A step's size depends only on the number of earlier steps, so it is the same on all ranks. Owned by Gradients. Pure.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,13 +12,13 @@ class BucketTuner {
   // Tries sizes from 256 KiB up to the first that holds all gradients.
   explicit BucketTuner(std::uint64_t all_bytes);
 
-  // Returns the size for the next step; only until enough() steps were noted.
+  // Returns the size for the next step. Call only until enough() is true.
   std::uint64_t candidate() const { return sizes_[steps_ % sizes_.size()]; }
   bool enough() const;
   // Records how long the step with candidate() took.
   void note(std::chrono::nanoseconds step);
 
-  // Returns the size with the smallest median. Only after enough().
+  // Returns the size with the smallest median time. Call only after enough() is true.
   std::uint64_t fastest() const;
 
  private:

@@ -12,11 +12,11 @@ struct Open {
   std::uint64_t left = 0;
   Bucket bucket;
   std::uint64_t elems = 0, max_elems = 0;
-  std::size_t last = 0;  // position of its last gradient in the order
+  std::size_t last = 0;  // position of the bucket's last gradient in the order
 };
 
-// Returns a bucket's size in elements. The bucket that is sent after the last gradient is ready is not hidden by any
-// work, so towards the end a bucket holds half of the remaining elements, as long as that is worth a message.
+// Returns a bucket's size in elements. After the last gradient is ready, no more work can hide the sending of a bucket.
+// So towards the end a bucket holds half of the remaining elements, as long as that is worth a message.
 std::uint64_t next_size(std::uint64_t left, std::uint64_t max_elems, std::uint64_t worthwhile) {
   return std::min(max_elems, std::max(left / 2, worthwhile));
 }

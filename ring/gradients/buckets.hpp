@@ -8,7 +8,7 @@
 
 namespace anello::gradients {
 
-// A range of a gradient's elements. A gradient that does not fit into one bucket has a piece in each of several.
+// A range of a gradient's elements. A gradient that is too large for one bucket has a piece in each of several buckets.
 struct GradientPiece {
   std::size_t parameter = 0;
   std::uint64_t first = 0, count = 0;
@@ -17,9 +17,9 @@ struct GradientPiece {
 using Bucket = std::vector<GradientPiece>;
 constexpr std::uint64_t kWorthwhileBucketBytes = 256 << 10;
 
-// `order`: the index of each gradient once, in the order in which they become ready. A bucket has at most `max_bytes`,
-// or one element. Towards the end, buckets become smaller, down to kWorthwhileBucketBytes. They are sorted by the time
-// at which their last piece becomes ready. Gradients without elements are in no bucket.
+// Makes the buckets. `order`: each gradient's index once, in the order in which gradients become ready. A bucket has at
+// most `max_bytes`, or one element. Towards the end, buckets become smaller, down to kWorthwhileBucketBytes. They are
+// sorted by the time at which their last piece becomes ready. Gradients without elements are in no bucket.
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
                                  std::uint64_t max_bytes);
 

@@ -22,15 +22,14 @@ using Combine = GradientOptions::Combine;
 
 constexpr std::string_view kCaller = "gradients";
 
-// Makes a group of all members with its own links, so that no other operations of `group` come between those of the
-// buckets.
+// Makes a group of all members with its own links, so that no other operations of `group` come between the buckets.
 Group own_group(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
   return group.group(all);
 }
 
-// Returns how long the group's finished operations took.
+// Returns how long the group's finished operations took in total.
 trace::Ticks time_in_operations(const Group& group) {
   trace::Ticks busy = 0;
   for (const trace::Totals::OfKind& kind : GroupAccess::recorder(group).tally.totals().kinds) busy += kind.busy;
@@ -79,7 +78,7 @@ class Gradients::Impl {
   std::vector<std::vector<float>> lost_;  // by gradient, with error_feedback
   std::vector<std::uint32_t> order_;      // order in which gradients became ready in rank 0's first step
   bool learnt_ = false;
-  std::optional<gradients::BucketTuner> tuner_;  // null once it has tried all sizes
+  std::optional<gradients::BucketTuner> tuner_;  // empty once it has tried all sizes
 
   // The state of the current step.
   steady_clock::time_point begun_at_;
@@ -106,12 +105,14 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
   if (options_.tune_buckets && !alone()) tuner_.emplace(bytes_of(schedule_.gradients()));
 }
 
-// In the middle of a step, operations still use `total_` and the gradients, which the caller may free next.
+// If this runs in the middle of a step, operations still use `total_` and the gradients. The caller may free the
+// gradients next, so this ends the operations.
 Gradients::Impl::~Impl() {
   GroupAccess::end(group_, std::uncaught_exceptions() > exceptions_);
 }
 
-// Resets the measurement, because the messages by which the ranks agreed on the buckets are not part of the next step.
+// Resets the measurement, because the messages with which the ranks agreed on the buckets do not belong to the next
+// step.
 void Gradients::Impl::arrange(std::uint64_t max_bytes) {
   schedule_.arrange(order_, max_bytes);
   works_ = std::vector<Work>(schedule_.buckets().size());
@@ -136,7 +137,7 @@ void Gradients::Impl::start_complete() {
   if (!alone()) schedule_.send_complete([this](std::size_t bucket) { start(bucket); });
 }
 
-// The sum of the weights was started by begin(), before the first gradient was made.
+// begin() started the sum of the weights, before any gradient was made.
 double Gradients::Impl::prescale() {
   if (options_.combine != Combine::weighted) return factor_;
   totalling_.wait();
@@ -148,7 +149,7 @@ void Gradients::Impl::start(std::size_t number) {
   bool averages = options_.combine == Combine::average;
   double factor = prescale();
   if (options_.error_feedback) {
-    if (std::exchange(averages, false)) factor /= group_.size();  // the scaled values are rounded
+    if (std::exchange(averages, false)) factor /= group_.size();  // divides here, because the scaled values are rounded
     for (std::size_t k = 0; k < bucket.pieces.size(); k++) {
       const gradients::GradientPiece& piece = bucket.pieces[k];
       const std::span values(static_cast<float*>(bucket.tensors[k].data), piece.count);
@@ -174,7 +175,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
-  totalling_.wait();  // if there is no bucket, nothing has waited for it
+  totalling_.wait();  // without any bucket, nothing has waited for this sum
   const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);
@@ -196,7 +197,7 @@ void Gradients::Impl::check_omissions() {
   });
 }
 
-// While this rank computes the norms of the gradients that have arrived, the group's thread moves the others.
+// Computes the norms of the gradients that have arrived while the group's thread moves the other ones.
 void Gradients::Impl::wait_for(std::size_t bucket, StepStats& step) {
   const auto before = steady_clock::now();
   works_[bucket].wait();
@@ -213,7 +214,7 @@ void Gradients::Impl::finish_alone() {
   }
 }
 
-// Adds up the norm by gradient, so that it does not depend on the buckets.
+// Adds up the norm gradient by gradient, so that it does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   if (--missing_[gradient] == 0 && options_.max_norm)
     squared_norms_[gradient] = gradients::squared_norm(schedule_.gradients()[gradient]);
@@ -226,7 +227,7 @@ void Gradients::Impl::limit_norm(StepStats& step) {
   for (const Tensor& gradient : schedule_.gradients()) gradients::multiply(gradient, *options_.max_norm / norm);
 }
 
-// Takes rank 0's order, so that buckets are the same on all ranks.
+// Takes rank 0's order on all ranks, so that their buckets are the same.
 void Gradients::Impl::learn_order() {
   learnt_ = true;
   if (alone()) return;
@@ -235,7 +236,7 @@ void Gradients::Impl::learn_order() {
   arrange(tuner_ ? tuner_->candidate() : max_bytes_);
 }
 
-// Uses rank 0's times, so that buckets are the same on all ranks.
+// Uses rank 0's times on all ranks, so that their buckets are the same.
 void Gradients::Impl::tune() {
   tuner_->note(steady_clock::now() - begun_at_);
   std::uint64_t bytes = tuner_->enough() ? tuner_->fastest() : tuner_->candidate();

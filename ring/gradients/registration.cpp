@@ -70,7 +70,7 @@ void check_options(std::string_view caller, std::span<const Gradient> gradients,
   if (options.accumulation_passes < 1)
     group::refuse(caller, text("accumulation_passes must be at least 1, not ", options.accumulation_passes));
   if (options.max_norm && !(*options.max_norm > 0))
-    group::refuse(caller, text("max_norm must be positive, not ", *options.max_norm, "; without it there is no limit"));
+    group::refuse(caller, text("max_norm must be positive, not ", *options.max_norm, "; leave it out for no limit"));
   if (options.bucket_bytes && *options.bucket_bytes < 0)
     group::refuse(caller, text("bucket_bytes must be 0 (a suitable size) or positive, not ", *options.bucket_bytes));
   if (options.error_feedback && (!options.wire || !all_f32()))

@@ -1,4 +1,4 @@
-// Exchanges blobs between threads: the rendezvous of a world in one process. Any thread; one thread for each rank.
+// Exchanges blobs between threads: the rendezvous of a world in one process. Any thread; each rank has its own thread.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -14,13 +14,12 @@ class InProcessExchange {
  public:
   InProcessExchange(int ranks, std::chrono::milliseconds limit) : limit_(limit), blobs_(std::size_t(ranks)) {}
 
-  // Like bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was
-  // called.
+  // Like bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} after the limit, or after close() was called.
   std::vector<std::string> exchange(int rank, std::string blob);
 
-  void check(std::chrono::milliseconds limit);  // throws likewise if close() is called within that time
+  void check(std::chrono::milliseconds limit);  // throws Error{rendezvous} if close() is called within that time
 
-  // Call when a rank has failed: all waiting calls throw, and later ones too.
+  // Call when a rank has failed. All waiting calls throw, and all later calls too.
   void close();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// Returns the blobs that `rank` gets, made from those that the ranks sent. Called on that rank's thread.
+// Returns the blobs that `rank` gets. `blobs`: the blobs that the ranks sent. Called on that rank's thread.
 using Seen = std::function<std::vector<std::string>(int rank, std::vector<std::string> blobs)>;
 void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings, const Seen& seen);
 

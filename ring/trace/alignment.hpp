@@ -5,7 +5,7 @@
 
 namespace anello::trace {
 
-// A question and its answer, with times of the steady clocks of the asking rank (sent, back) and the answering rank
+// A question and its answer, with times of two steady clocks: the asking rank's (sent, back) and the answering rank's
 // (theirs).
 struct ClockSample {
   std::int64_t sent_ns = 0, theirs_ns = 0, back_ns = 0;
@@ -17,7 +17,7 @@ struct ClockOffset {
   std::int64_t within_ns = 0;  // the largest possible error of behind_ns
 };
 
-// Uses the fastest answer: the other clock was read between question and answer, most likely halfway.
+// Uses the fastest answer. The other clock was read between question and answer, most likely halfway.
 ClockOffset estimate(std::span<const ClockSample> samples);
 
 // Combines two measurements, because the clocks may drift apart.

@@ -61,8 +61,8 @@ class Writer {
     return found->second;
   }
 
-  // Orders rows: groups as they first appear; in each group the operations, local work, then sends and receives by
-  // peer.
+  // Orders rows: groups in the order of their first appearance; within a group first the operations, then local work,
+  // then sends and receives by peer.
   int place_of(const Row& row) {
     const auto& [group, kind, number] = row;
     const auto nth = places_.try_emplace(group, places_.size()).first->second;
@@ -81,8 +81,7 @@ class Writer {
     for (std::size_t k = 0; k < operation.spans; k++) step(record, group, recording_.spans[operation.first_span + k]);
   }
 
-  // Not complete events, because many operations may be queued at once, and complete events of one row must not
-  // overlap.
+  // Uses asynchronous events. Many operations may be queued at once, and complete events of one row must not overlap.
   void queued(int row, const std::string& what, const Record& record) {
     const std::string common = "\"cat\":\"queued\",\"name\":" + json_text("queued: " + what) +
                                ",\"id\":" + std::to_string(++queued_) + ",\"tid\":" + std::to_string(row);

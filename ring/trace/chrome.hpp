@@ -1,4 +1,4 @@
-// A recording as events of the trace format that chrome://tracing introduced and Perfetto reads. Pure.
+// A recording, as events in the trace format of chrome://tracing, which Perfetto also reads. Pure.
 // Source: "Trace Event Format", Google, 2016.
 #pragma once
 #include <functional>
@@ -17,13 +17,13 @@ struct Traced {
   Alignment alignment;       // aligns this rank's clock with rank 0's
 };
 
-// Passes the events to write() in pieces, one JSON object a line, with a comma before each except the very first. A
-// rank is shown as a process; a group's operations, the link to each peer and the local work are its threads. An
-// operation's time in the queue is an asynchronous event.
+// Passes the events to write() in pieces, one JSON object a line, with a comma before each object except the very
+// first. The viewer shows a rank as a process. The threads of the process are each group's operations, the link to each
+// peer, and the local work. An operation's time in the queue is an asynchronous event.
 void chrome_events(const Recording& recording, const Traced& traced, const TickClock::Scale& scale, bool very_first,
                    const std::function<void(std::string_view)>& write);
 
-// Return the text before and after all events.
+// These return the text before and after all events.
 std::string chrome_head();
 std::string chrome_tail();
 

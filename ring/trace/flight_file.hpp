@@ -18,8 +18,9 @@ struct FlightHead {
 };
 
 // {"rank", "host", ..., "groups": [{"id", "group", "members", "operations": [{"sequence", "operation", "name", "state",
-// "queued_us", "begun_us", "ended_us"}]}]}: oldest first; times since 1970, null for what has not happened yet. The
-// state is "queued", "begun" or "done"; after a world has failed, no operation becomes done.
+// "queued_us", "begun_us", "ended_us"}]}]}. Operations are in order, the oldest first. Times are microseconds since
+// 1970; null: this has not happened yet. The state is "queued", "begun" or "done". After a world has failed, no
+// operation becomes done.
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);
 
 }  // namespace anello::trace

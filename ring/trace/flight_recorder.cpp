@@ -10,7 +10,7 @@ void FlightRecorder::Free::operator()(Record* records) const {
   std::free(records);
 }
 
-// Zeroed memory means no record; calloc() does not touch its pages.
+// Zeroed memory means that there is no record. calloc() does not touch the pages of large memory.
 FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
   auto* const records = static_cast<Record*>(std::calloc(count, sizeof(Record)));
   if (!records) throw std::bad_alloc();

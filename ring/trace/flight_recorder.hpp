@@ -1,7 +1,7 @@
 // The flight recorder of one group: its last operations, and counters. The thread that moves the group's data records
-// which operations began and ended; callers record which they queued. The control plane reads it, and so does the code
-// that explains a mismatch or writes the file. Any thread. Takes memory as it is used, at most 800 KiB. Independent of
-// which group it belongs to.
+// the begin and end of operations; callers record the operations that they queue. The control plane reads the recorder,
+// and so does the code that explains a mismatch or writes the file. Any thread. Takes memory as it is used, at most 800
+// KiB. Does not need to know its group.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -22,18 +22,18 @@ class FlightRecorder {
   // Records that the operation waits for earlier ones to end.
   void queue(const Signature& signature, std::string_view name, Ticks at);
 
-  // `begun`: the time at which the operation began; the record may be made later. False if the operation can never be
-  // completed, because a member has left.
+  // Records that an operation began. `begun`: the time at which it began; the record may be made later. False if the
+  // operation can never be completed, because a member has left.
   bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
-  // Records that the operation that began last is done.
+  // Records the end of the operation that began last.
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) ANELLO_UNCHECKED;
   Record newest() const ANELLO_UNCHECKED;  // after end(), on the thread that called it
 
   // Returns the operation with this number, if it has begun and is among the last kBegun.
   std::optional<NamedSignature> begun(std::uint64_t sequence) const;
 
-  // From now on, operations with this number or a higher one can never be completed. Returns the operation that is
-  // running, if it is one of them.
+  // From now on, operations with this number or a higher one can never be completed. If such an operation is running,
+  // returns it.
   std::optional<Signature> ends_at(std::uint64_t sequence);
 
   // False if an operation with this number can never be completed: see ends_at().
@@ -54,8 +54,8 @@ class FlightRecorder {
 
   std::atomic<Ticks> ended_ = 0;  // end of the newest operation; stored in its record when the next one begins
   mutable Mutex mutex_;
-  Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // rings, by sequence
-  std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;                          // the newest that has begun
+  Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // ring buffers, by sequence
+  std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;                          // number of the newest that has begun
   std::uint64_t ends_at_ ANELLO_GUARDED_BY(mutex_) = UINT64_MAX;
 };
 

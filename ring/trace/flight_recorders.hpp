@@ -12,12 +12,12 @@ namespace anello::trace {
 
 class FlightRecorders {
  public:
-  // `name`: for messages, "group (0, 2)". `members`: world ranks.
+  // `name`: for messages, for example "group (0, 2)". `members`: world ranks.
   void add(std::uint64_t group, std::string name, std::vector<int> members, std::shared_ptr<FlightRecorder> recorder);
-  void remove(std::uint64_t group);  // its counts are kept
+  void remove(std::uint64_t group);  // keeps the group's counts
 
   std::shared_ptr<FlightRecorder> find(std::uint64_t group) const;  // null if there is none
-  std::vector<History> histories() const;                           // those of all groups, sorted by group
+  std::vector<History> histories() const;                           // of all groups, sorted by group
   Totals totals() const;
 
   struct GroupTotals {

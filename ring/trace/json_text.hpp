@@ -1,4 +1,4 @@
-// JSON strings; the other values that are written here are numbers.
+// Strings for JSON. Other JSON values that the library writes are only numbers.
 #pragma once
 #include <string>
 #include <string_view>

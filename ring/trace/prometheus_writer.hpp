@@ -15,7 +15,7 @@ class PrometheusWriter {
  public:
   using Label = std::pair<std::string_view, std::string_view>;
 
-  // `labels`: are added to all samples.
+  // `labels`: added to all samples.
   explicit PrometheusWriter(const std::vector<Label>& labels);
 
   // Describes a metric; `name` is without the prefix "anello_". Call value() next.

@@ -15,10 +15,10 @@ struct Record {
   static constexpr std::size_t kNameBytes = 40;
 
   Signature signature;
-  std::array<char, kNameBytes> name;  // its beginning; the rest is zero
+  std::array<char, kNameBytes> name;  // the beginning of the name; the rest is zero
   Ticks queued, begun, ended;         // 0: not yet
 
-  // Sets the record in place, because making one and copying it costs twice as much.
+  // Sets the record in place, because constructing a record and copying it costs twice as much.
   void set(const Signature& its_signature, std::string_view its_name, Ticks when_queued, Ticks when_begun) {
     signature = its_signature;
     name = {};

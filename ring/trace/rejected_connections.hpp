@@ -15,7 +15,7 @@ enum class RejectReason : std::uint8_t {
   gone,         // it closed before its handshake was complete
   crowded_out,  // it was the oldest of too many unauthenticated connections
   job,          // it belongs to another job
-  secret,       // its proof of the secret was wrong, or a replayed one
+  secret,       // its proof of the secret was wrong or replayed
   generation,   // it belongs to an earlier world of the job
   place,        // it is meant for another rank's listener, or for a server
 };

@@ -17,7 +17,7 @@ struct Totals {
   struct OfKind {
     std::uint64_t operations = 0;
     std::uint64_t bytes = 0;  // size of the tensors
-    Ticks busy = 0;           // from beginning to end
+    Ticks busy = 0;           // total time from beginning to end
   };
   std::array<OfKind, kKinds> kinds;                  // by Kind
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // elements count in the type in which they are sent

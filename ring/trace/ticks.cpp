@@ -17,8 +17,8 @@ bool counts_evenly() {
 #endif
 }
 
-// Returns the best of a few tries, in which the two readings are closest together: the thread may be suspended between
-// them.
+// Reads both clocks several times and returns the reading in which the two are closest together, because the thread may
+// be suspended between the two.
 TickClock::Moment TickClock::now() {
   constexpr int kTries = 5;
   Moment best;

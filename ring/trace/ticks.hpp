@@ -1,5 +1,4 @@
-// Time for frequent records: the processor's counter, which takes 10 ns to read, while the system's clock takes 25 ns.
-// Any thread.
+// Time for frequent records. The processor's counter takes 10 ns to read, the system's clock 25 ns. Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace anello::trace {
 
 using Ticks = std::uint64_t;  // 0: not set
 
-// Whether the processor's counter keeps its rate when the core sleeps or changes its own rate; looked up once.
+// True if the processor's counter keeps its rate when the core sleeps or changes its own rate. Looked up once.
 bool counts_evenly();
 
 inline Ticks ticks() {
@@ -22,7 +21,7 @@ inline Ticks ticks() {
   return Ticks(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// Converts ticks to time: both clocks are read when this is made, and again for each Scale; times between are
+// Converts ticks to time. Reads both clocks when it is constructed, and again for each Scale; times in between are
 // interpolated.
 class TickClock {
  public:

@@ -17,7 +17,7 @@ namespace anello::trace {
 struct Span {
   enum class What : std::uint8_t { send, receive, reduce, fold, scale, sleep };
   Ticks begin = 0, end = 0;
-  std::uint64_t bytes = 0;  // as sent; local work: in memory
+  std::uint64_t bytes = 0;  // bytes as sent; for local work, bytes in memory
   std::int32_t peer = -1;   // world rank; -1: none
   std::uint32_t round = 0;  // number of the step in the plan's program
   What what = What::send;

@@ -11,7 +11,7 @@ void save_on_rank_0(Group& group, const std::string& path, std::string_view byte
   if (group.rank() == 0) {
     try {
       replace_file(path, bytes, ReadableBy::all, Until::on_disk);
-    } catch (const std::exception& error) {  // the other ranks wait for the answer, so every exception becomes one
+    } catch (const std::exception& error) {  // the other ranks wait for an answer, so the exception becomes the answer
       problem = error.what();
     }
   }

@@ -6,8 +6,8 @@
 
 namespace anello {
 
-// Outlives static objects, one of which may be a World. A child that fork() made has a list of its own: the worlds
-// belong to its parent, and the parent's mutex may be held by a thread that does not exist in the child.
+// Outlives static objects, because one of them may be a World. A child that fork() made has its own, empty list: the
+// worlds belong to its parent, and a thread that does not exist in the child may hold the parent's mutex.
 World::Impl::Alive& World::Impl::Alive::of_this_process() {
   static std::atomic<Alive*> newest = new Alive;
   Alive* own = newest;

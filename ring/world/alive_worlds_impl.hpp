@@ -13,14 +13,14 @@ class World::Impl::Alive {
  public:
   static void add(Impl& world);
   static void remove(Impl& world);
-  // Aborts each world, as WorldMaker::abort_all() says. No world can leave meanwhile. Locks nothing that the thread of
-  // an exception may hold.
+  // Aborts each world; see WorldMaker::abort_all(). No world can leave meanwhile. Locks no mutex that the thread of an
+  // exception may hold.
   static void abort_all(std::string_view reason);
-  static void say_goodbye_to_all() noexcept;  // as the process ends; the worlds cannot be used afterwards
+  static void say_goodbye_to_all() noexcept;  // when the process ends; afterwards the worlds cannot be used
 
  private:
   static Alive& of_this_process();
-  static void notice_exit();  // called for the first world
+  static void notice_exit();  // called when the first world is made
 
   const ProcessMark process_;
   Mutex mutex_;

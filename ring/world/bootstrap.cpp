@@ -26,7 +26,7 @@
 namespace anello {
 namespace {
 
-// Throws if the settings differ. `settings`: by rank, "VARIABLE=value" lines in the same order on all ranks.
+// Throws if the settings differ. `settings`: for each rank, "VARIABLE=value" lines in the same order.
 void compare_settings(const std::map<int, std::string>& settings) {
   const std::vector<Camp<std::string>> all = camps(settings);
   if (all.size() < 2) return;
@@ -94,8 +94,8 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   Alive::add(*this);
 }
 
-// Sends the reason to the ranks that are connected already; otherwise they would report that this rank died. An error
-// without a rank is this rank's own, unless it came from the rendezvous.
+// Sends the reason to the ranks that are already connected, because otherwise they would report that this rank died. An
+// error without a rank is this rank's own, unless it came from the rendezvous.
 void World::Impl::report_failed_start(const std::exception& why) {
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
@@ -117,8 +117,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   open_connections(exchange_peer_info(exchange, settings), settings);
 }
 
-// Returns where the other ranks listen. Stores the other facts about them in members. Throws if ranks differ in a value
-// that must be equal.
+// Returns the addresses on which the other ranks listen. Stores other facts about the ranks in members. Throws if ranks
+// differ in a value that must be equal.
 std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange& exchange, const Settings& settings) {
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
@@ -176,7 +176,7 @@ void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Setti
       [this](const net::Claim& claim) { return link_router_->has_room(claim); });
 }
 
-// Only if the error is a lost connection may the peer have died.
+// If the error is a lost connection, the peer may have died. For any other error, it has not.
 void World::Impl::data_link_failed(std::uint64_t group, const Error& why) {
   if (why.code() == ErrorCode::network && why.rank() != identity_.rank)
     return control_->suspect(why.rank(), group, why.message());

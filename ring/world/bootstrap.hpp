@@ -1,5 +1,5 @@
-// Makes a world from this rank's identity and a function that exchanges small blobs with the other ranks. The world is
-// independent of what that function uses (a rendezvous client, or run_world in one process).
+// Makes a world from this rank's identity and a function that exchanges small blobs with the other ranks. The world
+// does not depend on how that function works (a rendezvous client, or run_world in one process).
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
@@ -15,12 +15,12 @@
 
 namespace anello::world {
 
-// Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank must make the same number
-// of calls. Throws Error{rendezvous} that names the missing ranks.
+// Sends this rank's blob and returns the blobs of all ranks: entry r is rank r's. Blocks until every rank has called.
+// Every rank must make the same number of calls. Throws Error{rendezvous} that names the missing ranks.
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
 // Throws the errors of Exchange if the start has failed, or fails within `limit`. A rank that waits for another rank to
-// connect calls it now and then, because a rank that never connected cannot be detected by its silence.
+// connect calls this again and again, because the silence of a rank that never connected cannot be detected.
 using StartCheck = std::function<void(std::chrono::milliseconds limit)>;
 
 class WorldMaker {
@@ -31,12 +31,12 @@ class WorldMaker {
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
 
-  // For a process that is about to end: aborts each of its worlds. Blocks until the reason has been sent, for at most
-  // the silence limit (10 s if there is none), and then, for at most 500 ms a world, until the other ranks have
-  // received it. The worlds cannot be used afterwards.
+  // For a process that is about to end. Aborts each of its worlds. Blocks until the reason has been sent, for at most
+  // the silence limit (10 s if there is none). Then blocks for at most 500 ms for each world until the other ranks have
+  // received the reason. The worlds cannot be used afterwards.
   static void abort_all(std::string_view reason);
 
-  // For a process that ends in good order: sends a goodbye to the other ranks of its worlds. Blocks like ~World(). The
+  // For a process that ends in good order. Sends a goodbye to the other ranks of its worlds. Blocks like ~World(). The
   // worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
@@ -44,7 +44,7 @@ class WorldMaker {
   static bool has_failed(const World& world);
 
   static const Settings& settings(const World& world);
-  // The facts about the ranks that they exchanged at start. Valid as long as the world.
+  // The facts that the ranks exchanged at start. Valid as long as the world.
   struct Layout {
     const algorithms::Facts& facts;
     const algorithms::Table& table;

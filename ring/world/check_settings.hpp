@@ -8,17 +8,17 @@
 
 namespace anello::world {
 
-// Receives each Error. May throw it, which ends the check.
+// Receives each Error. It may throw the Error, which ends the check.
 using Refuse = std::function<void(const Error&)>;
 
 // Calls `refuse` for each setting that a world cannot use. `rank`: this rank; only rank 0 reads the tuning table.
 void check_settings(const Settings& settings, int rank, const Refuse& refuse);
 
-// Returns the text of the tuning table; empty if `path` is empty. Also parses it, so that the rank that read the file
-// reports its errors. Throws Error{configuration}.
+// Returns the text of the tuning table; empty if `path` is empty. Also parses the text, so that the rank that reads the
+// file reports its errors. Throws Error{configuration}.
 std::string read_table(const std::string& path);
 
-// For a list of checks: calls `check`, and `refuse` with the Error that it throws.
+// For a list of checks. Calls `check`. If it throws an Error, calls `refuse` with the Error.
 template <class Check>
 void attempt(const Refuse& refuse, Check check) {
   try {

@@ -1,10 +1,11 @@
-// A process that calls exit() while its worlds are alive: the other ranks must not take it for one that died. With
-// status 0 each world sends a goodbye, as its destructor would; with any other status the program has failed, and its
-// worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals count as deaths.
+// Handles a process that calls exit() while its worlds are alive. The other ranks must not take it for a rank that
+// died. With status 0 each world sends a goodbye, as its destructor would. With any other status the program has
+// failed, and its worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals count
+// as deaths.
 //
-// Static objects may own a World, or call finish() when they are destroyed. So the goodbye comes after their
-// destructors: its handler is registered before they are constructed. An abort comes before them, since nothing should
-// wait for other ranks any more. Both work without allocating memory, which may have run out.
+// Static objects may own a World, or call finish() in their destructors. So the goodbye comes after these destructors:
+// its handler is registered before the objects are constructed. An abort comes before them, because then nothing should
+// wait for other ranks any more. Both work without allocating memory, because memory may have run out.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -44,8 +45,8 @@ bool World::Impl::aborted_by_exit() {
   return aborted;
 }
 
-// Another thread may be in an operation, whose callbacks can do harm now, so it is not disturbed. Groups leave from the
-// last to the first, so that none is passed over although each one that leaves is removed from the list.
+// Another thread may be in an operation, whose callbacks could do harm now, so that thread is not disturbed. Groups
+// leave from the last to the first: each group that leaves is removed from the list, and in this order none is skipped.
 void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;

@@ -34,8 +34,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
     if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
-  // Constructed and destroyed without the lock: if there is no memory for the handle, the group leaves and is
-  // forgotten.
+  // Constructed and destroyed without the lock. If there is no memory for the handle, the group leaves and is removed.
   const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
   const auto over = groups_that_are_over();  // also destroyed without the lock
   const MutexLock lock(mutex_);
@@ -45,7 +44,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   return handle;
 }
 
-// Groups lock themselves before they lock the world, so this calls them without the world's lock.
+// Calls the groups without the world's lock, because groups lock themselves before they lock the world.
 std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
   MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Group::Impl>> groups = groups_;
@@ -59,26 +58,26 @@ void World::Impl::forget(const Group::Impl& group) {
   std::erase_if(groups_, [&](const auto& each) { return each.get() == &group; });
 }
 
-// Null if `place` is not less than the number of groups.
+// Returns null if `place` is not less than the number of groups.
 std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
   const MutexLock lock(mutex_);
   return place < groups_.size() ? groups_[place] : nullptr;
 }
 
-// Makes one group for each direction, with its own baton and its own link: a send that waits for its receiver holds
-// neither the baton nor the link of the other direction, so two ranks that send to each other cannot deadlock. One link
-// for both directions would save 2 descriptors a pair over TCP and 3 through memory; but the thread with its baton
+// Makes one group for each direction, with its own baton and its own link. A send that waits for its receiver then does
+// not hold the baton or the link of the other direction, so two ranks that send to each other cannot deadlock. One link
+// for both directions would save 2 descriptors a pair over TCP and 3 through memory. But then the thread with the baton
 // would have to move two operations at a time, even in a call that blocks.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
-  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // so that it differs from groups of two members
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // differs from the numbers of groups of two members
   const std::uint64_t group =
       fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
   return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
 }
 
-// All members count the groups of these members that one group has made, so they get the same number without a message.
-// The count is kept for each parent group, because two groups with equal members may make theirs in different orders on
-// different ranks, each on a thread of its own.
+// Each member counts how often one group has made a group of these members. So all members get the same number without
+// a message. The count is kept for each parent group: two groups with equal members may make their groups in different
+// orders on different ranks, each on its own thread.
 std::uint64_t World::Impl::next_number(const Parentage& parentage) {
   const MutexLock lock(mutex_);
   return made_[parentage]++;

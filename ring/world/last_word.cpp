@@ -28,7 +28,7 @@ std::optional<LastWord> decode_last_word(std::string_view bytes) {
   }
 }
 
-// If the descriptor is now a file, because a script has reused it, send() fails and nothing is written to it.
+// A script may have reused the descriptor for a file. Then send() fails, and nothing is written to the file.
 void send_last_word(int descriptor, const LastWord& word) {
   if (descriptor < 0) return;
   const std::string bytes = encode(word);

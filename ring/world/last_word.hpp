@@ -1,6 +1,6 @@
-// The message of a rank to the launcher that started it when its world has failed: which rank is at fault. Ranks that
-// fail because of another rank may exit before that rank does, so the launcher cannot find it from the order of exits
-// alone. Sent on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
+// The last word of a rank: its message to the launcher when its world has failed. It names the rank at fault. Ranks
+// that fail because of another rank may exit before that rank does, so the order of exits does not show the launcher
+// which rank is at fault. Sent on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,10 +18,10 @@ struct LastWord {
 };
 
 std::string encode(const LastWord& word);
-// Empty if the bytes are not a last word.
+// Returns an empty value if the bytes are not a last word.
 std::optional<LastWord> decode_last_word(std::string_view bytes);
 
-// Does not block. No effect if `descriptor` is not a socket, or if its other end is closed.
+// Does not block. Does nothing if `descriptor` is not a socket, or if its other end is closed.
 void send_last_word(int descriptor, const LastWord& word);
 
 }  // namespace anello::world

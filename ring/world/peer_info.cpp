@@ -15,12 +15,13 @@ namespace {
 constexpr std::size_t kMaxVersionBytes = 64;
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxKernelBytes = 255, kMaxMemoryBytes = 255,
                       kMaxCoreBytes = 8192;
-constexpr double kQuotaUnits = 1000;  // units of one core
+constexpr double kQuotaUnits = 1000;  // number of units for one core
 
 }  // namespace
 
-// Order: values that are equal on all ranks; values that are equal on a host; other values; then again values that are
-// equal on all ranks. The rendezvous sends only what differs between one rank and the next, so this keeps it short.
+// The order is: values that are equal on all ranks; values that are equal on a host; other values; and again values
+// that are equal on all ranks. The rendezvous sends only the differences between one rank and the next, and this order
+// keeps them short.
 std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));
@@ -55,11 +56,10 @@ void compare_builds(const std::vector<std::string>& blobs) {
     return text("rank ", rank, " on ", printable(its.host), " has Anello ", printable(its.version),
                 versions ? "" : text(" (plans ", its.plans, ")"));
   };
-  throw Error(
-      ErrorCode::mismatch,
-      text(versions ? "the library's versions differ" : "the library's algorithms differ, in spite of one version",
-           ": ", has(one), ", ", has(other), "; use the same build on all ranks"),
-      rank_at_fault(all, blobs.size()));
+  throw Error(ErrorCode::mismatch,
+              text(versions ? "the library's versions differ" : "the library's algorithms differ in equal versions",
+                   ": ", has(one), ", ", has(other), "; use the same build on all ranks"),
+              rank_at_fault(all, blobs.size()));
 }
 
 PeerInfo decode_peer_info(std::string_view bytes) {

@@ -18,12 +18,12 @@ struct PeerInfo {
   std::string settings;  // the settings that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
   Cores cores;
-  std::string kernel;  // equal for hosts on one machine, like containers; empty: could not be found out
+  std::string kernel;  // equal for hosts (such as containers) on one machine; empty: could not be found out
   std::string memory;  // ranks with the same text can share memory; empty: none
   std::string table;   // the tuning table; from rank 0 only
 };
 
-// The first three members, which any version of the library can decode from any other version's message.
+// The members that any version of the library can decode from any other version's message. They come first in it.
 struct Build {
   std::string version;
   std::uint64_t plans = 0;

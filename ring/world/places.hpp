@@ -1,4 +1,4 @@
-// Where the ranks of a world run: their hosts, and which of them share memory. Equal on all ranks. Pure.
+// Where the ranks of a world run: their hosts, and which ranks share memory. Equal on all ranks. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ struct Places {
 
   std::vector<int> nodes_of(const std::vector<int>& members) const;
   algorithms::Facts facts_of(const std::vector<int>& members,
-                             algorithms::Facts facts) const;  // completes those of the world
+                             algorithms::Facts facts) const;  // completes the facts of the world
 };
 
 }  // namespace anello::world

@@ -25,7 +25,7 @@ std::int64_t steady_ns() {
       .count();
 }
 
-// True if both ranks read the same clock, so that nothing needs to be measured.
+// True if both ranks read the same clock. Then nothing needs to be measured.
 bool share_clock(Group& pair) {
   const std::string identity = kernel_identity("time");
   std::uint64_t clock = 0;
@@ -35,7 +35,7 @@ bool share_clock(Group& pair) {
   return both[0] == both[1] && clock != 0;
 }
 
-// Measures the clocks of a pair: member 0 asks, member 1 answers, and both get the result.
+// Measures how far the two clocks of a pair differ. Member 0 asks, member 1 answers, and both get the result.
 trace::ClockOffset measure(Group& pair) {
   if (share_clock(pair)) return {steady_ns(), 0, 0};
   std::vector<trace::ClockSample> samples;
@@ -53,7 +53,7 @@ trace::ClockOffset measure(Group& pair) {
   return {result[0], result[1], result[2]};
 }
 
-// Calls use(pair) for the pairs of rank 0 with each other rank, one after another.
+// Calls use(pair) for each pair of rank 0 and another rank, one pair after another.
 template <class Use>
 void each_pair(Group& world, Use use) {
   for (int peer = 1; peer < world.size(); peer++) {
@@ -65,7 +65,7 @@ void each_pair(Group& world, Use use) {
 
 }  // namespace
 
-// On rank 0 the offset is 0, because all times are converted to its clock.
+// On rank 0 the offset is 0, because all times are converted to rank 0's clock.
 trace::ClockOffset TimelineCollector::align(Group& world) const {
   trace::ClockOffset mine{steady_ns(), 0, 0};
   each_pair(world, [&](Group& pair) {
@@ -87,7 +87,7 @@ void TimelineCollector::open() {
   if (!file_) failure_ = system_error(text("'", path_, "' cannot be written"), ErrorCode::file).message();
 }
 
-// After an error nothing is written, but the other ranks still wait for rank 0, so it continues to receive.
+// After an error nothing more is written. But rank 0 continues to receive, because the other ranks wait for it.
 void TimelineCollector::write(std::string_view bytes) {
   if (!failure_.empty()) return;
   try {
@@ -98,7 +98,7 @@ void TimelineCollector::write(std::string_view bytes) {
 }
 
 void TimelineCollector::start(Group& world, const std::string& path) {
-  if (on()) group::refuse("start_timeline", text("the timeline '", path_, "' is on already"));
+  if (on()) group::refuse("start_timeline", text("the timeline '", path_, "' is already on"));
   path_ = group::broadcast_text(0, world, path, kOptions);
   if (world.rank() == 0) open();
   agree(world);
@@ -116,7 +116,7 @@ void TimelineCollector::stop(Group& world, const std::string& host) {
   agree(world);
 }
 
-// Sends one piece at a time, so that rank 0 never holds the records of all ranks; an empty piece ends them.
+// Sends one piece at a time, so that rank 0 never holds the records of all ranks. An empty piece marks the end.
 void TimelineCollector::collect(Group& world, const trace::Recording& recording, const trace::Traced& traced) {
   const trace::TickClock::Scale scale = clock_.scale();
   if (world.rank() == 0) {

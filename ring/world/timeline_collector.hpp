@@ -1,4 +1,4 @@
-// Makes a world's timeline, from its start to its file: aligns the ranks' clocks, and sends the records of each rank to
+// Makes a world's timeline, from its start to its file. Aligns the ranks' clocks, and sends the records of each rank to
 // rank 0, one rank after another. Its calls are collective and block.
 #pragma once
 #include <anello/group.hpp>
@@ -19,7 +19,7 @@ class TimelineCollector {
   void start(Group& world, const std::string& path);
   void stop(Group& world, const std::string& host);
 
-  // Calls start() or stop() where a failure must not end the program: if the file cannot be written, logs a warning.
+  // Calls start() or stop() where a failure must not end the program. If the file cannot be written, logs a warning.
   template <class Change>
   static void try_to(Change change, const Group& world) {
     try {

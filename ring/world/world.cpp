@@ -26,7 +26,7 @@ World& World::operator=(World&& other) noexcept {
 }
 World::~World() {
   if (!impl_) return;
-  // In a child that fork() made, the world belongs to the parent: its threads do not exist here.
+  // In a child that fork() made, the world belongs to the parent, and the world's threads do not exist.
   if (impl_->in_child() || Impl::aborted_by_exit())
     static_cast<void>(impl_.release());
   else
@@ -81,8 +81,8 @@ Phase::~Phase() {
   if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
-// In a callback of its own work, leave() would wait for itself. The error ends the process, because it leaves a
-// destructor.
+// In a callback of its own work, leave() would wait for itself. So an error is thrown; it ends the process, because it
+// leaves a destructor.
 World::Impl::~Impl() {
   if (all_ranks_ && !left_) group::CallerChecks::check_no_callback();
   leave();
@@ -117,7 +117,7 @@ void World::Impl::finish() {
   leave();
 }
 
-// Leaves the groups before the world, so that other ranks learn how many operations of each group were completed.
+// Leaves the groups before the world, so that other ranks get the number of completed operations of each group.
 void World::Impl::leave() {
   std::vector<std::shared_ptr<Group::Impl>> groups;
   {

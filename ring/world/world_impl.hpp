@@ -1,4 +1,4 @@
-// The state of a World. Members are destroyed from the last to the first: first the data path, last the event loop and
+// The state of a World. Members are destroyed from the last to the first: first the data path, last the event loop with
 // its thread.
 #pragma once
 #include <anello/world.hpp>
@@ -44,7 +44,7 @@ class World::Impl {
   world::Diagnosis& diagnosis() { return diagnosis_; }
   world::TimelineCollector& tracing() { return timeline_collector_; }
   bool in_child() const { return process_.in_child(); }
-  void check_process() const;  // throws Error{invalid_argument} in a child
+  void check_process() const;  // throws Error{invalid_argument} in a child that fork() made
 
  private:
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
@@ -59,7 +59,7 @@ class World::Impl {
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
   std::shared_ptr<Group::Impl> group_at(std::size_t place);
-  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // a group's maker and its members
+  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // the group that makes it, and its members
   std::uint64_t next_number(const Parentage& parentage);
   friend class world::WorldMaker;
   // Called when the process ends; the world cannot be used afterwards. Allocates no memory.
@@ -78,7 +78,7 @@ class World::Impl {
   algorithms::Table table_;  // equal on all ranks
   world::Places places_;
   link::WaitPolicy wait_policy_;
-  std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing; also the next three
+  std::optional<net::EventLoop> event_loop_;  // these four do not exist in a world of one that serves nothing
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
   std::optional<control::ControlPlane> control_;
@@ -87,8 +87,8 @@ class World::Impl {
   std::shared_ptr<group::ProgressThread> progress_thread_;
 
   Mutex mutex_;
-  std::map<Parentage, std::uint64_t> made_ ANELLO_GUARDED_BY(mutex_);  // how many groups of this parentage were made
-  // Also those without handles, until their operations are done.
+  std::map<Parentage, std::uint64_t> made_ ANELLO_GUARDED_BY(mutex_);  // number of groups made with this parentage
+  // Also groups without handles, until their operations are done.
   std::vector<std::shared_ptr<Group::Impl>> groups_ ANELLO_GUARDED_BY(mutex_);
   std::shared_ptr<Group::Impl> all_ranks_;  // used without the lock: exists from the start
   bool left_ ANELLO_GUARDED_BY(mutex_) = false;

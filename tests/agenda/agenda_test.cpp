@@ -330,7 +330,7 @@ TEST(Agenda, WhatJoinedRanksCannotGiveIsRefused) {
     }
     for (int rank = 0; rank < 3; rank++) {
       ASSERT_EQ(world.decisions(rank).size(), 2U);
-      EXPECT_EQ(world.decisions(rank)[1].refusal, (Refusal{1, "rank 1 has joined, and has no tensor to give"}));
+      EXPECT_EQ(world.decisions(rank)[1].refusal, (Refusal{1, "rank 1 has joined, so it has no tensor to give"}));
     }
   }
 }

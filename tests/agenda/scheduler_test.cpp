@@ -216,7 +216,7 @@ TEST_P(SchedulerInWorldsOf, JoinedRanksContributeWhatChangesNothing) {
         const auto refused = scheduler.submit({.verb = Verb::allgather, .inputs = {view_of(tensor)}});
         EXPECT_TRUE(scheduler.wait(*refused));
         ASSERT_TRUE(refused->error());
-        EXPECT_THAT(refused->error()->what(), HasSubstr("has joined, and has no tensor to give"));
+        EXPECT_THAT(refused->error()->what(), HasSubstr("has joined, so it has no tensor to give"));
       }
       const auto join = scheduler.submit({.verb = Verb::join}, times == 0);
       wait(scheduler, join);
@@ -311,9 +311,9 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
     EXPECT_THAT(refused({.verb = Verb::allgather, .inputs = {{tensor.data(), {1ULL << 40, 1ULL << 40}}}}),
                 HasSubstr("allgather"));
     EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = std::vector((1 << 20) + 1, good), .root = 0}),
-                HasSubstr("1048577 tensors, which may be at most 1048576"));
+                HasSubstr("1048577 tensors; at most 1048576 are allowed"));
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {{tensor.data(), std::vector<std::uint64_t>(1025, 1)}}}),
-                HasSubstr("1025 dimensions, which may be at most 1024"));
+                HasSubstr("1025 dimensions; at most 1024 are allowed"));
   });
 }
 

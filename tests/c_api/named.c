@@ -45,7 +45,7 @@ static void reductions(void) {
   options.postscale = 0.25;
   OK(anello_named_allreduce(agenda, "list", in, NULL, 2, ANELLO_SUM, &options, &first));
   EXPECT(anello_named_allreduce(agenda, "list", in, NULL, 2, ANELLO_SUM, &options, &second) == ANELLO_INVALID_ARGUMENT);
-  EXPECT(strstr(anello_last_error(), "allreduce 'list' was submitted before") != NULL && second == NULL);
+  EXPECT(strstr(anello_last_error(), "allreduce 'list' is still in use") != NULL && second == NULL);
   OK(settle(first));
   anello_named_free(first);
   for (i = 0; i < 4; i++) EXPECT(a[i] == (float)(size * i + size * (size - 1) / 2) / 4);

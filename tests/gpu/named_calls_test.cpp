@@ -218,7 +218,7 @@ TEST(NamedCalls, RefuseWhatTheyCannotDo) {
       }
     };
     EXPECT_THAT(refusal({.verb = Verb::allgather, .inputs = {tensor.view()}, .on_gpu = tensor.place()}),
-                HasSubstr("allgather: only those of allreduce and broadcast may lie in GPU memory"));
+                HasSubstr("allgather: tensors must be in host memory; only allreduce and broadcast"));
     EXPECT_THAT(refusal({.verb = Verb::allreduce,
                          .inputs = {{tensor.view().data, {2}, DType::i32}},
                          .prescale = 2,

@@ -225,7 +225,7 @@ TEST(Reproducible, AlgorithmsThatCannotAreRefusedWithTheReason) {
         };
         for (const Algorithm algorithm : all_algorithms()) {
           if (!reproducible(algorithm))
-            EXPECT_THAT(told(name(algorithm), {}), HasSubstr("cannot be forced in reproducible mode, it does not add "
+            EXPECT_THAT(told(name(algorithm), {}), HasSubstr("cannot be forced in reproducible mode: it does not add "
                                                              "in rank order; take 'auto', star, "));
           else if (!reproducible(algorithm, true))
             EXPECT_THAT(told(name(algorithm), DType::f16),

@@ -241,7 +241,7 @@ TEST(Timeline, IsOnOnceOrNotAtAll) {
           ADD_FAILURE();
         } catch (const Error& e) {
           EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
-          EXPECT_THAT(e.what(), HasSubstr("a' is on already"));
+          EXPECT_THAT(e.what(), HasSubstr("a' is already on"));
         }
         world.stop_timeline();
         world.barrier();

@@ -177,8 +177,8 @@ typedef struct {
   /* Blocks until a rank has stored the key, limit_ms milliseconds at most. Then writes its text with a zero byte at the
    * end to `value`, which has room for `capacity` bytes; fails if that is too little. Texts have up to 255 bytes. */
   int (*get)(void* context, const char* key, uint64_t limit_ms, char* value, size_t capacity);
-  int rank, size;   /* of this process, and of the world */
-  const char* name; /* of this exchange, for messages and as a part of the job's name; the same on all ranks */
+  int rank, size;   /* this process's rank, and the size of the world */
+  const char* name; /* name of this exchange, for messages and in the job's name; the same on all ranks */
 } anello_exchange;
 #define ANELLO_EXCHANGE_INIT \
   { sizeof(anello_exchange), NULL, NULL, NULL, 0, 1, NULL }
@@ -282,8 +282,8 @@ anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
-/* One record for all of the calls above, for bindings and for programs that choose an operation at run time. Set what
- * the operation takes, and leave the other members as ANELLO_CALL_INIT sets them. */
+/* One record for all of the calls above, for bindings and for programs that choose an operation at run time. Set the
+ * members that the operation takes, and leave the others as ANELLO_CALL_INIT sets them. */
 typedef enum {
   ANELLO_ALLREDUCE = 1,
   ANELLO_BROADCAST,
@@ -320,8 +320,8 @@ typedef struct {
     sizeof(anello_call), 0, ANELLO_SUM, 0, -1, -1, NULL, NULL, NULL, {NULL, 0, ANELLO_U8}, {NULL, 0, ANELLO_U8}, NULL, \
         0, NULL, NULL, 0                                                                                               \
   }
-/* Carries out the call, or, if `work` is not NULL, starts it, as the function for its kind does. Tensors, lists, counts
- * and arrays that this function does not take are ANELLO_INVALID_ARGUMENT. */
+/* Does the same as the function for the call's kind: carries the call out, or, if `work` is not NULL, starts it. If a
+ * tensor, list, count or array is set that this function does not take, returns ANELLO_INVALID_ARGUMENT. */
 anello_status anello_carry_out(anello_group* group, const anello_call* call, anello_work** work);
 
 /* For a binding that refuses some calls itself: reports that it has refused a call of this rank's program for `reason`.
@@ -345,8 +345,8 @@ anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
 anello_status anello_wait_all(anello_work* const* works, size_t count);
 /* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
 int anello_work_done(const anello_work* work);
-/* Has `callback` called once when the operation is done: at once if it is done already, otherwise by the thread that
- * moves the last byte. The callback must not block or wait. `message` is NULL if the operation has succeeded, and is
+/* Calls `callback` once when the operation is done: at once if it is already done, otherwise on the thread that moves
+ * the last byte. The callback must not block or wait. `message` is NULL if the operation has succeeded, and is
  * valid while the callback runs. */
 typedef void (*anello_callback)(void* context, anello_status status, const char* message);
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
@@ -395,7 +395,7 @@ anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda);
  * has failed: so let all ranks pass a barrier first. Blocks until no thread waits. */
 void anello_agenda_free(anello_agenda* agenda);
 
-/* The following functions submit an operation, and do not wait for it: its handle is for that. `name` may be NULL.
+/* The following functions submit an operation and do not wait for it; its handle can wait. `name` may be NULL.
  * Tensors are borrowed until the operation is done; all other arguments, such as a list and its shapes, until the call
  * returns. `options` may be NULL. */
 
@@ -422,8 +422,9 @@ anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* nam
 /* Done when every rank has submitted it. It does not wait for operations that are running or waiting. */
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
                                    anello_named** operation);
-/* Submits any call except a join, as the function for its kind does. A group's other kinds, and tensors, lists, counts,
- * arrays and options that this function does not take, are ANELLO_INVALID_ARGUMENT. */
+/* Does the same as the function for the call's kind; for every kind except a join. Returns ANELLO_INVALID_ARGUMENT for
+ * a kind that is not a named operation, and if a tensor, list, count, array or option is set that this function does
+ * not take. */
 anello_status anello_named_submit(anello_agenda* agenda, const char* name, const anello_call* call,
                                   const anello_named_options* options, anello_named** operation);
 /* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,
@@ -453,8 +454,8 @@ anello_status anello_named_refuse(anello_agenda* agenda, int verb, const char* n
 anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms);
 /* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
 int anello_named_done(anello_named* operation);
-/* Has `callback` called once when the operation is done and its name is free: at once if it is done already, otherwise
- * by the thread that finds it done. The callback may submit operations and use this handle, but must not wait. A second
+/* Calls `callback` once when the operation is done and its name is free: at once if that is already so, otherwise on
+ * the thread that finds it done. The callback may submit operations and use this handle, but must not wait. A second
  * callback replaces one that was not called yet. If the handle is freed, the operation goes on, and the callback is
  * still called. */
 anello_status anello_named_when_done(anello_named* operation, anello_callback callback, void* context);

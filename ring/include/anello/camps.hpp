@@ -1,6 +1,6 @@
-// Finds the ranks at fault when ranks have different values of something that must be equal: those outside of a
-// majority. The library makes its own errors in this way. A program that has gathered the values of all ranks can use
-// camps(), with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
+// Finds the ranks at fault when ranks have different values of something that must be equal: these are the ranks
+// outside of a majority. The library's own errors are made in this way. A program that has gathered the values of all
+// ranks can use camps(), with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,8 @@ struct Camp {
   std::vector<int> ranks;  // ascending
 };
 
-// Groups the ranks by value. The largest camp is first; of equally large camps, the one with the lowest rank.
+// Groups the ranks by value. The largest camp is first. Among equally large camps, the camp with the lowest rank is
+// first.
 template <class Value>
 std::vector<Camp<Value>> camps(const std::map<int, Value>& values) {
   std::vector<Camp<Value>> all;
@@ -32,18 +33,18 @@ std::vector<Camp<Value>> camps(const std::map<int, Value>& values) {
   return all;
 }
 
-// Whether a camp of this size has more than half of `ranks`; the other ranks are then at fault.
+// True if a camp of this size has more than half of `ranks`. Then the other ranks are at fault.
 constexpr bool is_majority(std::size_t camp, std::size_t ranks) {
   return 2 * camp > ranks;
 }
 
-// Whether the first camp is a majority.
+// True if the first camp is a majority.
 template <class Value>
 bool has_majority(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
   return !camps.empty() && is_majority(camps.front().ranks.size(), ranks);
 }
 
-// Returns the lowest rank outside of the majority; -1 if there is no majority, or if all ranks agree.
+// Returns the lowest rank outside of the majority. -1 if there is no majority, or if all ranks agree.
 template <class Value>
 int rank_at_fault(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
   if (!has_majority(camps, ranks)) return -1;
@@ -53,8 +54,8 @@ int rank_at_fault(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
   return lowest;
 }
 
-// Returns the camp to show beside the first one: that of the rank at fault, or the second one if no rank is at fault.
-// There must be two camps or more.
+// Returns the camp to show beside the first one: the camp of the rank at fault, or the second camp if no rank is at
+// fault. There must be at least two camps.
 template <class Value>
 const Camp<Value>& odd_camp(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
   const int fault = rank_at_fault(camps, ranks);

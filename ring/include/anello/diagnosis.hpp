@@ -27,7 +27,7 @@ struct Counters {
   std::chrono::nanoseconds waited{0};      // the part of `busy` in which the operation slept
 };
 
-// A part of the program's own work, from construction to destruction, which a timeline shows beside the operations:
+// A part of the program's own work. A timeline shows it beside the operations, from construction to destruction:
 // `anello::Phase phase(world, "backward");`. Costs almost nothing while no timeline is recorded. It must end before its
 // world. Any thread; never blocks.
 class Phase {

@@ -39,13 +39,13 @@ class Error : public std::exception {
 
   ErrorCode code() const noexcept { return code_; }
   // The rank at fault; -1 if there is none, or it cannot be determined. After a mismatch: the rank whose call differs
-  // from that of more than half of the group's ranks; if there are several, the lowest. It is -1 if there is no such
-  // majority, as between two ranks, because either may be wrong; the message then names all calls.
+  // from the call of more than half of the group's ranks; the lowest of them if there are several. If no call has such
+  // a majority, as between two ranks, either rank may be wrong: then it is -1, and the message names all calls.
   int rank() const noexcept { return rank_; }
   const std::string& message() const noexcept { return message_; }      // one line, without contexts
   const char* what() const noexcept override { return what_.c_str(); }  // the contexts, outermost first; the message
 
-  // Adds a context, which describes what was being done: `catch (Error& e) { throw e.within("joining"); }`.
+  // Adds a context: a description of the attempt that failed: `catch (Error& e) { throw e.within("joining"); }`.
   Error& within(std::string_view attempt);
 
  private:

@@ -12,26 +12,26 @@
 // peers have connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's
 // last copy is queued.
 //
-// While a stream is captured into a CUDA graph, calls of "nccl" and "single" go into the graph; such calls are neither
-// recorded nor watched, and alltoall with counts compares them once, at the capture. Calls in which the host takes part
-// are refused with Error{unsupported}, and the world goes on: synchronize(), calls on tensors in host memory, and
-// staged calls, including the calls that "nccl" and "single" stage because they cannot make them. With "nccl" these are
-// refused as well: `wire`; `prescale`, where libanello_kernels.so is loaded; and all calls with ANELLO_OPERATION_LIMIT
-// or ANELLO_GPU_CHECK.
+// While a stream is captured into a CUDA graph, calls of "nccl" and "single" go into the graph. Such calls are neither
+// recorded nor watched, and alltoall compares its counts only once, at the capture. During a capture, calls in which
+// the host takes part are refused with Error{unsupported}, and the world goes on. These are synchronize(), calls on
+// tensors in host memory, and staged calls, including calls that "nccl" and "single" stage because they cannot carry
+// them out. With "nccl", these are refused as well: calls with `wire`; calls with `prescale`, if libanello_kernels.so
+// is loaded; and all calls if ANELLO_OPERATION_LIMIT or ANELLO_GPU_CHECK is set.
 //
 // In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
 // host memory the call synchronizes the stream, and then does what Group does. A null pointer counts as GPU memory: in
 // a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
 // rank's GPU the thread's current device. A GpuGroup uses one GPU; a rank with several may make a GpuGroup for each.
 //
-// A Group refuses tensors in GPU memory. It asks CUDA only once for each 64 KiB of addresses, so it does not notice GPU
-// memory at an address where it was given host memory before that has been unmapped since.
+// A Group refuses tensors in GPU memory. It asks CUDA only once for each 64 KiB of addresses. So it does not notice GPU
+// memory at an address where it found host memory earlier, if that memory has been unmapped since.
 //
-// Ranks must make the same calls in the same order, as in a Group, also those of several GpuGroups on one GPU: a GPU
-// carries them out in that order, on any streams. One thread at a time. No GpuGroup may be used in a child that fork()
-// made. Errors are those of Group, and Error{device} with the CUDA call, the device and the stream. NCCL differs from
-// Group: it adds f16 and bf16 in their own type (averages are divided in f32), its min and max ignore NaN, and results
-// are the same from run to run only on the same hardware.
+// As in a Group, ranks must make the same calls in the same order. This also holds across several GpuGroups on one GPU,
+// because a GPU carries out their calls in that order, on any streams. One thread at a time. No GpuGroup may be used in
+// a child that fork() made. Errors are those of Group, and Error{device} with the CUDA call, the device and the stream.
+// NCCL differs from Group: it adds f16 and bf16 in their own type (averages are divided in f32), its min and max ignore
+// NaN, and results are the same from run to run only on the same hardware.
 #pragma once
 #include <anello/export.h>
 #include <anello/world.hpp>
@@ -48,7 +48,7 @@ namespace anello {
 using GpuStream = CUstream_st*;  // the same type as cudaStream_t, without CUDA's headers
 
 struct GpuOptions {
-  // The number of the GPU among those that the process sees. Not given: this rank's number on its host, modulo the
+  // The number of the GPU among the GPUs that the process sees. Not given: this rank's number on its host, modulo the
   // number of GPUs.
   std::optional<int> device = {};
 };
@@ -60,8 +60,8 @@ class GpuMemory {
   GpuMemory();  // without memory
   GpuMemory(GpuMemory&&) noexcept;
   GpuMemory& operator=(GpuMemory&&) noexcept;
-  // Ends the registration, and frees memory that allocate() made. No queued work may use the memory any more. Call in
-  // the thread that uses the GpuGroup. The GpuGroup may have been destroyed before, the world may not.
+  // Ends the registration, and frees memory that allocate() made. No queued work may still use the memory. Call on the
+  // thread that uses the GpuGroup. The GpuGroup may already have been destroyed, but not the world.
   ~GpuMemory();
   void* data() const;
   std::size_t bytes() const;
@@ -76,9 +76,8 @@ class GpuMemory {
 class GpuGroup {
  public:
   // All ranks of the world call this. Blocks until all have called, for at most ANELLO_START_TIMEOUT. Throws on all
-  // ranks: Error{unsupported} if one of them lacks something, with what it lacks and how to get it;
-  // Error{configuration} if ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the
-  // GpuGroup.
+  // ranks: Error{unsupported} if a rank lacks something, with what it lacks and how to get it; Error{configuration} if
+  // ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the GpuGroup.
   explicit GpuGroup(World& world, const GpuOptions& options = {});
   // Makes a GpuGroup of some ranks of the world. All members of `ranks` must call this.
   GpuGroup(World& world, const Group& ranks, const GpuOptions& options = {});
@@ -88,7 +87,7 @@ class GpuGroup {
   ~GpuGroup();
 
   int device() const;                 // the number of this rank's GPU
-  std::string_view backend() const;   // "single", "nccl" or "staged"; the first two stage what they cannot do
+  std::string_view backend() const;   // "single", "nccl" or "staged"; the first two stage calls that they cannot do
   const std::string& reason() const;  // why this backend was chosen
   const Group& group() const;         // the same ranks, for host memory
   [[nodiscard]] GpuGroup split(int colour, int key = 0);  // like Group::split()
@@ -113,21 +112,21 @@ class GpuGroup {
                 std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options = {});
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options = {});
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options = {});
-  // Sends to peer `to` and receives from peer `from`, which may be another one, at the same time. Two ranks that first
-  // send() to each other and then recv() may wait for each other for ever; with exchange() they do not.
+  // Sends to peer `to` and at the same time receives from peer `from`, which may be a different rank. Two ranks that
+  // both call send() before recv() may wait for each other for ever; with exchange() they do not.
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options = {});
 
-  // allocate() returns memory that NCCL can reach best; register_memory() takes the program's own memory, for example
-  // from cudaMalloc. In a group of one rank nothing is registered. Neither function communicates. Throws
-  // Error{unsupported} for other groups whose backend is not "nccl", and with NCCL before 2.19; Error{device} if NCCL
-  // refuses, after which the world goes on.
+  // allocate() returns memory that NCCL can reach best. register_memory() registers the program's own memory, for
+  // example from cudaMalloc. In a group of one rank nothing is registered. Neither function communicates. Both throw
+  // Error{unsupported} in larger groups if the backend is not "nccl", or NCCL is older than 2.19, and Error{device} if
+  // NCCL refuses; the world then goes on.
   [[nodiscard]] GpuMemory allocate(std::size_t bytes);
   [[nodiscard]] GpuMemory register_memory(void* memory, std::size_t bytes);
 
-  // Blocks until everything that was queued on the stream is done. Throws the world's failure, also if it fails
-  // meanwhile; the contents of the tensors are then undefined.
+  // Blocks until everything that was queued on the stream is done. If the world fails, also meanwhile, throws its
+  // failure; the contents of the tensors are then undefined.
   void synchronize(GpuStream stream);
-  // Blocks until the work that the ranks queued on their streams before this call is done on all ranks.
+  // Blocks until all work is done that any rank queued on its stream before this call.
   void barrier(GpuStream stream, const Options& options = {});
   // Like Group::abort() and Group::failure(), for the world.
   void abort(std::string_view reason);

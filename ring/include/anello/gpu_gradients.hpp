@@ -20,13 +20,13 @@ namespace anello {
 
 class GpuGradients {
  public:
-  // All ranks of the group call this with the same gradients and options; otherwise Error{mismatch} on all of them
+  // All ranks of the group call this with the same gradients and options. If they differ, Error{mismatch} on all ranks
   // names the first difference, both ranks and both values. `stream`: the stream on which gradients are made. Buckets
   // follow the list from its end to its beginning, as a backward pass does. Options are those of Gradients; weighted,
   // tune_buckets, error_feedback and max_norm throw Error{unsupported}. If neither the options nor ANELLO_BUCKET_BYTES
-  // give a bucket size, it is an eighth of all gradients, from 1 to 32 MiB. The group must outlive the GpuGradients,
-  // but may be moved, and only this thread may use it. With NCCL, work that makes a gradient must not wait for another
-  // collective of this group: a communicator has one order for all streams.
+  // give a bucket size, the size is an eighth of all gradients, but at least 1 and at most 32 MiB. The group must
+  // outlive the GpuGradients, but may be moved, and only this thread may use it. With NCCL, work that makes a gradient
+  // must not wait for another collective of this group, because a communicator has one order for all streams.
   GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                const GradientOptions& options = {});
   GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,
@@ -35,13 +35,13 @@ class GpuGradients {
   GpuGradients& operator=(GpuGradients&&) noexcept;
   ~GpuGradients();
 
-  // Like those of Gradients. They throw the errors of GpuGroup::allreduce().
+  // Like the functions of Gradients. They throw the errors of GpuGroup::allreduce().
   void begin(double factor = 1);
   void ready(std::size_t gradient);
   // With staged buckets, the times are those of Gradients. With NCCL, both are the time that queueing took on the host.
   StepStats finish();
 
-  // The gradients in each bucket, by their index in the list, in the order of sending.
+  // For each bucket, in the order of sending: the indices of its gradients in the list.
   std::vector<std::vector<std::size_t>> buckets() const;
 
  private:

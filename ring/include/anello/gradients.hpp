@@ -47,8 +47,8 @@ struct GradientOptions {
   // Tries several bucket sizes in the first steps, six steps each, and keeps the one that was the fastest on rank 0;
   // bucket_bytes is then ignored. Rounding may vary from run to run, except in reproducible mode.
   bool tune_buckets = false;
-  // f16 or bf16: the type in which gradients are sent. f16 holds numbers up to 65504: with `average` the mean must not
-  // be larger, with `sum` the sum; see ReduceOptions and Op.
+  // f16 or bf16: the type in which gradients are sent. f16 holds numbers up to 65504. With `average` the mean must not
+  // be larger, with `sum` the sum must not be larger; see ReduceOptions and Op.
   std::optional<DType> wire = {};
   // Only for f32 with `wire`: the rounding error of a gradient is added to the same gradient of the next step, so that
   // it is not lost. If the rounded gradient is not finite, nothing is added. Needs as much memory as the gradients.
@@ -57,9 +57,9 @@ struct GradientOptions {
   // The maximum norm of all gradients together. If their norm is larger, all are scaled down to it. Must be positive.
   // Not given: there is no maximum.
   std::optional<double> max_norm = {};
-  // The number of backward passes in a step. A gradient is complete when ready() was called for it in each of them.
+  // The number of backward passes in a step. A gradient is complete when ready() was called for it in each pass.
   int accumulation_passes = 1;
-  // How finish() treats a gradient for which ready() was not called in each pass:
+  // What finish() does about a gradient for which ready() was not called in each pass:
   enum class Unannounced {
     error,  // it throws on all ranks, and names the gradient and a rank that did not announce it
     zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is
@@ -78,26 +78,26 @@ struct StepStats {
 class Gradients {
  public:
   // A collective: all ranks of the group call it with the same list and the same options. Blocks. If they differ,
-  // Error{mismatch} on all ranks names the first gradient or option that differs, both ranks and both values.
+  // Error{mismatch} on all ranks names the first gradient or option that differs, both ranks and both values. Throws
   // Error{invalid_argument} if the list or an option is wrong.
   Gradients(Group& group, std::span<const Gradient> gradients, const GradientOptions& options = {});
   Gradients(Group& group, std::initializer_list<Gradient> gradients, const GradientOptions& options = {});
   Gradients(Gradients&&) noexcept;
   Gradients& operator=(Gradients&&) noexcept;
-  // Blocks until no operation uses the gradients. In the middle of a step it ends this rank's operations, and those of
-  // the other ranks fail with Error{rank_left}, which names this rank.
+  // Blocks until no operation uses the gradients. In the middle of a step it ends this rank's operations. On the other
+  // ranks these operations then fail with Error{rank_left}, which names this rank.
   ~Gradients();
 
   // begin(), ready() and finish() may be called on any thread, but only by one at a time.
 
-  // Begins a step. This rank's gradients will be multiplied by `factor`. Does not block. Error{invalid_argument} if
-  // the step before it was not finished.
+  // Begins a step. This rank's gradients will be multiplied by `factor`. Does not block. Throws Error{invalid_argument}
+  // if the previous step was not finished.
   void begin(double factor = 1);
 
   // Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the
   // program must not use the gradient until finish() returns. Does not block, except once in a step with
-  // Combine::weighted, for the sum of the factors. Error{invalid_argument} names the gradient if it was announced more
-  // often than there are passes, or if no step has begun; a step that has begun goes on.
+  // Combine::weighted, for the sum of the factors. Throws Error{invalid_argument} that names the gradient, if the
+  // gradient was announced more often than there are passes, or if no step has begun. A step that has begun goes on.
   void ready(std::size_t gradient);
 
   // Blocks until all gradients are combined. Every rank must call it, also after an error of ready(). Throws the errors

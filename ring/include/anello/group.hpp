@@ -1,9 +1,9 @@
 // A group: an ordered set of ranks, and the collective operations between them. The world is the group of all ranks.
 //
-// Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
+// Order: every rank of a group must call the same operations in the same order with matching arguments. If a rank does
 // not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. In an operation in
-// which data goes one way, such as a broadcast, a rank may have returned before that: its next call throws then, or
-// World::finish().
+// which data goes only one way, such as a broadcast, a rank may already have returned. On this rank, its next call
+// throws, or World::finish().
 //
 // Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
 // Calls that end in _async return at once, with a handle of the work.
@@ -56,9 +56,10 @@ struct ReduceOptions {
   // ANELLO_SLAB_BYTES decides.
   std::optional<std::int64_t> slab_bytes = {};
   // f16 or bf16: elements of f32 or f64 are sent rounded to this type, in a half or a quarter of the bytes. Each rank's
-  // elements are rounded to it, and so is every partial result that is sent; additions are done in f32 or f64. Sums
-  // beyond 65504 overflow f16; averages only if the mean does (see Op). An average is divided before it is rounded for
-  // sending, and multiplied by postscale after it was received. Not given: elements are sent in their own type.
+  // elements are rounded to it, and every partial result that is sent is rounded too. Additions are done in f32 or f64.
+  // In f16, a sum beyond 65504 overflows, but an average overflows only if the mean does (see Op). An average is
+  // divided before it is rounded for sending, and multiplied by postscale after it was received. Not given: elements
+  // are sent in their own type.
   std::optional<DType> wire = {};
   // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
   // rank). Results are multiplied by postscale; an average is divided first. Both factors are rounded to the element
@@ -71,8 +72,8 @@ struct ReduceOptions {
 class Group {
  public:
   // A Group is a handle: copies refer to the same group. The group ends when its last handle is gone and the operations
-  // that were started are done, or with its world. If other ranks need this rank in the group after that, their calls
-  // throw Error{rank_left}.
+  // that were started are done, or when its world ends. If other ranks then still need this rank in the group, their
+  // calls throw Error{rank_left}.
   Group(const Group&) = default;
   Group& operator=(const Group&) = default;
   Group(Group&&) noexcept = default;
@@ -84,14 +85,14 @@ class Group {
   std::span<const int> members() const;         // world ranks, in the order of the ranks of this group
   std::optional<int> rank_of(int world) const;  // a world rank's rank in this group, if it is a member
 
-  // Returns the group of the given members, which are ranks of this group; their order becomes the order of the new
+  // Returns the group of the given members. These are ranks of this group, and their order becomes the order of the new
   // group. This rank must be one of them. Only members call this. Does not communicate or block. Each member must make
-  // the same groups of the same members; a group that is made several times must be made equally often by every member.
-  // Error{invalid_argument} if a member is wrong or listed twice.
+  // the same groups of the same members. If a group is made several times, every member must make it equally often.
+  // Throws Error{invalid_argument} if a member is wrong or listed twice.
   [[nodiscard]] Group group(std::span<const int> members) const;
   [[nodiscard]] Group group(std::initializer_list<int> members) const;
   // Divides this group: ranks that give the same colour form a new group, ordered by key, then by rank. A collective:
-  // all ranks call it. It blocks, and throws the errors of allgather.
+  // all ranks call it; it blocks, and throws the errors of allgather.
   [[nodiscard]] Group split(int colour, int key = 0);
 
   // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, the
@@ -114,7 +115,7 @@ class Group {
   }
 
   // On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. With one
-  // tensor, in place on the root; the tensors of the other ranks do not change.
+  // tensor, the call is in place on the root, and the tensors of the other ranks do not change.
   void reduce(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   void reduce(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
               const ReduceOptions& options = {});
@@ -155,8 +156,9 @@ class Group {
   // Part r of output = this rank's part of the input of rank r. Both tensors have size() parts of equal size. Not in
   // place.
   void alltoall(const ConstTensor& input, const Tensor& output, const Options& options = {});
-  // As above with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] come from it. The
-  // counts are exchanged first, in an operation of their own; if two ranks disagree, Error{mismatch} names them.
+  // As above, with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] elements come
+  // from it. The counts are exchanged first, in a separate operation. If two ranks disagree, Error{mismatch} names
+  // them.
   void alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                 std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
@@ -165,12 +167,12 @@ class Group {
   // returns when the tensor may be changed; whether it waits for the recv depends on sizes and buffers.
   void send(const ConstTensor& tensor, int to, const Options& options = {});
   void recv(const Tensor& tensor, int from, const Options& options = {});
-  // Whether rank `from` has sent something to this rank that no recv has taken yet, so that recv(from) would begin to
-  // receive at once. False while a recv from that rank is pending, because incoming data belongs to that recv. To
-  // receive from any rank, probe one rank after another. Any thread. Does not block, except that just after a failure
-  // it may, until the ranks agree on the reason. Throws the errors of recv, also if nothing can arrive any more because
-  // `from` has left. A probe is not an operation: it is not reported if nothing arrives, and does not detect a network
-  // that is cut between these two ranks only. The source is MPI_Iprobe.
+  // True if rank `from` has sent something to this rank that no recv has taken yet: recv(from) would begin to receive
+  // at once. False while a recv from that rank is pending, because incoming data belongs to that recv. To receive from
+  // any rank, probe one rank after another. Any thread. Does not block; only just after a failure it may block until
+  // the ranks agree on the reason. Throws the errors of recv, also if nothing can arrive any more because `from` has
+  // left. A probe is not an operation: it is not reported if nothing arrives, and does not detect a network that is cut
+  // between these two ranks only. The source is MPI_Iprobe.
   [[nodiscard]] bool probe(int from);
 
   // Blocks until every rank has called it.
@@ -178,8 +180,8 @@ class Group {
 
   // The _async functions start an operation and return without waiting for it. Tensors are borrowed until the work is
   // done; all other arguments are copied. Operations run in the order in which they were started; blocking calls take
-  // their place in that order. Errors in arguments are thrown at once, all others by the work. Keep the handle: without
-  // it nothing reports when the tensors may be used again, or that the operation has failed.
+  // their place in that order. Errors in arguments are thrown at once, and all other errors by the work. Keep the
+  // handle: only the handle shows when the tensors may be used again, and whether the operation has failed.
   [[nodiscard]] Work allreduce_async(const Tensor& inout, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
@@ -255,7 +257,7 @@ class Group {
   // Error{aborted} with this rank and `reason`. Does not block.
   void abort(std::string_view reason);
   // Returns the error that ended the world; empty while the world is in order. Any thread. While the world is in order
-  // it returns at once; just after a failure it may block for up to four seconds, until the ranks agree on the reason.
+  // it returns at once. Just after a failure it may block for up to four seconds, until the ranks agree on the reason.
   [[nodiscard]] std::optional<Error> failure() const;
 
  protected:

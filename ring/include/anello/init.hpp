@@ -7,9 +7,9 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Joins the world that the environment describes: `anello run`, srun, mpirun, mpiexec and torchrun set variables with
-// this process's rank and the number of ranks; a person who starts ranks by hand sets ANELLO_SIZE, ANELLO_RENDEZVOUS
-// and the like. Without any such variable, the result is a world of one rank. Blocks until this rank has the address
+// Joins the world that the environment describes. `anello run`, srun, mpirun, mpiexec and torchrun set variables with
+// this process's rank and the number of ranks. A person who starts ranks by hand sets ANELLO_SIZE, ANELLO_RENDEZVOUS
+// and similar variables. Without any such variable, the world has one rank. Blocks until this rank has the address
 // where the ranks meet, and then until all have joined, each time for at most ANELLO_START_TIMEOUT. Throws
 // Error{configuration, rendezvous, network, unauthorized, protocol}.
 //

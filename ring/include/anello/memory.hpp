@@ -1,15 +1,15 @@
 // Memory for tensors that other ranks of the same host can read and write directly. A collective on such tensors needs
 // no copy through shared buffers. It works directly on the tensors if there are at most 8 ranks and all of them give
-// such tensors: allreduce, allgather and reduce_scatter from 2 KiB on (8 KiB with 5 ranks and more), broadcast and
-// reduce from 8 KiB with 2 ranks, 64 KiB with 3 and 4, and 128 KiB with more. Then no rank returns before all have done
-// their parts.
+// such tensors. The smallest size is 2 KiB for allreduce, allgather and reduce_scatter (8 KiB with 5 ranks or more).
+// For broadcast and reduce it is 8 KiB with 2 ranks, 64 KiB with 3 or 4, and 128 KiB with more. In such a collective no
+// rank returns before all ranks have done their parts.
 //
-// All operations also work on other memory. If an operation fails while another rank that gets no processor time
-// (because it is stopped, for example) is writing to such memory, that rank may still write 64 KiB when it continues.
-// This is logged as a warning: allocate new memory then.
+// All operations also work on other memory. A rank may be stopped while it is writing to another rank's memory. If the
+// operation then fails, the stopped rank may still write 64 KiB when it continues. The owner of the memory logs this as
+// a warning, and should then allocate new memory.
 //
-// After fork() parent and child share this memory: each sees what the other writes, because the child does not get a
-// copy. If the child frees it, for example by a container's destructor, the parent still has it.
+// After fork() parent and child share this memory. The child does not get a copy, so each sees the other's writes. If
+// the child frees the memory, for example by a container's destructor, the parent still has it.
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
@@ -24,9 +24,9 @@ namespace anello {
 // memory. Any thread.
 [[nodiscard]] void* allocate(std::size_t bytes);
 
-// Frees memory from allocate(); does nothing for null. No operation may be using the memory. If an operation still
-// does, because an exception left the scope of its tensor, other ranks get the tensor as it was, or an Error. Any
-// thread.
+// Frees memory from allocate(); does nothing for null. No operation should be using the memory. If an operation still
+// uses it, because an exception left the scope of its tensor, other ranks get the tensor's old contents, or an Error.
+// Any thread.
 void deallocate(void* memory) noexcept;
 
 // An allocator for containers that uses the two functions above.

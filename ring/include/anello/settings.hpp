@@ -29,11 +29,12 @@ struct Settings {
 #undef ANELLO_SETTING
 
   // Returns the settings of this process's environment; an empty variable counts as not set. Throws
-  // Error{configuration} with the variable, its value and what is expected. No other thread may call setenv meanwhile.
+  // Error{configuration} with the variable, its value and what is expected. During the call, no other thread may call
+  // setenv.
   [[nodiscard]] static Settings from_environment();
 
   // Changes one setting, given as text, such as "ANELLO_RANK=3". Throws Error{configuration} if the value is wrong or
-  // there is no such variable.
+  // there is no setting with this name.
   void set(std::string_view assignment);
 };
 

@@ -1,6 +1,6 @@
-// Element types, reductions, and views of tensors, in which tensors are passed to a call. A view owns nothing: the
-// caller's memory is borrowed until the call returns, or, in an _async call, until the work is done. The functions here
-// are pure: any thread, no blocking, no errors.
+// Element types, reductions, and views of tensors. Calls take tensors as views. A view owns nothing: the caller's
+// memory is borrowed until the call returns, or, in an _async call, until the work is done. The functions here are
+// pure: any thread, no blocking, no errors.
 #pragma once
 #include <anello/export.h>
 #include <bit>
@@ -15,7 +15,7 @@ ANELLO_API_BEGIN
 namespace anello {
 
 // f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean, f8_e4m3, f8_e5m2; see element_types.def. A
-// boolean is a byte that is 0 or 1. The 8-bit floats of the Open Compute Project are moved, and have no reductions.
+// boolean is a byte that is 0 or 1. The 8-bit floats of the Open Compute Project can be moved, but not reduced.
 enum class DType : std::uint8_t {
 #define ANELLO_ELEMENT_TYPE(name, value, ...) name = value,
 #include <anello/element_types.def>
@@ -28,11 +28,11 @@ enum class ElementKind : std::uint8_t { real, integer, truth, stored };
 // true", and there is no average. The bitwise reductions are for integers and booleans. There are no user-defined
 // reductions.
 //
-// f16 and bf16 are added in f32. A sum is rounded to 16 bits when it is stored or sent: once by one_shot and two_shot;
-// after each addition, so at most once less than there are ranks, by the other algorithms. A sum beyond 65504 is
-// infinite in f16. An average in f16 is infinite only if the mean is: elements are first divided by the lowest power of
-// two that is not below the number of ranks, and the rest of the division follows at the end. This changes no bits,
-// except that elements below 6e-5 times that power lose some.
+// f16 and bf16 are added in f32. A sum is rounded to 16 bits when it is stored or sent. The algorithms one_shot and
+// two_shot round once; all others round after each addition, so at most once less than there are ranks. A sum beyond
+// 65504 is infinite in f16. An average in f16 is infinite only if the mean is: elements are first divided by the
+// smallest power of two that is at least the number of ranks, and the rest of the division follows at the end. This
+// changes no bits, except that elements below 6e-5 times that power lose some bits.
 enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit_or, bit_xor };
 
 std::string_view name(DType dtype);   // for example "f32"; "?" if the value is not a DType
@@ -72,8 +72,8 @@ struct f8_e5m2 {
   friend bool operator==(f8_e5m2, f8_e5m2) = default;
 };
 
-// Integer types of C++ without a row in the table: each is stored as a type that has one. char is i8 or u8, as the
-// compiler has it.
+// Integer types of C++ that have no row in the table. Each is stored as a type that has one. char is i8 or u8,
+// depending on the compiler.
 template <class T, class... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
 template <class T>
@@ -104,13 +104,14 @@ template <class R>
 concept TemporaryRange = ElementRange<R> && !std::ranges::borrowed_range<R>;
 
 struct Tensor;
-// A range whose elements no tensor can view. Excludes lists of Tensor.
+// A range that no tensor can view. Excludes lists of Tensor.
 template <class R>
 concept OtherRange =
     std::ranges::range<R> && !ElementRange<R> && !std::is_same_v<std::ranges::range_value_t<R>, Tensor>;
 
-// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), from pointer and
-// count, or from pointer, count and type. Temporary containers are refused: an _async call would use one after its end.
+// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), from a pointer
+// and a count, or from a pointer, a count and a type. Temporary containers are refused, because an _async call would
+// still use them after their end.
 struct Tensor {
   void* data = nullptr;
   std::size_t count = 0;

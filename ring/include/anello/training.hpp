@@ -9,8 +9,8 @@
 
 namespace anello {
 
-// How shard() treats items that cannot be divided evenly: it throws, leaves the last ones out, or begins again from the
-// first one.
+// What shard() does if items cannot be divided evenly: it throws, leaves the last items out, or begins again from the
+// first.
 enum class Uneven { error, drop, repeat };
 
 // Returns this rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks
@@ -35,8 +35,8 @@ template <class Item>
   return share;
 }
 
-// Returns the number of steps in which `size` ranks see `samples` samples once, with `batch` samples of each rank in a
-// step; samples that do not fill a step are left out. Throws Error{invalid_argument} if there is not even one step.
+// Returns the number of steps in which `size` ranks see `samples` samples once. In each step, each rank takes `batch`
+// samples. Samples that do not fill a step are left out. Throws Error{invalid_argument} if there is not even one step.
 [[nodiscard]] inline std::size_t steps_per_epoch(std::size_t samples, std::size_t batch, int size) {
   const std::size_t in_a_step = batch * std::size_t(size);
   if (size < 1 || in_a_step == 0 || samples < in_a_step)
@@ -46,14 +46,14 @@ template <class Item>
   return samples / in_a_step;
 }
 
-// Returns the learning rate for a larger batch: `rate`, which was tuned for `reference_batch`, in proportion to the
-// batch size (Goyal et al., 2017).
+// Returns the learning rate for a larger batch. `rate` was tuned for `reference_batch`; the result is in proportion to
+// the batch size (Goyal et al., 2017).
 [[nodiscard]] inline double scaled_learning_rate(double rate, std::size_t global_batch, std::size_t reference_batch) {
   return rate * double(global_batch) / double(reference_batch);
 }
 
-// Returns the factor of the learning rate in a step: it rises linearly from `start` to 1 within `steps` steps, then is
-// 1.
+// Returns the factor of the learning rate in a step. It rises linearly from `start` to 1 within `steps` steps, and
+// stays 1.
 [[nodiscard]] inline double warm_up(std::size_t step, std::size_t steps, double start = 0) {
   if (step >= steps) return 1;
   return start + (1 - start) * double(step + 1) / double(steps + 1);

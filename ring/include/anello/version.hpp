@@ -11,8 +11,8 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Returns the version of the library with which the program runs, for example "0.2.0"; a zero byte follows. Any thread;
-// never blocks.
+// Returns the version of the library that is running, for example "0.2.0". The text is followed by a zero byte. Any
+// thread; never blocks.
 std::string_view version();
 
 }  // namespace anello

@@ -1,6 +1,6 @@
-// A handle of an operation that was started and goes on by itself. Copies refer to the same operation. Any thread.
+// A handle of an operation that was started and runs in the background. Copies refer to the same operation. Any thread.
 //
-// The last handle may be destroyed at any time: the operation goes on, and needs its tensors until it is done. A handle
+// The last handle may be destroyed at any time; the operation goes on, and needs its tensors until it is done. A handle
 // may outlive its world: when the world ends, its operations are done or have failed.
 #pragma once
 #include <anello/export.h>
@@ -22,12 +22,12 @@ class Work {
  public:
   Work() = default;  // refers to no operation; done() is true
 
-  // Blocks until the operation is done. Meanwhile the calling thread moves the operation's data itself. Throws the
-  // error of the operation, as the blocking call would; Error{invalid_argument} if a callback of when_done() calls it.
+  // Blocks until the operation is done. While it waits, the calling thread moves the operation's data itself. Throws
+  // the operation's error, like the blocking call. Throws Error{invalid_argument} in a callback of when_done().
   void wait() const;
   // Blocks until the operation is done, but at most for `limit`; returns false if it is not done by then. Throws like
-  // wait(). Unlike wait() it moves no data: the rank's progress thread does, which costs thread switches. When nothing
-  // else is left to do, call wait(), which is faster; do not call wait_for() in a loop.
+  // wait(). Unlike wait() it moves no data: the rank's progress thread does this, which costs thread switches. When
+  // nothing else is left to do, call wait(), which is faster. Do not call wait_for() in a loop.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const;
 
   [[nodiscard]] bool done() const;                   // true if the operation is complete or has failed; does not block
@@ -47,8 +47,8 @@ class Work {
   std::shared_ptr<group::AsyncOperation> operation_;
 };
 
-// Blocks until all of the operations are done, like wait() on each. Then throws the error of the first failed
-// operation, in list order. So no tensor is in use when it returns or throws (except in a callback: see wait()).
+// Blocks until all of the operations are done, as if wait() were called on each. Then throws the error of the first
+// failed operation, in list order. So no tensor is in use when it returns or throws (except in a callback: see wait()).
 void wait_all(std::span<const Work> works);
 
 }  // namespace anello

@@ -1,8 +1,8 @@
-// The world: all ranks of a job. It is a Group, so all collectives of group.hpp are calls on it. This header has what
-// only a world has: where its ranks run, how it ends, and records of its work. There is one World object in each
-// process (or in each thread of run_world). A child that fork() makes is not a rank: collectives, counters(),
-// write_flight() and callbacks for work that is not done throw Error{invalid_argument} there. When the child's copy of
-// the World is destroyed, the parent's World is not affected.
+// The world: all ranks of a job. It is a Group, so all collectives of group.hpp are calls on it. This header has the
+// functions that only a world has: where its ranks run, how it ends, and records of its work. There is one World object
+// in each process (or in each thread of run_world). A child that fork() makes is not a rank: in the child, collectives,
+// counters(), write_flight() and callbacks for work that is not done throw Error{invalid_argument}. Destroying the
+// child's copy of the World does not affect the parent's World.
 #pragma once
 #include <anello/export.h>
 #include <anello/diagnosis.hpp>
@@ -23,8 +23,8 @@ class World : public Group {
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
   // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks. If an exception
-  // destroys the World, the errors of the ranks that still need this rank say so. They contain the exception's text
-  // only if the program catches it while the World exists, and calls abort(e.what()).
+  // destroys the World, other ranks that still need this rank get an error that says so. The error contains the
+  // exception's text only if the program catches the exception while the World exists, and calls abort(e.what()).
   //
   // A World that still exists when the process calls exit() is left too, after the destructors of static objects. If
   // the exit status is not 0, the World is aborted, before those destructors (with glibc).
@@ -37,8 +37,8 @@ class World : public Group {
   int node_count() const;  // the number of hosts
   const std::string& host(int rank) const;  // the name of the host on which a rank runs, for messages
   // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
-  // ranks of one host communicate; own or shared, which says whether each rank has cores of its own. The choice of
-  // algorithms depends on the layout, and a tuning table (ANELLO_TABLE) names the layout that it was measured on.
+  // ranks of one host communicate; own or shared, which tells if each rank has its own cores. The choice of algorithms
+  // depends on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
   std::string layout() const;
 
   // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().
@@ -47,8 +47,8 @@ class World : public Group {
   void finish();
 
   // Records a timeline of all ranks. Both functions are collectives: all ranks call them, they block, and they throw
-  // the errors of barrier(); Error{file} on all ranks if the file cannot be written. Between the two calls every rank
-  // records its operations, the steps in which it sends, receives and reduces, and the program's phases.
+  // the errors of barrier(). If the file cannot be written, they throw Error{file} on all ranks. Between the two calls
+  // every rank records its operations, the steps in which it sends, receives and reduces, and the program's phases.
   // stop_timeline() makes rank 0 write the records of all ranks to `path`, as JSON in Chrome's trace format, which
   // Perfetto opens. Times are those of rank 0's clock; the other clocks are compared with it at start and end. The
   // timeline does not contain operations that were running at either end, nor more than a million steps of each rank.
@@ -57,10 +57,10 @@ class World : public Group {
 
   // Returns this rank's totals. Not after finish(). Any thread; does not block.
   [[nodiscard]] Counters counters() const;
-  // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and those that are
-  // queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails the record is also
-  // written to ANELLO_FLIGHT_DIR, or to the system's folder for temporary files (`none` turns that off); with
-  // ANELLO_FLIGHT_SIGNAL also when the process receives that signal.
+  // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and the operations
+  // that are queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails, the record is
+  // also written to ANELLO_FLIGHT_DIR, or to the system's folder for temporary files (`none` turns this off). With
+  // ANELLO_FLIGHT_SIGNAL it is also written when the process receives that signal.
   void write_flight(const std::string& path) const;
 
  private:
