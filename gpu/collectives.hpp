@@ -1,5 +1,5 @@
 // The interface of a backend that moves GPU tensors: it carries out the calls of Group on tensors in device memory. A
-// call waits for the work queued on the stream before it; work queued later sees the result. The caller must have
+// call waits for the work that is already queued on the stream; work queued later sees the result. The caller must have
 // checked that all tensors are on the group's device. One thread at a time.
 #pragma once
 #include <anello/gpu.hpp>
@@ -20,8 +20,8 @@ class Collectives {
 
   // Queues a collective on tensors.
   virtual void carry_out(const Call& call, GpuStream stream) = 0;
-  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. A transfer
-  // to or from kNobody is left out.
+  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. kNobody in
+  // place of a rank leaves this transfer out.
   virtual void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                         const Options& options) = 0;
 
@@ -33,8 +33,8 @@ class Collectives {
   }
 };
 
-// Calls carry_out(std::integral_constant<Kind, kind>()): the switch of all backends that have a function for each kind.
-// Barriers and transfers have functions of their own.
+// Calls carry_out(std::integral_constant<Kind, kind>()). For backends that have a function template for each kind.
+// Barriers and transfers have separate functions.
 template <class CarryOut>
 void by_kind(Kind kind, CarryOut carry_out) {
   switch (kind) {
@@ -48,19 +48,19 @@ void by_kind(Kind kind, CarryOut carry_out) {
   ANELLO_CHECK(false);
 }
 
-// The tensor, if the call has no list. For a list, tensors_of().
+// Returns the tensor of a call without a list. For a list, use tensors_of().
 inline Tensor tensor_of(const run::Buffer& buffer, DType dtype) {
-  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // with a shift of 0, elements are counted
+  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // a shift of 0 counts elements instead of bytes
   return {all.data(), all.size(), dtype};
 }
-// The tensors with elements, if the call has a list; otherwise its tensor.
+// Returns the list's tensors that have elements; without a list, the call's tensor.
 inline std::vector<Tensor> tensors_of(const run::Buffer& buffer, DType dtype) {
   if (buffer.list().empty()) return {tensor_of(buffer, dtype)};
   std::vector<Tensor> list;
   for (const run::Buffer::Piece& piece : buffer.list()) list.emplace_back(piece.data, piece.count, dtype);
   return list;
 }
-// The options of a call that reduces, for another call like it.
+// Returns the options of a call that reduces, for making a similar call.
 inline ReduceOptions options_of(const Call& call) {
   ReduceOptions options{.name = call.name,
                         .algorithm = call.algorithm,

@@ -18,7 +18,7 @@ Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t
   if (bytes == 0) return {};
   const DeviceGuard guard(device);
   void* handle = nullptr;
-  check(device, create(&handle, bytes), text("making room for ", bytes, " bytes of ", what));
+  check(device, create(&handle, bytes), text("allocating ", bytes, " bytes of ", what));
   return {device, handle};
 }
 
@@ -78,7 +78,7 @@ void order(const Device& device, const Event& event, GpuStream earlier, GpuStrea
 
 bool is_capturing(const Device& device, GpuStream stream) {
   int capturing = 0;
-  check(device, device.table->is_capturing(stream, &capturing), "asking whether it is captured", stream);
+  check(device, device.table->is_capturing(stream, &capturing), "asking whether the stream is captured", stream);
   return capturing != 0;
 }
 
@@ -98,7 +98,7 @@ Capture::~Capture() {
 Graph Capture::end() {
   void* graph = nullptr;
   const GpuStream stream = std::exchange(stream_, nullptr);
-  check(device_, device_.table->capture_end(stream, &graph), "making a graph of what was captured", stream);
+  check(device_, device_.table->capture_end(stream, &graph), "making a graph of the captured work", stream);
   return {device_, graph};
 }
 

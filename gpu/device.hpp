@@ -1,4 +1,4 @@
-// A GPU of the engine, and the owners of streams, events and memory on it. Owners are move-only. Their destructors
+// A GPU that the engine uses, and owners of streams, events and memory on it. Owners are move-only. Their destructors
 // ignore errors, because the process or the device may be shutting down. Any thread.
 #pragma once
 #include <anello/gpu.hpp>
@@ -13,18 +13,18 @@ namespace anello::gpu {
 
 enum class DeviceId : int {};
 
-// A reference: the table must outlive it.
+// Refers to its table, which must outlive it.
 struct Device {
   const AnelloGpuTable* table = nullptr;
   DeviceId id{0};
 };
 
-// If the status is not 0, throws Error{device} with the call, the device, the stream unless it is null, and a
+// If the status is not 0, throws Error{device} with the call, the device, the stream (unless it is null), and a
 // description of the status.
 void check(const Device& device, int status, std::string_view call, GpuStream stream = nullptr);
 
-// Makes the device the calling thread's current one. The destructor restores the previous device, unless that has no
-// context yet, because restoring it would make one.
+// Makes the device the calling thread's current device. The destructor restores the previous device. If that one has no
+// context yet, it is not restored, because this would make a context.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);
@@ -64,9 +64,9 @@ using Stream = Owner<GpuStream, &AnelloGpuTable::stream_destroy>;
 using Event = Owner<void*, &AnelloGpuTable::event_destroy>;
 using Graph = Owner<void*, &AnelloGpuTable::graph_destroy>;
 using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
-using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory from which the device itself copies
+using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device can access directly
 
-// Work that is queued on an urgent stream begins before work that waits on other streams.
+// Work on an urgent stream begins before work that waits on other streams.
 enum class Priority { normal, urgent };
 
 // These functions throw Error{device}. For zero bytes, the result owns nothing.
@@ -76,27 +76,27 @@ DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
 // These functions queue work on a stream, do not block, and throw Error{device}. record(): the event is done when all
-// work queued on the stream so far is done. follow(): work queued on the stream later waits for the event. copy() takes
-// any two memories; for zero bytes it queues nothing.
+// work that is now on the stream is done. follow(): work queued on the stream later waits for the event. copy(): copies
+// between any two memories; for zero bytes it queues nothing.
 void record(const Device& device, const Event& event, GpuStream stream);
 void follow(const Device& device, GpuStream stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);
 void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream);
-// Makes work that is queued on `later` from now on wait for the work queued on `earlier` so far. Records the event.
+// Makes work that is queued on `later` from now on wait for all work that is now on `earlier`. Records the event.
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
-// From now on this process refuses GPU memory in calls that read host memory (Group's). `device`: the one that the
-// check may initialize in its thread.
+// From now on, calls of this process that read host memory (Group's) refuse GPU memory. The check runs on the thread of
+// each such call, and may initialize `device` there.
 void keep_out_of_host_calls(const Device& device);
 
-// Whether work on the stream is being captured into a CUDA graph instead of being run. Throws Error{device}.
+// True if work on the stream is being captured into a CUDA graph instead of being run. Throws Error{device}.
 bool is_capturing(const Device& device, GpuStream stream);
-// Throws Error{unsupported} if the stream is being captured; the world goes on.
+// Throws Error{unsupported} if the stream is being captured. The world goes on.
 void refuse_capture(const Device& device, GpuStream stream, std::string_view what);
 
-// While an object of this class exists, work that this thread queues on the stream, which must not be null, is captured
-// into a graph instead of being run. The graph keeps addresses and values. Meanwhile the thread must neither allocate
-// nor free memory, nor wait.
+// While an object of this class exists, work that this thread queues on the stream is captured into a graph instead of
+// being run. The stream must not be null. The graph keeps addresses and values. Meanwhile the thread must not allocate
+// or free memory, and must not wait.
 class Capture {
  public:
   Capture(const Device& device, GpuStream stream);  // throws Error{device}, like end()
@@ -111,15 +111,16 @@ class Capture {
 };
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
-// Call between two checks of an event; `look` counts the checks so far, from 0. The first pauses only yield, because
-// sleeping would add to the time of a short copy. Later pauses sleep, and so do the first ones while yields take long.
+// Call between two checks of an event. `look`: the number of checks so far, from 0. The first pauses only yield,
+// because sleeping would make a short copy take longer. Later pauses sleep. If yields take long, the first pauses sleep
+// too.
 void pause_between_looks(int look);
 
 // How long destructors wait for a device, because they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 
-// Blocks until the event is done; `what` names the event in errors. Throws Error{timed_out} after `limit`, unless that
-// is zero, and Error{device}.
+// Blocks until the event is done. `what` describes the event in errors. Throws Error{device}, and Error{timed_out}
+// after `limit`; zero means no limit.
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what);
 
 }  // namespace anello::gpu

@@ -1,4 +1,4 @@
-// A reference to a callable, for a parameter: unlike std::function it owns nothing, and allocates no memory.
+// A reference to a callable, for parameters. Unlike std::function it owns nothing and allocates no memory.
 #pragma once
 #include <memory>
 #include <type_traits>

@@ -1,4 +1,4 @@
-// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory of its
+// The collectives of GpuGroup. Each checks its arguments like Group, and calls the backend that fits the memory of its
 // tensors.
 #include <anello/error.hpp>
 #include <anello/gpu.hpp>
@@ -18,7 +18,8 @@ group::RankAndSize rank_and_size_of(const Group& group) {
   return {group.rank(), group.size()};
 }
 
-// Waits after another call has failed, whose error is thrown: the caller may free its tensors afterwards.
+// Waits for the work after another call has failed, because the caller may free its tensors next. Only that call's
+// error is thrown.
 void wait_for_end(const Work& work) noexcept {
   try {
     work.wait();

@@ -29,13 +29,13 @@ class GpuGradients::Impl {
   std::vector<std::vector<std::size_t>> buckets() const { return schedule_.members(); }
 
  private:
-  // The state of buckets that go through host memory. The call that carries a bucket blocks, so another thread makes
-  // it.
+  // The state for buckets that go through host memory. The call that carries a bucket blocks, so a separate thread
+  // makes it.
   struct Staging {
     Staging(std::unique_ptr<gpu::Staged> its_path, const AnelloGpuTable& table) : path(std::move(its_path)) {
       (void)executor.submit([&table] { return table.ignore_captures(), Clock::duration(); });
     }
-    ~Staging() { path->give_up(); }  // otherwise the executor waits for a call that waits for other ranks
+    ~Staging() { path->give_up(); }  // otherwise the executor would wait for a call that waits for other ranks
 
     std::unique_ptr<gpu::Staged> path;
     std::vector<gpu::Event> made;  // by bucket: done when its gradients are complete
@@ -70,7 +70,7 @@ class GpuGradients::Impl {
   double factor_ = 1;  // factor of the current step
   bool in_step_ = false;
   StepStats step_;
-  std::optional<Staging> staging_;  // set if NCCL does not carry buckets. The last member: its thread uses the others
+  std::optional<Staging> staging_;  // set if NCCL does not carry buckets; last, because its thread uses the others
 };
 
 namespace {
@@ -117,8 +117,8 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 
-// In the middle of a step, buckets are still being sent. Work that the caller queues on the stream from now on, which
-// may free the gradients, must wait for them.
+// In the middle of a step, buckets are still being sent. The caller may now queue work that frees the gradients, so
+// work on its stream must wait for the buckets.
 GpuGradients::Impl::~Impl() {
   if (!in_step_) return;
   try {
@@ -173,7 +173,7 @@ void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& op
   staging_->under_way.push_back(staging_->executor.submit(carry));
 }
 
-// Waits for all buckets before it throws the first failure, because they use the caller's gradients.
+// Waits for all buckets before throwing the first failure, because buckets use the caller's gradients.
 void GpuGradients::Impl::wait_for_staged() {
   const auto began = Clock::now();
   auto under_way = std::exchange(staging_->under_way, {});

@@ -1,4 +1,4 @@
-// The construction of a GpuGroup and the choice of its backend; its collectives are in gpu_collectives.cpp.
+// Constructs a GpuGroup and chooses its backend. Its collectives are in gpu_collectives.cpp.
 #include "gpu/gpu_group.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 using gpu::DeviceId;
 
-// The facts about its GPU that a rank sends to the others.
+// The facts that a rank sends to the others about its GPU.
 struct RankGpu {
   std::string uuid, bus_id;
   int nccl_version = 0;  // 0: this rank has no NCCL
@@ -30,7 +30,7 @@ struct RankGpu {
   std::string no_nccl;  // the reason why it has no NCCL
 };
 
-// One field a line; the last field may have several lines.
+// Writes one field a line. Only the last field may have several lines.
 std::string encode(const RankGpu& gpu) {
   return text(gpu.uuid, '\n', gpu.bus_id, '\n', gpu.nccl_version, '\n', gpu.kernels, '\n', gpu.no_nccl);
 }
@@ -68,12 +68,12 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   return nccl;
 }
 
-// NCCL identifies GPUs by their bus id, so it refuses two instances of one GPU (MIG), although each has its own uuid.
+// NCCL identifies GPUs by their bus id. So it refuses two instances of one GPU (MIG), although each has its own uuid.
 bool shares(const RankGpu& a, const RankGpu& b, bool same_host) {
   return a.uuid == b.uuid || (same_host && a.bus_id == b.bus_id);
 }
 
-// Returns why NCCL cannot connect these ranks, with world ranks; empty if it can.
+// Returns the reason why NCCL cannot connect these ranks, with world ranks. Empty if it can.
 std::string why_not_nccl(const World& world, std::span<const int> ranks, const std::vector<RankGpu>& all) {
   for (std::size_t i = 0; i < all.size(); i++) {
     const RankGpu& gpu = all[i];
@@ -96,7 +96,7 @@ GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, co
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
-  // Memory may run out on this rank alone, while the others wait for it.
+  // Memory may run out on only one rank, while the other ranks wait for it. So this error aborts the world.
   gpu::or_abort(group_, [&] { choose_backend(world, find_tables); });
 }
 
@@ -132,7 +132,7 @@ bool GpuGroup::Impl::take_single_rank() {
   return true;
 }
 
-// If NCCL does not start on all ranks, returns the reason; with ANELLO_GPU_BACKEND=nccl ends the world instead.
+// Returns the reason if NCCL does not start on all ranks. With ANELLO_GPU_BACKEND=nccl ends the world instead.
 std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
   using gpu::NcclCommunicator;
   const bool strict = options_.backend == "nccl";
@@ -174,7 +174,7 @@ gpu::Collectives& GpuGroup::Impl::directly(GpuStream stream) {
   return nccl_ ? static_cast<gpu::Collectives&>(*nccl_) : staged(stream);
 }
 
-// With the default stream of a thread, NCCL's own threads would launch on their own default streams.
+// cudaStreamPerThread is refused, because NCCL's own threads would then launch on their own default streams.
 void GpuGroup::Impl::check_stream(std::string_view call, GpuStream stream) {
   constexpr std::uintptr_t kPerThread = 2;  // cudaStreamPerThread
   if (reinterpret_cast<std::uintptr_t>(stream) == kPerThread)
@@ -192,8 +192,8 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   const void* asked = nullptr;
-  // A tensor without elements may be anywhere, for example after the end of a buffer. It counts only if no tensor has
-  // elements.
+  // A tensor without elements may be anywhere, for example after the end of a buffer. So it counts only if all tensors
+  // are without elements.
   const bool is_empty = std::ranges::all_of(tensors, [](const ConstTensor& tensor) { return tensor.count == 0; });
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked || (tensor.count == 0 && !is_empty)) continue;
@@ -210,7 +210,7 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   return where == kHost;
 }
 
-// In a list, inputs are outputs. A call without a list allocates no memory.
+// The inputs of a list are also its outputs. A call without a list allocates no memory.
 bool GpuGroup::Impl::in_host_memory(const group::Call& call) const {
   const std::string_view verb = name(call.kind);
   if (call.output.list().empty())

@@ -1,4 +1,4 @@
-// The state of a GpuGroup: its ranks, this rank's GPU, and one or both backends that move tensors on it.
+// The state of a GpuGroup: its ranks, this rank's GPU, and the backends that move tensors on it.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
@@ -32,10 +32,10 @@ class GpuGroup::Impl {
     const AnelloKernelTable* kernels = nullptr;  // null if the plugin for kernels is not loaded
   };
   using Tensors = std::span<const ConstTensor>;
-  // Finds the plugins. Throws Error{unsupported}, which names the missing one.
+  // Finds the plugins. If one is missing, throws Error{unsupported} that names it.
   using FindTables = std::function<Tables()>;
 
-  // All ranks of the group, which is a part of the world, call this. Throws like GpuGroup's constructor.
+  // All ranks of the group call this; they are ranks of the world. Throws like GpuGroup's constructor.
   Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
   // Makes a staged backend with the same ranks, for another thread. All ranks call this.
@@ -51,11 +51,11 @@ class GpuGroup::Impl {
   std::pair<void*, End> allocate(std::size_t bytes);
   End register_memory(void* memory, std::size_t bytes);
 
-  // Carries out the call on this rank's GPU if its tensors are there; if they are in host memory, synchronizes the
-  // stream and carries it out as Group does. Null pointers are ignored. Throws Error{invalid_argument} if the tensors
-  // are in different places, or if the stream cannot be used.
+  // If the tensors are in this rank's GPU memory, carries out the call there. If they are in host memory, synchronizes
+  // the stream and carries the call out like Group. Ignores null pointers. Throws Error{invalid_argument} if the
+  // tensors are in different places, or if the stream cannot be used.
   void carry_out(const group::Call& call, GpuStream stream);
-  // Likewise for transfers. Calls on_gpu(backend) or on_host(group).
+  // The same for transfers. Calls on_gpu(backend) or on_host(group).
   template <class OnGpu, class OnHost>
   void transfer(std::string_view verb, Tensors tensors, GpuStream stream, OnGpu on_gpu, OnHost on_host) {
     check_stream(verb, stream);
@@ -64,7 +64,8 @@ class GpuGroup::Impl {
     synchronize(stream);
     on_host(group_);
   }
-  // Whether this call needs no host memory; its tensors are not looked at. The same on all ranks.
+  // True if this call needs no host memory. The result does not depend on the call's tensors and is the same on all
+  // ranks.
   bool can_directly(const group::Call& call) const { return alone_ ? alone_->can(call) : nccl_ && nccl_->can(call); }
   static void check_stream(std::string_view call, GpuStream stream);
 
@@ -83,14 +84,14 @@ class GpuGroup::Impl {
   Group group_;
   Options options_;
   gpu::Device device_;
-  const AnelloKernelTable* kernels_ = nullptr;  // null if some rank has none
+  const AnelloKernelTable* kernels_ = nullptr;  // null if a rank has none
   std::string reason_;
   std::unique_ptr<gpu::SingleRank> alone_;  // set in a group of one rank
   std::unique_ptr<gpu::Nccl> nccl_;
   std::unique_ptr<gpu::Staged> staged_;  // made at the first call that needs it
 };
 
-// The members of a GpuGroup that the engine's rooms and tests may use, but its users may not.
+// Members of a GpuGroup for the engine's rooms and tests, but not for users.
 class GpuGroupAccess {
  public:
   using Impl = GpuGroup::Impl;

@@ -19,15 +19,15 @@ using std::chrono::steady_clock;
 
 constexpr std::string_view kPreload = "LD_PRELOAD=";
 
-// In LD_PRELOAD, spaces and colons separate libraries, even inside a path. So a path begins with "/proc/self/fd/N/",
-// which is the library's folder, open as descriptor N.
+// In LD_PRELOAD, spaces and colons separate libraries, even inside a path. So the library's folder is opened as a
+// descriptor N, and the path begins with "/proc/self/fd/N/".
 Descriptor folder_of(const std::string& library) {
   const std::size_t slash = library.rfind('/');
   if (slash == std::string::npos) return {};
   return Descriptor(open(library.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Returns this process's environment, with the libraries added in front of those that it preloads itself.
+// Returns this process's environment, with the libraries added before those that this process itself preloads.
 std::vector<std::string> environment_with(const std::vector<std::string>& libraries,
                                           const std::vector<Descriptor>& folders) {
   std::string preload(kPreload);
@@ -48,7 +48,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& librar
   return all;
 }
 
-// Starts a program that does nothing, with these folders open. -1: it cannot be started.
+// Starts a program that does nothing, with these folders open. Returns -1 if it cannot be started.
 pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>& folders) {
   std::vector<char*> variables;
   for (std::string& variable : environment) variables.push_back(variable.data());
@@ -59,7 +59,7 @@ pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>&
   posix_spawn_file_actions_init(&actions);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
-  for (const Descriptor& folder : folders)  // the same number twice: the descriptor stays open
+  for (const Descriptor& folder : folders)  // to its own number: so the descriptor stays open
     if (folder) posix_spawn_file_actions_adddup2(&actions, folder.get(), folder.get());
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments, variables.data());
@@ -67,7 +67,7 @@ pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>&
   return error == 0 ? pid : -1;
 }
 
-// Also true if the program itself has waited for all its children.
+// True if the process has ended. Also true if the program itself has already waited for all its children.
 bool has_ended(pid_t pid) {
   return waitpid(pid, nullptr, WNOHANG) != 0;
 }

@@ -1,6 +1,6 @@
-// Checks that loading a library ends. If a library's constructor hangs, as a driver's may if its device is broken, this
-// process cannot give it up: the loader keeps its lock, and exit() waits for that. So another process loads the library
-// first. Any thread; blocks.
+// Checks that loading a library ends. A library's constructor may hang, for example a driver's if its device is broken.
+// This process could not give up such a load: the loader keeps its lock, and exit() waits for that lock. So another
+// process loads the library first. Any thread; blocks.
 #pragma once
 #include <chrono>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace anello::gpu {
 
-// False if a process that loads these files (or names, in the loader's form) has not ended by the limit. It is then
-// killed. Also true if they cannot be loaded, or if no such process can be started. A file's folder may have any name;
-// the file's own name must have no space and no colon.
+// Starts a process that loads these files (or names, in the loader's form). Returns false if it has not ended by the
+// limit; then it is killed. Returns true if it has ended, even if the files cannot be loaded, and also if no such
+// process can be started. A file's folder may have any name; the file's own name must not contain a space or a colon.
 bool loading_ends(const std::vector<std::string>& libraries, std::chrono::milliseconds limit);
 
 }  // namespace anello::gpu

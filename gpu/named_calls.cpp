@@ -88,8 +88,8 @@ void NamedCalls::Operation::check_places(const Device& device) const {
       check(device, device.table->device_of(array.data, &place), "asking where a tensor is");
       if (place != int(device.id))
         group::refuse(agenda::name(request_.verb),
-                      text("a tensor lies ", place < 0 ? "in host memory" : text("on GPU ", place),
-                           ", but the call says that it lies on GPU ", int(device.id)));
+                      text("a tensor is ", place < 0 ? "in host memory" : text("on GPU ", place),
+                           ", but the call says that it is on GPU ", int(device.id)));
     }
 }
 
@@ -131,8 +131,8 @@ bool NamedCalls::Operation::wait(group::Until until) {
   return true;
 }
 
-// Runs on the executor's thread. If queueing fails, the work that was queued before is still waited for. If the
-// GpuGroup cannot be made, all ranks have that error; any other error is only on this rank, so it aborts the world.
+// Runs on the executor's thread. If queueing fails, has_ended() still waits for the work that was already queued. If
+// the GpuGroup cannot be made, all ranks have that error. Any other error is only on this rank, so it aborts the world.
 void NamedCalls::Operation::run() {
   try {
     queue_calls();
@@ -169,7 +169,7 @@ void NamedCalls::Operation::queue_calls() {
   for (const std::vector<std::size_t>& which : agenda::by_dtype(request_.inputs)) queue(gpus, which);
 }
 
-// For a rank that has joined: makes tensors of neutral elements.
+// For a rank that has joined. Makes tensors of neutral elements.
 void NamedCalls::Operation::make_neutral_tensors() {
   constexpr std::size_t kAlignment = 256;
   std::vector<std::byte> host;
@@ -186,11 +186,11 @@ void NamedCalls::Operation::make_neutral_tensors() {
     request_.inputs[k].data = memory + places[k];
   }
   copy(GpuGroupAccess::impl(*state_->gpus).device(), memory, host.data(), host.size(), state_->stream.get());
-  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // before the end of `host`
+  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // before `host` is destroyed
 }
 
-// All ranks must use the same form of the call: for a list, the inputs are copied to the outputs, which are reduced in
-// place.
+// All ranks must use the same form of the call. For a list, the inputs are copied to the outputs, and the outputs are
+// reduced in place.
 void NamedCalls::Operation::queue(GpuGroup& gpus, const std::vector<std::size_t>& which) {
   const GpuStream stream = state_->stream.get();
   const std::vector<Tensor> inputs = tensors_of(request_.inputs, which);
@@ -216,7 +216,7 @@ bool NamedCalls::Operation::has_ended() {
   return ended_ = true;
 }
 
-// The world's failure has priority over the event, which is also done when the operation's communicator is aborted.
+// The world's failure comes first: the event is also done if the operation's communicator was aborted.
 bool NamedCalls::Operation::look() {
   if (const auto failure = state_->world_failure()) fail(*failure);
   if (!queued_) {
@@ -234,8 +234,8 @@ bool NamedCalls::Operation::look() {
   return true;
 }
 
-// After a failure the device may still use the tensors, which the program may free. So the operation waits, but only
-// for a limited time.
+// After a failure the device may still use the tensors, and the program may free them next. So the operation still
+// waits, but only for a limited time.
 bool NamedCalls::Operation::gives_up() {
   const MutexLock lock(mutex_);
   if (!error_) return false;
@@ -274,8 +274,8 @@ void NamedCalls::close() {
   state_->close();
 }
 
-// Agendas decide independently of each other, but NCCL's calls on a GPU must have the same order on all ranks. So only
-// the agenda of all ranks uses NCCL.
+// Agendas decide independently of each other, but on a GPU all ranks must make NCCL's calls in one order. So only the
+// agenda of all ranks uses NCCL.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks) {
   std::vector<int> all(std::size_t(same_ranks.size()));
   std::iota(all.begin(), all.end(), 0);

@@ -1,6 +1,6 @@
-// Named operations on tensors in GPU memory: allreduces and broadcasts, which a thread gives to a GpuGroup in the order
-// on which the ranks have agreed. Each waits for the work that was queued on the program's stream when it was
-// submitted. The GpuGroup is made when the first operation starts, so programs may choose their GPU until then.
+// Named operations on tensors in GPU memory: allreduces and broadcasts. A thread gives them to a GpuGroup in the order
+// on which the ranks have agreed. Each operation waits for the work that was on the program's stream when the operation
+// was submitted. The GpuGroup is made when the first operation starts, so programs may choose their GPU until then.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
@@ -19,7 +19,7 @@ class NamedCalls final : public agenda::DeviceCarrier {
     std::function<GpuGroup(std::optional<int> device)> gpus;  // all ranks call it; throws like GpuGroup's constructor
   };
 
-  // `ranks`: the ranks that take part, in a group that nothing else uses.
+  // `ranks`: a group of the ranks that take part; nothing else may use this group.
   NamedCalls(Group ranks, Makers makers);
   ~NamedCalls() override;
 
@@ -34,8 +34,8 @@ class NamedCalls final : public agenda::DeviceCarrier {
   std::shared_ptr<State> state_;
 };
 
-// Makes the carrier for an agenda of those ranks. All of them call this, in the same order as other calls that make
-// groups. Does not communicate. The world must outlive the result.
+// Makes the carrier for an agenda of these ranks. All of them call this, in the same order relative to other calls that
+// make groups. Does not communicate. The world must outlive the result.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks);
 
 }  // namespace anello::gpu

@@ -9,12 +9,12 @@
 
 namespace anello::gpu {
 
-// All operations use one GPU, because ranks cannot agree on an order of several GPUs.
+// A rank's operations all use one GPU, because the ranks cannot agree on an order across several GPUs.
 Device NamedCalls::State::checked(int number, std::string_view verb) {
   const Device its{&makers.table(), DeviceId(number)};
   const MutexLock lock(mutex);
   if (device && device->id != its.id)
-    group::refuse(verb, text("a tensor is on GPU ", number, ", but those before were on GPU ", int(device->id),
+    group::refuse(verb, text("a tensor is on GPU ", number, ", but earlier tensors were on GPU ", int(device->id),
                              "; a rank's named operations use one GPU: copy the tensor there"));
   if (const int count = device ? 0 : device_count(*its.table); !device && (number < 0 || number >= count))
     group::refuse(verb, text("GPU ", number, " was asked for; it must be one of 0 to ", count - 1));
@@ -56,7 +56,7 @@ GpuGroup& NamedCalls::State::ready_group() {
   return *gpus;
 }
 
-// Called on a thread that is not the program's; the program may be capturing a stream meanwhile.
+// Called on a thread that the program does not see. At the same time the program may be capturing a stream.
 void NamedCalls::State::ignore_captures() {
   const MutexLock lock(mutex);
   if (device) device->table->ignore_captures();
@@ -70,7 +70,7 @@ std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {
   return neutral.empty() ? nullptr : static_cast<std::byte*>(neutral.back().get());
 }
 
-// Calls callbacks in the order in which operations have started, because they are done in that order.
+// Calls the callbacks in the order in which operations have started, because the operations end in that order.
 void NamedCalls::State::watch() {
   for (MutexLock lock(mutex);;) {
     changed.wait(lock, [this]() ANELLO_REQUIRES(mutex) { return closed || !watched.empty(); });
@@ -105,9 +105,9 @@ void NamedCalls::State::close() {
   GroupAccess::end(ranks, false);
 }
 
-// Work that the GPU has not done in time is aborted with the communicator, and its event is then done as if the work
-// were. So `failure_at_end` is set before that. Memory that the device may still use is leaked, because freeing it
-// could block for ever.
+// If the GPU does not finish its work in time, the work is aborted together with the communicator. Its event is then
+// done, as if the work were complete. So `failure_at_end` is set before that. Memory that the device may still use is
+// leaked, because freeing it could block for ever.
 void NamedCalls::State::close_gpus() {
   const bool finished = finishes();
   {
@@ -117,20 +117,20 @@ void NamedCalls::State::close_gpus() {
     if (!failure_at_end && !finished)
       failure_at_end = Error(ErrorCode::aborted,
                              "the agenda, or this rank's world, ended before the GPU had done this operation; wait for "
-                             "operations before that");
+                             "all operations before that");
   }
   gpus.reset();
   if (finished || finishes()) return;
   for (DeviceMemory& memory : neutral) memory.leak();
 }
 
-// Returns the world's failure; once operations are settled, the failure at the end.
+// Returns the world's failure. After `settled`, returns failure_at_end instead.
 std::optional<Error> NamedCalls::State::world_failure() {
   const MutexLock lock(mutex);
   return settled ? failure_at_end : ranks.failure();
 }
 
-// Waits for the device for a limited time. True: it has done all operations.
+// Waits for the device for a limited time. Returns true if it has done all operations.
 bool NamedCalls::State::finishes() {
   if (!stream) return true;
   try {

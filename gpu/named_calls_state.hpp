@@ -1,5 +1,5 @@
-// The state that the GPU operations of one agenda share: the GPU and its stream, the thread that starts the operations,
-// and the thread that waits for those with a callback.
+// The state that the GPU operations of one agenda share: the GPU and its stream, the thread that starts operations, and
+// the thread that waits for operations that have a callback.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -38,21 +38,21 @@ struct NamedCalls::State {
   std::condition_variable changed;
   std::optional<Device> device ANELLO_GUARDED_BY(mutex);
   std::unique_ptr<SerialExecutor<void>> executor ANELLO_GUARDED_BY(mutex) =
-      std::make_unique<SerialExecutor<void>>();  // null: closing
-  // Each waits for an operation, and calls its callback.
+      std::make_unique<SerialExecutor<void>>();  // null while closing
+  // Each function waits for an operation and then calls its callback.
   std::deque<std::function<void()>> watched ANELLO_GUARDED_BY(mutex);
   std::thread watcher;                           // runs the functions in `watched`
   bool closed ANELLO_GUARDED_BY(mutex) = false;  // no operation will be started or watched any more
-  // All operations have ended; those that were not done then, with failure_at_end if it is set.
+  // True when all operations have ended. If failure_at_end is set, it is the error of those that were not done before.
   bool settled ANELLO_GUARDED_BY(mutex) = false;
   std::optional<Error> failure_at_end ANELLO_GUARDED_BY(mutex);
 
-  // Used by the executor's thread, and by close() when that thread has ended.
+  // Used by the executor's thread, and by close() after that thread has ended.
   std::optional<GpuGroup> gpus;
-  std::optional<Error> no_gpus;  // why it could not be made; the same on all ranks
+  std::optional<Error> no_gpus;  // why the GpuGroup could not be made; the same on all ranks
   Stream stream;
   std::vector<DeviceMemory> neutral;  // kept, because freeing memory waits for all of the device's work
-  std::size_t neutral_bytes = 0;      // size of the last one
+  std::size_t neutral_bytes = 0;      // size of the newest of them
 };
 
 }  // namespace anello::gpu

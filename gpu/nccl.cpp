@@ -37,25 +37,25 @@ bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
 }
 
-// NCCL's average multiplies each contribution by 1/n, rounded to the type. In 16 bits this is wrong by up to 0.4 %,
-// unless n is a power of two.
+// NCCL computes an average by multiplying each contribution by 1/n, rounded to the elements' type. In 16 bits the error
+// is up to 0.4 %, unless n is a power of two.
 bool is_biased_average(Op op, DType dtype, int size) {
   return op == Op::average && is_float(dtype) && size_bytes(dtype) == 2 && !std::has_single_bit(unsigned(size));
 }
 
-// Whether this is an average whose factors NCCL multiplies in at least 32 bits.
+// True for an average whose factors NCCL multiplies in at least 32 bits.
 bool multiplies_exactly(const Signature& signature) {
   return signature.op == Op::average && size_bytes(signature.dtype) >= 4;
 }
 
-// Returns the divisor of an average that is applied before the data is sent; the rest of the division follows at the
-// end. As on the CPU: in f16 the sum may overflow although the mean does not, and a power of two loses no bits except
-// in subnormal numbers.
+// Returns the part of an average's divisor that is applied before the data is sent; the rest follows at the end. It is
+// the same as on the CPU: in f16 the sum may overflow although the average does not, and division by a power of two
+// loses no bits except in subnormal numbers.
 double early_divisor(DType dtype, int size) {
   return dtype == DType::f16 ? double(std::bit_ceil(unsigned(size))) : 1;
 }
 
-// Likewise for tensors that may be a list, which is sent as one operation.
+// The same for a list of tensors, which is sent as one operation.
 Signature signature_of(const Call& call, std::span<const Tensor> list) {
   Signature signature = signature_of(call, call.count);
   for (const Tensor& tensor : list) signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);
@@ -97,7 +97,7 @@ std::unique_ptr<Nccl> Nccl::split(Group group) {
   return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), kernels_, compare_));
 }
 
-// Ignores prescale, which may differ between ranks, because all ranks must get the same answer.
+// Ignores prescale, because it may differ between ranks, and all ranks must get the same answer.
 bool Nccl::can(const Call& call) const {
   if (!facts_of(call.kind).reduces) return true;
   if (call.wire) return call.kind == Kind::allreduce && pack_buffer_ && table_->has(int(*call.wire), int(call.op)) == 1;
@@ -111,11 +111,11 @@ void Nccl::run(Signature signature, const Call& call, GpuStream stream, NcclComm
   const NcclCall described{signature, call.name};
   if (compare_) compare(described, call.token, stream);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, how); });
-  calls_++;  // not if the call is refused: then the world goes on, and this rank makes the call again
+  calls_++;  // not counted if the call is refused, because this rank may make it again
 }
 
-// Compares a call between ranks. Not waited for: a difference fails the world, and the watcher then aborts the
-// communicator.
+// Compares a call between ranks. Does not wait for the result: if the calls differ, the world fails, and the watcher
+// then aborts the communicator.
 void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   Signature common = call.signature;
@@ -136,10 +136,10 @@ Nccl::Launch Nccl::together(Nccl::Launch calls) const {
   };
 }
 
-// prescale may differ between ranks, so it must not change which NCCL call is queued. NCCL's own average is a sum in
-// which every rank multiplies its input by 1/n, and other factors can be multiplied there at no cost. For the other
-// reductions, kernels multiply before and after, because network switches cannot reduce a sum with factors. Without
-// kernels, NCCL's sum with factors is the only way.
+// Multiplies by the factors. prescale may differ between ranks, so the choice of the NCCL call must not depend on it.
+// NCCL's own average is a sum in which every rank multiplies its input by 1/n, so there the other factors cost nothing.
+// For all other reductions, kernels multiply before and after, because network switches cannot reduce a sum with
+// factors. Without kernels, NCCL's sum with factors is the only way.
 void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                      const Call& call, GpuStream stream, const Reduce& reduce) {
   if (call.postscale != 1)
@@ -154,7 +154,7 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
     return run_it(scaled(signature.dtype, call.prescale * call.postscale / (signature.op == Op::average ? size : 1),
                          scaled_call));
   if (!pack_buffer_ && call.prescale != 1) {
-    group_.abort(text(name(signature.kind), ": a factor before ", name(signature.op), " needs libanello_kernels.so"));
+    group_.abort(text(name(signature.kind), ": a prescale with ", name(signature.op), " needs libanello_kernels.so"));
     throw *group_.failure();
   }
   or_abort(group_, [&] {
@@ -182,7 +182,7 @@ Nccl::Launch Nccl::scaled(DType dtype, double factor, std::function<int(void* co
   };
 }
 
-// A part that a rank sends to itself is copied on the device.
+// Copies the part that a rank sends to itself on the device.
 Nccl::Launch Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
@@ -235,7 +235,7 @@ void Nccl::queue_list(const Call& call, GpuStream stream) {
   });
 }
 
-// Most calls are plain; they allocate no memory.
+// Most calls have neither lists, factors nor another wire type. They allocate no memory.
 template <>
 void Nccl::queue<Kind::allreduce>(const Call& call, GpuStream stream) {
   const bool plain = pack_buffer_ && call.output.list().empty() && !call.wire && call.prescale == 1 &&
@@ -269,7 +269,7 @@ void Nccl::queue<Kind::broadcast>(const Call& call, GpuStream stream) {
       }));
 }
 
-// For unequal parts: one broadcast for each part.
+// Parts of unequal sizes take one broadcast for each part.
 template <>
 void Nccl::queue<Kind::allgather>(const Call& call, GpuStream stream) {
   const ConstTensor input = tensor_of(call.input, call.dtype);
@@ -320,7 +320,7 @@ void Nccl::queue<Kind::scatter>(const Call& call, GpuStream stream) {
   run(signature_of(call, parts.whole()), call, stream, moving(moves, call.dtype, stream));
 }
 
-// For unequal parts: one reduction to each rank.
+// Parts of unequal sizes take one reduction for each rank.
 template <>
 void Nccl::queue<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
   const int dtype = int(call.dtype);
@@ -342,20 +342,20 @@ void Nccl::queue<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
             });
 }
 
-// Ranks that disagree on a count would wait for ever, so the group exchanges the counts first.
+// Ranks that disagree on a count would wait for ever. So the group exchanges the counts first.
 void Nccl::compare_counts(const Call& call) {
   std::vector<std::uint64_t> arriving(call.counts.size());
   group_.alltoall(ConstTensor(call.counts), arriving, {call.name, call.token});
   for (int rank = 0; rank < group_.size(); rank++)
     if (const std::uint64_t sent = arriving[std::size_t(rank)], expected = call.received[std::size_t(rank)];
         sent != expected) {
-      group_.abort(text("alltoall: rank ", rank, " sends ", sent, " elements, of which rank ", group_.rank(),
-                        " expects ", expected));
+      group_.abort(text("alltoall: rank ", rank, " sends ", sent, " elements to rank ", group_.rank(),
+                        ", but that rank expects ", expected));
       throw *group_.failure();
     }
 }
 
-// With unequal parts all ranks use one signature, because a rank that moves nothing takes part too.
+// If parts are unequal, the signature is the same on all ranks, because even a rank that moves nothing takes part.
 template <>
 void Nccl::queue<Kind::alltoall>(const Call& call, GpuStream stream) {
   const bool equal = call.counts.empty();

@@ -1,6 +1,6 @@
-// The backend for ranks that each have their own GPU: every call queues NCCL's kernels on the stream. NCCL does not
-// have all reductions; see can(). One thread at a time. A failure on the device aborts the world, because the other
-// ranks wait for this one.
+// The backend for ranks that each have their own GPU. Every call queues NCCL's kernels on the stream. NCCL lacks some
+// reductions; see can(). One thread at a time. A failure on the device aborts the world, because the other ranks wait
+// for this one.
 #pragma once
 #include <functional>
 #include <memory>
@@ -21,9 +21,9 @@ class Nccl : public Collectives {
     const AnelloNcclTable* nccl;
     const AnelloKernelTable* kernels = nullptr;  // for 16 bits on the wire, and for factors
   };
-  // All ranks of the group call this. Throws like NcclCommunicator's constructor. `compare`: the group's ranks also
-  // compare the arguments of each call; if they differ, the world fails with Error{mismatch} instead of hanging in
-  // NCCL.
+  // All ranks of the group call this. Throws like NcclCommunicator's constructor. `compare`: if true, the group's ranks
+  // also compare the arguments of each call. If the arguments differ, the world fails with Error{mismatch} instead of
+  // hanging in NCCL.
   Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare,
        NcclCommunicator::StartFailure start_failure = NcclCommunicator::StartFailure::ends_world);
 
@@ -32,8 +32,8 @@ class Nccl : public Collectives {
 
   NcclCommunicator& communicator() { return *communicator_; }
 
-  // Whether NCCL has the reduction of this call, of which the tensors are not looked at. The same on all ranks that
-  // have the same plugins.
+  // True if NCCL has the reduction that this call needs. The result does not depend on the call's tensors, and is the
+  // same on all ranks that have the same plugins.
   bool can(const Call& call) const;
 
   void carry_out(const Call& call, GpuStream stream) override;
@@ -41,7 +41,7 @@ class Nccl : public Collectives {
                 const Options& options) override;
 
  private:
-  // The data that this rank sends to a peer and receives from it. Count 0: nothing.
+  // The data that this rank sends to a peer and receives from it. A count of 0 means no data.
   struct Move {
     int peer;
     const void* from;
@@ -67,7 +67,7 @@ class Nccl : public Collectives {
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
   void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
   Launch together(Launch calls) const;
-  // Queues a reduction of `inputs`, which may be packed copies of the tensors.
+  // Queues a reduction of `inputs`. These may be packed copies of the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
   void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, const Call& call,
                  GpuStream stream, const Reduce& reduce);

@@ -24,17 +24,17 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kBetweenLooks{20};
-// An error of NCCL may be the consequence of another rank's death, which the control plane detects within this time.
+// Another rank's death may be the cause of an error of NCCL. The control plane detects the death within this time.
 constexpr milliseconds kForTheCause{300};
-// A non-blocking communicator starts a thread for each call, which takes part of this time.
+// A non-blocking communicator starts a thread for each call, and this takes a part of the time.
 constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
-// A launch keeps other launches waiting for at most this long, because it may wait for peers to connect.
+// A launch may wait for peers to connect. So it makes other launches wait for at most this time.
 constexpr milliseconds kKeepsOrder{1000};
-constexpr int kAborted = -2;  // no status of NCCL
+constexpr int kAborted = -2;  // not a status of NCCL
 
-// Ranks must start the kernels of several communicators on a device in the same order, or they wait for each other.
-// Launches exclude each other, so that they keep the program's order.
+// Ranks must start the kernels of several communicators on a device in the same order, or the ranks wait for each other
+// for ever. Launches exclude each other, so that they keep the program's order.
 Mutex& launches_of(DeviceId device) {
   static std::array<Mutex, 64> all;
   return all[std::size_t(device) % all.size()];
@@ -46,7 +46,7 @@ Group of_same_ranks(const Group& group) {
   return group.group(all);
 }
 
-// If there is no memory for the message, logs nothing, because no exception may leave a destructor.
+// Logs nothing if there is no memory for the message, because no exception may leave a destructor.
 template <class Message>
 void log_at_end(Severity severity, Message message) noexcept {
   try {
@@ -57,7 +57,7 @@ void log_at_end(Severity severity, Message message) noexcept {
 
 }  // namespace
 
-// Shared by the communicator and its watcher, which may outlive it.
+// Shared by the communicator and its watcher. The watcher may outlive the communicator.
 struct NcclCommunicator::State {
   State(Group of, const Device& on, const AnelloNcclTable& by, const Limits& within, StartFailure if_it_fails)
       : group(std::move(of)),
@@ -72,7 +72,7 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // Returns an error of NCCL, or of QueuedCalls::poll(), if there is one.
+  // Returns an error of NCCL or of QueuedCalls::poll(); empty if there is none.
   std::optional<Error> find_failure() ANELLO_REQUIRES(mutex);
   bool has_started() {
     const MutexLock lock(mutex);
@@ -87,11 +87,11 @@ struct NcclCommunicator::State {
   const AnelloNcclTable* const table;
   const Limits limits;
   const StartFailure start_failure;
-  std::vector<std::shared_ptr<State>> children;  // those that split() could not make: NCCL may write their `comm` late
+  std::vector<std::shared_ptr<State>> children;  // whose split() failed: NCCL may still write their `comm`
 
   Mutex mutex;
   std::condition_variable changed;
-  // NCCL has been asked for `comm`, which it may write without the mutex until then.
+  // True once NCCL was asked to make `comm`. Before that, NCCL may write `comm` without the mutex.
   bool created ANELLO_GUARDED_BY(mutex) = false;
   void* comm ANELLO_GUARDED_BY(mutex) = nullptr;    // null after it was aborted or destroyed
   bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with `comm` is in progress
@@ -118,7 +118,7 @@ int NcclCommunicator::State::call_it(Call call) {
   const int status = call(its);
   lock.lock();
   calling = false;
-  if (awaited) changed.notify_all();  // only then, because otherwise each call would wake the watcher
+  if (awaited) changed.notify_all();  // only then: otherwise each call would wake the watcher
   return status;
 }
 
@@ -137,8 +137,8 @@ void NcclCommunicator::State::watch() {
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this]() ANELLO_REQUIRES(mutex) { return stopping; });
     if (stopping || !comm) continue;
-    // If its failures are thrown, the thread that starts finds them itself; the world's failure must reach it in any
-    // case.
+    // If failures of the start are thrown, the thread that starts finds them itself. But the world's failure must reach
+    // it in any case.
     const bool looks = started || start_failure == StartFailure::ends_world;
     const std::optional<Error> why = looks ? find_failure() : std::nullopt;
     lock.unlock();
@@ -176,10 +176,10 @@ NcclCommunicator::NcclCommunicator(Group group, const Device& device, const Anel
   start([&] { return table.create(&state_->comm, all.size(), &id, all.rank()); }, what);
 }
 
-// NCCL may write the new communicator after this call has failed: `children` keeps its State alive.
+// After this call has failed, NCCL may still write the new communicator. So `children` keeps its State alive.
 std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   const Doing what{"splitting a communicator"};
-  const int colour = group.members()[0], key = group.rank();  // no other part has that member
+  const int colour = group.members()[0], key = group.rank();  // only this part has that member
   std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(std::make_shared<State>(
       std::move(group), state_->device, *state_->table, state_->limits, StartFailure::ends_world)));
   const Shared child = part->state_;
@@ -196,8 +196,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   return part;
 }
 
-// The watcher runs from the beginning, so that a start can be aborted too, and so that every communicator has a thread
-// that ends it.
+// The watcher runs from the beginning. So a start can be aborted too, and every communicator has a thread that ends it.
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {
@@ -223,13 +222,12 @@ void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
 
 NcclCommunicator::~NcclCommunicator() {
   if (!shut_down())
-    log_at_end(Severity::warning, [&] {
-      return text("NCCL on GPU ", int(state_->device.id), " does not return from its end; a thread is left behind");
-    });
+    log_at_end(Severity::warning,
+               [&] { return text("NCCL on GPU ", int(state_->device.id), " does not end, a thread is left"); });
 }
 
 // Gives queued work a short time to finish, unless the world has failed. The watcher ends the communicator in any case,
-// because even destroying it may block. True: the watcher has ended.
+// because even destroying a communicator may block. Returns true if the watcher has ended.
 bool NcclCommunicator::shut_down() noexcept {
   State& state = *state_;
   if (!watcher_.joinable()) return true;
@@ -266,10 +264,11 @@ int NcclCommunicator::attempt(Call call, const Doing& what) {
   return status;
 }
 
-// If NCCL refuses, only this rank gets an error, because other ranks do not wait.
+// If NCCL refuses, only this rank gets an error, because the other ranks do not wait.
 std::function<void()> NcclCommunicator::register_memory(void* memory, std::size_t bytes) {
   const DeviceGuard guard(state_->device);
-  // The function is made first: if there were no memory for it later, nothing would end the registration.
+  // Makes the function first. If there were no memory for it after the registration, nothing could end the
+  // registration.
   const auto handle = std::make_shared<void*>(nullptr);
   std::function<void()> end = [weak = std::weak_ptr(state_), handle] {
     const Shared state = weak.lock();
@@ -285,7 +284,8 @@ std::function<void()> NcclCommunicator::register_memory(void* memory, std::size_
   return end;
 }
 
-// Waits while NCCL is in progress. Returns 0, an error of NCCL, kAborted, or ANELLO_NCCL_IN_PROGRESS after the limit.
+// Waits while NCCL is in progress. Returns 0, an error of NCCL, kAborted, or ANELLO_NCCL_IN_PROGRESS if the limit
+// passes.
 int NcclCommunicator::settle(int status, milliseconds limit) {
   State& state = *state_;
   for (const auto began = Clock::now();;) {
@@ -316,8 +316,8 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
   if (status != 0) fail(what, why(status, limit));
 }
 
-// Call with the device current. The limit of operations is enforced by QueuedCalls: it ends the world, and the watcher
-// then aborts the call that is waited for here.
+// Call with the device current. QueuedCalls enforces the limit of operations: it ends the world, and the watcher then
+// aborts the call for which this function waits.
 void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
   MutexLock launching(launches_of(state_->device.id));
   int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);
@@ -344,8 +344,8 @@ void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
   state.queued.launched(stream);
 }
 
-// Fails the world, if it has not failed yet, and throws its failure, which is the same on all ranks. A start whose
-// failure is thrown does not fail the world.
+// Makes the world fail, if it has not failed yet, and throws the world's failure, which is the same on all ranks. With
+// StartFailure::is_thrown, a failed start does not make the world fail.
 void NcclCommunicator::fail(const Doing& what, const std::string& why) {
   State& state = *state_;
   const bool ends_world = state.has_started() || state.start_failure == StartFailure::ends_world;

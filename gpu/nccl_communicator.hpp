@@ -1,7 +1,8 @@
-// An NCCL communicator and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
+// An NCCL communicator, and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
 // and its kernels wait for ever. So the watcher ends communicator, kernels and world, on every rank with the same
-// error, when the world fails, when NCCL reports an error, or when an operation exceeds its limit. An abort may block
-// inside NCCL: the watcher makes it, and is abandoned if it does not return. The watcher also reports stalled calls.
+// error, in three cases: the world fails, NCCL reports an error, or an operation exceeds its limit. An abort may block
+// inside NCCL. So the watcher makes it, and is left behind if the abort does not return. The watcher also reports
+// stalled calls.
 #pragma once
 #include <anello/group.hpp>
 #include <chrono>
@@ -16,7 +17,7 @@
 
 namespace anello::gpu {
 
-// Whether a status of NCCL's table means that the call was refused. A call that is in progress was accepted.
+// True if a status of NCCL's table means that the call was refused. A call in progress was accepted.
 inline bool failed(int status) {
   return status != 0 && status != ANELLO_NCCL_IN_PROGRESS;
 }
@@ -28,7 +29,7 @@ class NcclCommunicator {
     std::chrono::milliseconds operation{0};  // see QueuedCalls; 0: no limit
     std::chrono::milliseconds end{5000};     // for finishing queued work at the end, and for an abort
   };
-  // Queues work with the communicator; returns a status of the table.
+  // Queues work with the communicator, and returns a status of the table.
   using Call = FunctionRef<int(void* comm)>;
   enum class StartFailure { ends_world, is_thrown };
 
@@ -40,17 +41,17 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Makes a communicator of the ranks of `group`, a part of this one. All ranks of this communicator call this, each
-  // with its own part. Blocks and throws like the constructor.
+  // Makes a communicator of the ranks of `group`, which are a part of this communicator's ranks. All ranks of this
+  // communicator call this, each with its own part. Blocks and throws like the constructor.
   std::unique_ptr<NcclCommunicator> split(Group group);
 
-  // Blocks until `queue` has queued the call on the stream. Throws the world's failure, which names the call. A call
-  // that is captured into a graph is neither recorded nor watched; with a limit it throws Error{unsupported}.
+  // Blocks until `queue` has queued the call on the stream. Throws the world's failure; it names the call. If the call
+  // is captured into a graph, it is neither recorded nor watched, and with a limit it throws Error{unsupported}.
   void run(const NcclCall& call, GpuStream stream, Call queue);
 
-  // Registers memory on the device with NCCL; the table must have this function. The returned function ends the
-  // registration; it does nothing if the communicator has ended, and must be called on the thread that uses the
-  // communicator. Throws Error{device}, and the world goes on.
+  // Registers memory on the device with NCCL; the table must have register_memory. Returns a function that ends the
+  // registration. It must be called on the thread that uses the communicator, and does nothing if the communicator has
+  // ended. Throws Error{device}; the world goes on.
   std::function<void()> register_memory(void* memory, std::size_t bytes);
 
   const AnelloNcclTable& table() const;

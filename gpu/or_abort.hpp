@@ -1,5 +1,5 @@
-// Aborts the world for an error that only one rank can see, on its device or because memory has run out: the other
-// ranks wait for this one.
+// Aborts the world for an error that only one rank can see, on its device or because memory has run out. The other
+// ranks wait for this rank, so they must get the error too.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/group.hpp>
@@ -9,13 +9,13 @@
 
 namespace anello::gpu {
 
-// Aborts the world, so that the other ranks get this rank's message. A time limit keeps its error code.
+// Aborts the world: the other ranks get this rank's message. A time limit keeps its error code.
 inline void abort_because(const Group& group, const Error& why) {
   GroupAccess::abort(group, why.what(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
 }
 
-// Calls body(), and rethrows its exceptions. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
-// first.
+// Calls body(), and rethrows its exceptions. For Error{device}, Error{timed_out} and std::bad_alloc it first aborts the
+// world.
 template <class Body>
 void or_abort(Group& group, Body body) {
   try {

@@ -1,7 +1,7 @@
-// Device memory in which tensors of floats are packed contiguously, in another type or multiplied by a factor, and from
-// which they are unpacked. Grows with the largest list, and keeps memory that became too small: at most four times that
-// list in all, and less if the device has no room. One thread; a stream that uses the memory waits for the stream that
-// used it before.
+// Device memory into which tensors of floats are packed contiguously, in another type or multiplied by a factor, and
+// from which they are unpacked. Grows with the largest list. Keeps memory that became too small: in all at most four
+// times that list, and less if the device has no room. One thread. If another stream uses the memory next, it waits for
+// the previous stream.
 #pragma once
 #include <anello/tensor.hpp>
 #include <span>
@@ -19,15 +19,16 @@ class PackBuffer {
   PackBuffer(const PackBuffer&) = delete;
   PackBuffer& operator=(const PackBuffer&) = delete;
 
-  // The packed tensors as one, with undefined elements between the parts, and where each part begins.
+  // The packed tensors as one tensor (with undefined elements between the parts), and the position at which each part
+  // begins.
   struct Packed {
     Tensor all;
     std::vector<const void*> parts;
   };
 
-  // These functions queue work on the stream and throw Error{device}. They do not wait for the device, except that
-  // pack(), if there is no room for more, waits for the last use of the memory and for other work on the device. Packed
-  // data stays until unpack(), into tensors of the same counts, or release().
+  // These functions queue work on the stream and throw Error{device}. They do not wait for the device, with one
+  // exception: if pack() finds no room, it waits for the last use of the memory and for other work on the device.
+  // Packed data stays until release(), or until unpack() into tensors of the same counts.
   Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
   void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
   void release(GpuStream stream);
@@ -45,7 +46,7 @@ class PackBuffer {
   DeviceMemory memory_;
   std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held: including outgrown memory
   std::vector<DeviceMemory> outgrown_;
-  Event free_;  // done when the last user of the memory is
+  Event free_;  // done when the last use of the memory is done
 };
 
 }  // namespace anello::gpu

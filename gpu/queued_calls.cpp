@@ -26,15 +26,15 @@ QueuedCalls::QueuedCalls(Group records, const Device& device, milliseconds limit
       report_after_(GroupAccess::settings(records_).stall_time),
       next_report_(report_after_) {}
 
-// If the communicator has failed, other ranks may not have all calls; the world has failed too in this case.
+// If the communicator has failed, other ranks may not have all calls. In this case the world has failed too.
 QueuedCalls::~QueuedCalls() {
   GroupAccess::carried_out(records_, carried_out_);
 }
 
-// Events are queried only when there is no room, so that most calls cost one event_record().
+// Queries events only when there is no room. So most calls cost only one event_record().
 void QueuedCalls::make_room() {
   if (count_ < ring_.size()) return;
-  if (count_ > 0) take_done();  // poll() reports an error
+  if (count_ > 0) take_done();  // poll() reports the error, if there is one
   if (count_ < ring_.size()) return;
   std::vector<Queued> larger(std::max<std::size_t>(64, 2 * count_));
   for (std::size_t i = 0; i < count_; i++) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
@@ -84,8 +84,8 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-// If a call is done, so are the calls before it on the same stream. So this queries the last of them; if it is not
-// done, the one in the middle, and so on, because a query costs more than the rest of a call's record. Calls on other
+// If a call is done, all earlier calls on the same stream are done too. So this queries the last of them; if it is not
+// done, the one in the middle, and so on, because a query costs more than everything else for a call. Calls on other
 // streams may be done earlier, even if NCCL keeps their order: a call that moves nothing on this rank launches nothing.
 int QueuedCalls::take_done() {
   for (std::size_t some = count_on_one_stream(); some > 0;) {
@@ -102,7 +102,7 @@ int QueuedCalls::take_done() {
   return 0;
 }
 
-// Returns the number of launched calls at the front that use one stream.
+// Returns how many launched calls at the front use the same stream.
 std::size_t QueuedCalls::count_on_one_stream() {
   std::size_t count = 0;
   while (count < count_ && at(count).launched && at(count).stream == first().stream) count++;
@@ -131,7 +131,8 @@ std::optional<Error> QueuedCalls::poll() {
   return limit_.count() > 0 && stuck >= limit_ ? exceed_limit(oldest) : std::nullopt;
 }
 
-// For a collective, the control plane asks all ranks whether they have called it, and then ends the world.
+// For a collective, the control plane asks all ranks whether they have called it, and then ends the world. For a
+// transfer, returns the error.
 std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   if (call.peer >= 0 || !carriers_.control)
     return Error(ErrorCode::timed_out, text("GPU ", int(device_.id), ": ", call.call().describe(), " took more than ",
@@ -140,7 +141,7 @@ std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   return {};
 }
 
-// Reports after `next_report_`; the time between two reports of one call grows.
+// Reports the first call if it is stuck for next_report_. The time between two reports of one call grows.
 void QueuedCalls::report_stall(const Queued& call, milliseconds stuck) {
   if (stuck < next_report_) return;
   if (call.peer >= 0)

@@ -1,11 +1,11 @@
-// The calls of one NCCL communicator that are not done. An event after each call shows when it is done. Collectives are
-// recorded like a Group's operations, in flight recorder, timeline and counters, as operations of a group of their own.
-// A collective that is not done for ANELLO_STALL_TIME is reported with the ranks that have not called it; one that is
-// not done within the limit ends the world with an error that names these ranks. A call counts as begun when the one
-// before it is done on this rank; other work on its stream counts as part of it.
+// The calls of one NCCL communicator that are not done. An event after each call shows when the call is done.
+// Collectives are recorded in flight recorder, timeline and counters like a Group's operations, as operations of a
+// separate group. If a collective is not done for ANELLO_STALL_TIME, it is reported with the ranks that have not called
+// it. If it is not done within the limit, the world ends with an error that names these ranks. A call counts as begun
+// when the previous call is done on this rank; other work on its stream counts as part of it.
 //
-// Not thread-safe: the communicator's mutex guards it. Begin and end are noticed by poll(), so the precision of times
-// depends on how often that is called.
+// Not thread-safe: the communicator's mutex guards it. poll() notices when calls begin and end, so the precision of
+// these times depends on how often it is called.
 #pragma once
 #include <array>
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace anello::gpu {
 
-// A call, as messages describe it. send() and recv() concern two ranks only: they have a peer, and no common number.
+// A call, as messages describe it. send() and recv() concern only two ranks, so they have a peer, but no common number.
 struct NcclCall {
   Signature signature;
   std::string_view name;  // given by the program
@@ -33,22 +33,23 @@ class QueuedCalls {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: for a call; 0: none.
+  // `records`: a group of the communicator's ranks that has no operations of its own. `limit`: for one call; 0: none.
   QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
   ~QueuedCalls();
   QueuedCalls(const QueuedCalls&) = delete;
   QueuedCalls& operator=(const QueuedCalls&) = delete;
 
-  // Call when a call is given to NCCL, which may wait for peers to connect; then launched(), before the next call.
-  // launched() throws Error{device}. The numbers of collectives grow; some may be missing, the same ones on all ranks.
+  // add(): call when a call is given to NCCL, which may wait for peers to connect. launched(): call after that and
+  // before the next add(); throws Error{device}. The numbers of collectives grow. Some numbers may be missing, but the
+  // same ones on all ranks.
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error that must end the
-  // world: an error of the device, which most likely belongs to the oldest call or to work before it; or a call over
-  // its limit if the other ranks cannot be asked about it. Empty if there is neither.
+  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error if it must end the
+  // world. This is an error of the device, which most likely belongs to the oldest call or to earlier work; or a call
+  // over its limit about which the other ranks cannot be asked. Empty if there is none.
   std::optional<Error> poll();
-  // call when the device will not do the calls any more
+  // Call when the device will not carry out the calls any more.
   void clear() { count_ = 0; }
 
  private:
@@ -84,10 +85,10 @@ class QueuedCalls {
   std::chrono::milliseconds limit_, report_after_;
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
-  std::uint64_t carried_out_ = 0;  // the number after the newest collective's
-  Clock::time_point front_since_;  // when the first call became the first
+  std::uint64_t carried_out_ = 0;  // the newest collective's number, plus 1
+  Clock::time_point front_since_;  // since when the first call is the first
   std::chrono::milliseconds next_report_;
-  bool reported_ = false, overdue_ = false;  // messages sent about the first call
+  bool reported_ = false, overdue_ = false;  // true if the control plane got this message about the first call
 };
 
 }  // namespace anello::gpu

@@ -1,4 +1,4 @@
-// Cuts tensors into segments that each fit into a piece of host memory. A segment consists of contiguous pieces of the
+// Cuts tensors into segments. Each segment fits into a piece of host memory, and consists of contiguous pieces of the
 // tensors.
 #pragma once
 #include <algorithm>
@@ -22,13 +22,13 @@ Memory moved(Memory memory, std::size_t bytes) {
   return static_cast<Byte*>(memory) + bytes;
 }
 
-// Treats the tensors as contiguous, and cuts them every `segment_bytes`.
+// Treats the tensors as one contiguous run, and cuts it every `segment_bytes`.
 template <class Memory, class T>
 class ListCut {
  public:
   ListCut(std::span<const T> list, std::size_t segment_bytes) : list_(list), segment_bytes_(segment_bytes) {}
 
-  // Takes the next segment, so segments must be taken in order.
+  // Takes the next segment. Segments must be taken in order.
   void operator()(std::size_t /*segment*/, EachPiece<Memory> each) {
     std::size_t offset = 0;
     while (offset < segment_bytes_ && tensor_ < list_.size()) {
@@ -48,8 +48,8 @@ class ListCut {
   std::size_t segment_bytes_, tensor_ = 0, done_ = 0;
 };
 
-// Parts that are cut together: segment k has the elements from k * elems to (k + 1) * elems of each part, if the part
-// has them.
+// Cuts several parts together: segment k has the elements from k * elems to (k + 1) * elems of each part, as far as the
+// part has them.
 class PartsCut {
  public:
   PartsCut(plan::Parts parts, int ranks, std::size_t elems)
@@ -61,7 +61,7 @@ class PartsCut {
     for (int rank = 0; rank < ranks_; rank++) all.push_back(count(rank, segment));
     return all;
   }
-  // Returns the place of a part in the segment's memory.
+  // Returns the place of a part in the memory of the segment.
   plan::Range within(int rank, std::size_t segment) const {
     std::uint64_t begin = 0;
     for (int before = 0; before < rank; before++) begin += count(before, segment);
@@ -69,7 +69,7 @@ class PartsCut {
   }
   std::size_t whole(std::size_t segment) const { return within(ranks_, segment).begin; }
 
-  // The pieces of a tensor that has all parts.
+  // Passes the pieces of a tensor that has all parts.
   template <class Memory>
   void all(Memory memory, std::size_t elem_bytes, std::size_t segment, EachPiece<Memory> each) const {
     std::uint64_t begin = 0;
@@ -78,7 +78,7 @@ class PartsCut {
       begin += count(rank, segment);
     }
   }
-  // The piece of a tensor that has only this part; in the segment it begins at element `begin`.
+  // Passes the piece of a tensor that has only this part. In the segment, the piece begins at element `begin`.
   template <class Memory>
   void one(int rank, Memory memory, std::size_t begin, std::size_t elem_bytes, std::size_t segment,
            EachPiece<Memory> each) const {

@@ -1,5 +1,5 @@
-// A thread that makes blocking calls one after another, in the order in which they were submitted. The thread that
-// submits them does not wait.
+// A thread that makes blocking calls one after another, in the order in which they were submitted. The submitting
+// thread does not wait.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -16,7 +16,7 @@ template <class Result>
 class SerialExecutor {
  public:
   SerialExecutor() : thread_(quiet_thread("calls on a GPU", [this] { work(); })) {}
-  // Waits for the call that has begun, and drops the calls that have not.
+  // Waits for the call that is running, and drops the calls that have not begun.
   ~SerialExecutor() {
     {
       const MutexLock lock(mutex_);
@@ -54,7 +54,7 @@ class SerialExecutor {
   std::condition_variable changed_;
   std::deque<std::packaged_task<Result()>> calls_ ANELLO_GUARDED_BY(mutex_);
   bool stopping_ ANELLO_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last member, because it uses the others
+  std::thread thread_;  // the last member, because it uses the other members
 };
 
 }  // namespace anello::gpu

@@ -25,10 +25,10 @@ void SingleRank::multiply(const Call& call, double factor, GpuStream stream) {
   or_abort(group_, [&] { kernels_->scale(std::vector<ConstTensor>(from.begin(), from.end()), to, factor, stream); });
 }
 
-// Nothing is to be done for a list without factors: its inputs are its outputs.
+// A list without factors needs no work, because its inputs are its outputs.
 void SingleRank::carry_out(const Call& call, GpuStream stream) {
   if (call.kind == Kind::alltoall && !call.counts.empty() && call.counts[0] != call.received[0])
-    throw Error(ErrorCode::mismatch, "alltoall: this rank sends itself another count than it expects");
+    throw Error(ErrorCode::mismatch, "alltoall: this rank's send count and receive count for itself differ");
   const double factor = call.prescale * call.postscale;
   if (factor != 1)
     multiply(call, factor, stream);

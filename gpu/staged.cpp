@@ -11,8 +11,8 @@
 namespace anello::gpu {
 namespace {
 
-// All ranks must cut into the same segments, so what decides that is compared: otherwise a rank whose tensors have more
-// elements would take the others' next operation for its own.
+// All ranks must cut into the same segments, so the values that decide this are compared. Otherwise a rank with more
+// elements would take the other ranks' next operation for its own.
 std::uint64_t token_of(const Call& call) {
   return fingerprint(call.fingerprint, call.count);
 }
@@ -30,7 +30,7 @@ std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std:
 
 }  // namespace
 
-// A segment is at least so large that each rank's part has an element of 8 bytes, and for alltoall two.
+// The minimum size of a segment: each rank's part has at least one element of 8 bytes; two for alltoall.
 Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),
@@ -50,7 +50,7 @@ void Staged::give_up() {
   GroupAccess::end(group_, false);
 }
 
-// Memory that the device may still use is leaked, because freeing it could block for ever.
+// Leaks the memory that the device may still use, because freeing it could block for ever.
 Staged::~Staged() {
   if (drain()) return;
   for (Slot& slot : slots_) slot.memory.leak();
@@ -58,13 +58,14 @@ Staged::~Staged() {
   output_.leak();
 }
 
-// Waits until the device no longer uses the pinned memory, so that it can be reused or freed. False: it still does.
+// Waits until the device no longer uses the pinned memory, so that it can be reused or freed. False if the device still
+// uses it.
 bool Staged::drain() noexcept {
   try {
     const DeviceGuard guard(device_);
     for (const Stream* stream : {&down_, &up_}) {
       record(device_, order_, stream->get());
-      wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of copies under way");
+      wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of unfinished copies");
     }
     return true;
   } catch (const Error&) {
@@ -72,7 +73,7 @@ bool Staged::drain() noexcept {
   }
 }
 
-// On failure, waits for outstanding copies before it rethrows, because the caller may free its tensors.
+// On failure, waits for unfinished copies before it rethrows, because the caller may free its tensors.
 template <class Body>
 void Staged::on_device(GpuStream stream, Body body) {
   check_stream(device_, stream);
@@ -111,7 +112,7 @@ void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
   record(device_, slot.uploaded, up_.get());
 }
 
-// While a segment is sent, the next one is copied from the device, and the one before it is copied back.
+// While a segment is sent, the next segment is copied from the device, and the previous one is copied back.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   on_device(stream, [&] {
     begin(stream);
@@ -122,7 +123,7 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
     for (std::size_t k = 0; k < tensors.segments; k++) {
       fetch(k + 1);
       Slot& slot = slots_[k % kSlots];
-      // The group writes to this memory, so the upload of its previous contents must be done.
+      // The collective writes to this memory, so the upload of its previous contents must be done.
       if (tensors.from)
         wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else
@@ -134,7 +135,7 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   });
 }
 
-// `has_input`, `has_output`: whether this rank sends elements of its own, and whether it gets the result.
+// `has_input`: this rank sends its own elements. `has_output`: this rank gets the result.
 void Staged::run_list(const Call& call, bool has_input, bool has_output, GpuStream stream,
                       const std::function<void(Tensor segment)>& collective) {
   std::vector<ConstTensor> from;
@@ -171,7 +172,7 @@ void Staged::stage<Kind::broadcast>(const Call& call, GpuStream stream) {
   });
 }
 
-// Uses separate memory for input and output, which grows.
+// Carries out the call without cutting it. Uses separate memory for input and output, which grows if needed.
 void Staged::run_whole(const Call& call, GpuStream stream, const std::function<void(ConstTensor, Tensor)>& collective) {
   const ConstTensor input = tensor_of(call.input, call.dtype);
   const Tensor output = tensor_of(call.output, call.dtype);
@@ -186,7 +187,7 @@ void Staged::run_whole(const Call& call, GpuStream stream, const std::function<v
     copy(device_, input_.get(), input.data, input.bytes(), down_.get());
     record(device_, order_, down_.get());
     wait(device_, order_, limits_.copy, "copying to the host");
-    wait(device_, output_free_, limits_.copy, "copying from the host");  // of the call before
+    wait(device_, output_free_, limits_.copy, "copying from the host");  // the previous call's copy
     at_least(output_, output_bytes_, output.bytes());
     collective({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
     copy(device_, output.data, output_.get(), output.bytes(), up_.get());
@@ -195,7 +196,7 @@ void Staged::run_whole(const Call& call, GpuStream stream, const std::function<v
   });
 }
 
-// In place in the segment's memory, which has the parts of all ranks.
+// Works in place in the segment's memory, which has the parts of all ranks.
 template <>
 void Staged::stage<Kind::allgather>(const Call& call, GpuStream stream) {
   const ConstTensor input = tensor_of(call.input, call.dtype);
@@ -282,7 +283,7 @@ void Staged::stage<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
       stream);
 }
 
-// Not in place: received data goes into the second half of the segment's memory.
+// Does not work in place: received data goes into the second half of the segment's memory.
 template <>
 void Staged::stage<Kind::alltoall>(const Call& call, GpuStream stream) {
   const ConstTensor input = tensor_of(call.input, call.dtype);

@@ -1,10 +1,10 @@
-// The backend for ranks that share a GPU, or have no NCCL: tensors go through pinned host memory and the group's
-// collectives, in segments. At the same time one segment is copied from the device, one is sent between the ranks and
-// one is copied back, so that a call takes about as long as the slowest of the three. A list of tensors is packed into
-// segments. Only alltoall with counts is not cut, because its ranks do not have the others' numbers of segments.
+// The backend for ranks that share a GPU, or have no NCCL. Tensors go through pinned host memory and the group's
+// collectives, in segments. At the same time one segment is copied from the device, another is sent between the ranks,
+// and a third is copied back. So a call takes about as long as the slowest of the three. A list of tensors is packed
+// into segments. Only alltoall with counts is not cut, because its ranks would have different numbers of segments.
 //
 // Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
-// because the other ranks wait for this one.
+// because the other ranks wait for this rank.
 #pragma once
 #include <array>
 #include <chrono>
@@ -20,7 +20,7 @@ class Staged : public Collectives {
  public:
   struct Limits {
     std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest size from 16 MiB on (docs/notes/gpu.md)
-    std::chrono::milliseconds copy{0};    // for one copy and the work on the stream before it; 0: no limit
+    std::chrono::milliseconds copy{0};    // limit for one copy and the earlier work on the stream; 0: none
   };
 
   Staged(Group group, const Device& device, const Limits& limits);
@@ -32,27 +32,27 @@ class Staged : public Collectives {
   void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                 const Options& options) override;
 
-  // Throws Error{unsupported} if the stream is being captured. Called before anything is queued, which would spoil the
-  // capture.
+  // Throws Error{unsupported} if the stream is being captured. Call before anything is queued, because queued work
+  // would spoil the capture.
   static void check_stream(const Device& device, GpuStream stream);
-  // Ends the group on this rank: a running call throws soon, and later ones at once. Any thread.
+  // Ends the group on this rank. A running call throws soon, and later calls throw at once. Any thread.
   void give_up();
 
  private:
-  // Holds a segment in flight: its memory and its two copies.
+  // A segment in flight: its memory and the events of its two copies.
   struct Slot {
     PinnedMemory memory;
     Event downloaded, uploaded;
   };
-  // Tensors that are cut into segments, and the collective of one segment, which blocks: the calling thread moves its
-  // data faster than another thread would, which must be woken for each segment. The copies need no thread.
+  // Tensors that are cut into segments, and the collective of one segment. The collective blocks, because the calling
+  // thread moves its data faster than another thread, which must be woken for each segment. The copies need no thread.
   struct Segmented {
     std::size_t segments;
     std::function<void(std::size_t segment, EachPiece<const void*> each)> from;  // null if this rank sends nothing
-    std::function<void(std::size_t segment, EachPiece<void*> each)> to;          // null if it receives nothing
+    std::function<void(std::size_t segment, EachPiece<void*> each)> to;          // null if this rank receives nothing
     std::function<void(std::byte* memory, std::size_t segment)> collective;
   };
-  static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
+  static constexpr std::size_t kSlots = 3;  // one for the download, one for the collective, one for the upload
 
   template <Kind kind>
   void stage(const Call& call, GpuStream stream);

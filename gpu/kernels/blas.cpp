@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kFirstStatus = 10000;  // after CUDA's own statuses; then cuBLAS's
+constexpr int kFirstStatus = 10000;  // cuBLAS's statuses are numbered from here, after CUDA's
 constexpr int kNotLoaded = 20000;
 
 struct Functions {
@@ -40,7 +40,7 @@ Functions::Functions() {
                    find(sgemm, "cublasSgemm_v2") && find(describe, "cublasGetStatusString");
   if (all) return;
   std::snprintf(why_not, sizeof why_not,
-                "%s; install cuBLAS (with CUDA, or with PyTorch), or set LD_LIBRARY_PATH to where it is", dlerror());
+                "%s; install cuBLAS (with CUDA, or with PyTorch), or set LD_LIBRARY_PATH to its folder", dlerror());
 }
 
 const Functions& cublas() {
@@ -48,8 +48,8 @@ const Functions& cublas() {
   return loaded;
 }
 
-// The workspace is our own, because during a stream's capture cuBLAS would otherwise add an allocation to the graph for
-// each product. It has the size of cuBLAS's own workspace on sm_90, so that the same algorithms are chosen.
+// The workspace is our own. While a stream is captured, cuBLAS would otherwise add an allocation to the graph for each
+// product. It has the size of cuBLAS's own workspace on sm_90, so that the same algorithms are chosen.
 struct Context {
   cublasHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;  // the stream that the handle and its workspace use
@@ -62,7 +62,7 @@ int status_of(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstStatus + static_cast<int>(status);
 }
 
-// cuBLAS drops the workspace whenever its stream is set.
+// Sets the stream and then the workspace, because cuBLAS drops the workspace whenever its stream is set.
 int use(Context& context, cudaStream_t stream) {
   if (context.set && context.stream == stream) return 0;
   if (const int status = status_of(cublas().set_stream(context.handle, stream))) return status;
@@ -105,7 +105,8 @@ int blas_destroy(void* context) {
   return status;
 }
 
-// cuBLAS is column-major: it reads a row-major matrix as its transpose, and product^T = b^T a^T. Its sizes are ints.
+// cuBLAS is column-major: it reads a row-major matrix as its transpose. So this computes product^T = b^T a^T. cuBLAS's
+// sizes are ints.
 int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
                   std::size_t rows, std::size_t inner, std::size_t columns, CUstream_st* stream) {
   if (std::max({rows, inner, columns}) > INT_MAX) return status_of(CUBLAS_STATUS_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// cuBLAS, which is loaded when the first context is made, because casts need neither it nor the 600 MB that it maps.
+// Products with cuBLAS. It is loaded when the first context is made, because casts do not need it, and it maps 600 MB.
 #pragma once
 #include <cstddef>
 

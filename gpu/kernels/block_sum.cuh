@@ -1,4 +1,4 @@
-// Sums over the threads of a warp and of a block, in a fixed order, so that the result is the same from run to run.
+// Sums over the threads of a warp and of a block. The order is fixed, so that the result is the same from run to run.
 #pragma once
 #include "gpu/kernels/launch.cuh"
 
@@ -14,7 +14,7 @@ constexpr int kWarps = kThreads / kWarp;
 // Returns the sum over all kThreads threads of a block.
 __device__ double over_block_sum(double value) {
   __shared__ double part[kWarps];
-  __syncthreads();  // waits for the end of an earlier call
+  __syncthreads();  // waits until an earlier call has read `part`
   value = over_warp_sum(value);
   if (threadIdx.x % kWarp == 0) part[threadIdx.x / kWarp] = value;
   __syncthreads();

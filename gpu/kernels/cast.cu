@@ -1,4 +1,5 @@
-// Converts floats from one type to another, times a factor: packs and unpacks buckets that are sent in 16 bits.
+// Converts floats from one type to another, and multiplies them by a factor. Used to pack and unpack tensors that are
+// sent in 16 bits.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -58,7 +59,7 @@ struct Parts {
   AnelloPart all[kPartsALaunch];
 };
 
-// The grid has one row of blocks for each part.
+// The grid has one row of blocks for each part of the list.
 template <class From, class To>
 __global__ void cast_parts(Parts parts, Between<From, To> factor) {
   using Wide = Between<From, To>;

@@ -1,5 +1,5 @@
-// Kernels that pass over memory once are limited by its speed. Each thread accesses 16 bytes at a time, the grid walks
-// the array in strides, and one launch processes all parameters, which are contiguous, or a list of parts.
+// Kernels that pass over memory once, so memory's speed limits them. Each thread accesses 16 bytes at a time, and the
+// grid walks the array in strides. One launch processes all parameters, which are contiguous, or a list of parts.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ const char* describe(int status) {
   return is_of_blas(status) ? blas_describe(status) : cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
-// Processes four elements at a time, and the rest one by one; all one by one if the arrays are not aligned to 16 bytes.
+// Processes four elements at a time, and the remaining ones one by one. If the arrays are not aligned to 16 bytes,
+// processes all elements one by one.
 template <class Four, class One>
 __device__ void over(std::size_t count, bool aligned, Four four, One one) {
   const std::size_t fours = aligned ? count / 4 : 0;
@@ -58,7 +59,7 @@ int launch_combine(const float* a, const float* b, float* out, std::size_t count
 }
 
 struct Relu {
-  __device__ float operator()(float in, float) const { return in < 0 ? 0.0F : in; }  // NaN stays
+  __device__ float operator()(float in, float) const { return in < 0 ? 0.0F : in; }  // a NaN stays a NaN
 };
 struct ReluGradient {
   __device__ float operator()(float out, float gradient) const { return out > 0 ? gradient : 0.0F; }
@@ -75,7 +76,8 @@ __device__ float4 operator+(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-// A block processes several rows at once, so that their loads overlap; four pixels at a time if all rows are aligned.
+// A block processes several rows at once, so that their loads overlap. It loads four pixels at a time if all rows are
+// aligned.
 constexpr int kGatheredAtOnce = 4;
 __global__ void gather_rows(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices,
                             float shift, float scale, float* images, std::uint8_t* row_labels, std::size_t rows,
@@ -114,10 +116,11 @@ __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t colu
   }
 }
 
-// One block for 8 columns, which are one sector of memory. Each of its threads adds every 128th row, eight at a time,
-// so that a batch of 1024 rows is loaded at once. The sums of the threads are added in a fixed order, so that results
-// are the same from run to run. An H200 reads sectors at 75 % of the speed of whole lines, however many loads overlap;
-// blocks that read lines would have to divide the rows, and need a second kernel for their sums.
+// One block computes 8 columns, which are one sector of memory. Each of its threads adds every 128th row, eight rows at
+// a time, so that a batch of 1024 rows is loaded at once. The threads' sums are added in a fixed order, so that results
+// are the same from run to run. An H200 reads sectors at only 75 % of the speed of whole lines, no matter how many
+// loads overlap. But blocks that read whole lines would have to divide the rows, and would need a second kernel for
+// their sums.
 constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
 
 __global__ void __launch_bounds__(kRowThreads)
@@ -150,7 +153,7 @@ __device__ double square(float4 v) {
          static_cast<double>(v.w) * v.w;
 }
 
-// Four loads of 16 bytes overlap in each thread.
+// In each thread, four loads of 16 bytes overlap.
 __global__ void square_parts(const float* values, double* parts, std::size_t count, bool by_four) {
   double own = 0;
   const std::size_t fours = by_four ? count / 4 : 0;
@@ -166,7 +169,7 @@ __global__ void square_parts(const float* values, double* parts, std::size_t cou
   if (threadIdx.x == 0) parts[blockIdx.x] = own;
 }
 
-// Runs as one block.
+// Launch as one block.
 __global__ void add_parts(const double* parts, double* sum) {
   double own = 0;
   for (int i = static_cast<int>(threadIdx.x); i < ANELLO_SQUARE_PARTS; i += kThreads) own += parts[i];

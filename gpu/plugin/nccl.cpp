@@ -1,4 +1,5 @@
-// The table over NCCL, which is loaded at the first use, so that the plugin also works on machines without NCCL.
+// Fills the table with functions of NCCL. NCCL is loaded at the first use, so the plugin also works on machines without
+// it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -43,7 +44,7 @@ namespace {
 // clang-format on
 
 #define ANELLO_NCCL_REGISTERS (NCCL_VERSION_CODE >= 21900)
-// Called only if the NCCL at run time has all of them.
+// Called only if NCCL has all of them at run time.
 #if ANELLO_NCCL_REGISTERS
 #define ANELLO_NCCL_NEWER_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclMemAlloc) FUNCTION(ncclMemFree) FUNCTION(ncclCommRegister) FUNCTION(ncclCommDeregister)
@@ -93,10 +94,10 @@ bool type_of(int dtype, ncclDataType_t& type) {
   static_assert(nccl##nccl_type != ncclNone || (bytes) == 2);
 #include <anello/element_types.def>
 
-// Only the size of elements matters for moving them.
+// To move elements, only their size matters.
 ncclDataType_t moved_type_of(int dtype) {
   ncclDataType_t type = ncclFloat16;
-  type_of(dtype, type);  // types that NCCL lacks have 16 bits
+  type_of(dtype, type);  // the types that NCCL lacks all have 16 bits
   return type;
 }
 
@@ -110,7 +111,7 @@ bool is_reduced(int dtype) {
   return dtype > 0 && dtype < int(std::size(kReduced)) && kReduced[dtype];
 }
 
-// Booleans are bytes of 0 and 1: the sum (any) is the maximum, the product (all) is the minimum.
+// NCCL sees booleans as bytes of 0 and 1. So their sum (any) is the maximum, and their product (all) is the minimum.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
   if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
   switch (op) {
@@ -167,7 +168,7 @@ int state(void* comm) {
   return status_of(asked == ncclSuccess ? found : asked);
 }
 
-// A reduction and a type of NCCL, if it has both.
+// A reduction and an element type of NCCL. `known` is false if NCCL lacks one of them.
 struct Reduction {
   ncclDataType_t type{};
   ncclRedOp_t op{};
@@ -233,17 +234,17 @@ AnelloNcclTable with_registration(AnelloNcclTable table) {
   return table;
 }
 
-// Loads NCCL. Returns why it cannot be used; empty if it can.
+// Loads NCCL. Returns the reason if it cannot be used, otherwise an empty text.
 const char* load() {
   static char why[512];
   void* handle = nullptr;
   for (const char* name : {"libnccl.so.2", "libnccl.so"})
     if (!handle) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    std::snprintf(why, sizeof why, "%s; install NCCL (libnccl2), or set LD_LIBRARY_PATH to where it is", dlerror());
+    std::snprintf(why, sizeof why, "%s; install NCCL (libnccl2), or set LD_LIBRARY_PATH to its folder", dlerror());
     return why;
   }
-  // Makes NCCL order the kernels of several communicators that ranks start at the same time.
+  // Tells NCCL to order the kernels of several communicators that ranks start at the same time.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   const char* missing = nullptr;
 #define ANELLO_LOAD(name)                                                  \
@@ -256,7 +257,7 @@ const char* load() {
   if (missing) nccl.registers = false;
   missing = needed;
   if (!missing) return "";
-  std::snprintf(why, sizeof why, "NCCL has no %s; it is too old, 2.18 or newer is needed", missing);
+  std::snprintf(why, sizeof why, "NCCL is too old: it has no %s; 2.18 or newer is needed", missing);
   return why;
 }
 

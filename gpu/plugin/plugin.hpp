@@ -1,6 +1,6 @@
-// The interface of the plugin's NCCL part for its device part.
+// The interface between the plugin's two parts: its NCCL part offers this to its device part.
 #pragma once
 #include "gpu/nccl_table.h"
 
-// Returns null, with the reason, if NCCL cannot be used.
+// Returns null if NCCL cannot be used, and sets the reason.
 const AnelloNcclTable* anello_nccl_table(const char** why_not);

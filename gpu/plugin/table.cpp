@@ -1,4 +1,4 @@
-// The table over CUDA's runtime. Each function makes the CUDA call of the same name, and little else.
+// Fills the table with CUDA's runtime. Each function makes the CUDA call of the same name, and does little else.
 #include "gpu/table.h"
 
 #include <cuda.h>
@@ -17,7 +17,7 @@ const char* describe(int status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
-// Clears the error, which later calls of the runtime would return again.
+// Returns the status and clears the error. Otherwise later calls of the runtime would return it again.
 int taken(cudaError_t status) {
   if (status != cudaSuccess) (void)cudaGetLastError();
   return static_cast<int>(status);
@@ -32,7 +32,7 @@ int versions(int* driver, int* runtime) {
   return taken(status == cudaSuccess ? cudaRuntimeGetVersion(runtime) : status);
 }
 
-// Without a driver, the runtime does not set the count.
+// Sets the count first, because without a driver the runtime does not set it.
 int device_count(int* count) {
   *count = 0;
   return taken(cudaGetDeviceCount(count));
@@ -53,8 +53,8 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// Whether the device has a context. Only the driver can answer that. The runtime has loaded it, and uses different
-// calls for this in different versions.
+// True if the device has a context. Only the driver can answer this. The runtime has already loaded the driver, but its
+// versions use different driver calls for this question.
 bool is_set_up(int device) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(

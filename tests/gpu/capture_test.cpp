@@ -64,7 +64,7 @@ TEST_F(CaptureTest, CallsThatACaptureForbidsSpoilIt) {
   for (const auto& call : forbidden) {
     gpu::Capture capture(device_, stream_.get());
     EXPECT_NE(error_of(call), "accepted");
-    EXPECT_THAT(error_of([&] { capture.end(); }), HasSubstr("making a graph of what was captured"));
+    EXPECT_THAT(error_of([&] { capture.end(); }), HasSubstr("making a graph of the captured work"));
     EXPECT_FALSE(gpu::is_capturing(device_, stream_.get()));
   }
   const gpu::DeviceMemory behind = gpu::make_memory(device_, 8);

@@ -200,7 +200,7 @@ TEST(NamedCallsEnd, WhatIsNotDoneInTimeAtTheEndFails) {
     const auto error = error_at_the_end(world, [] {});
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::aborted);
-    EXPECT_THAT(error->what(), HasSubstr("wait for operations before that"));
+    EXPECT_THAT(error->what(), HasSubstr("wait for all operations before that"));
     EXPECT_FALSE(world.failure());
     world.barrier();
   });

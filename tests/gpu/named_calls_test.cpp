@@ -227,15 +227,15 @@ TEST(NamedCalls, RefuseWhatTheyCannotDo) {
     EXPECT_THAT(refusal({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = agenda::OnGpu{99, nullptr}}),
                 HasSubstr("GPU 99 was asked for; it must be one of 0 to 3"));
     EXPECT_THAT(refusal({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = agenda::OnGpu{3, nullptr}}),
-                HasSubstr("a tensor lies on GPU 0, but the call says that it lies on GPU 3"));
+                HasSubstr("a tensor is on GPU 0, but the call says that it is on GPU 3"));
     std::vector<float> host(2);
     EXPECT_THAT(
         refusal({.verb = Verb::allreduce, .inputs = {{host.data(), {2}, DType::f32}}, .on_gpu = tensor.place()}),
-        HasSubstr("a tensor lies in host memory, but the call says that it lies on GPU 0"));
+        HasSubstr("a tensor is in host memory, but the call says that it is on GPU 0"));
     EXPECT_THROW(scheduler.use(calls_of(world, {})), Error);
     wait(scheduler, scheduler.submit({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = tensor.place()}));
     EXPECT_THAT(refusal({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = agenda::OnGpu{3, nullptr}}),
-                HasSubstr("a tensor is on GPU 3, but those before were on GPU 0"));
+                HasSubstr("a tensor is on GPU 3, but earlier tensors were on GPU 0"));
     EXPECT_THAT(refusal({.verb = Verb::allreduce,
                          .inputs = {tensor.view()},
                          .on_gpu = agenda::OnGpu{0, reinterpret_cast<GpuStream>(2)}}),

@@ -201,7 +201,7 @@ TEST(Nccl, AFactorBeforeAMaximumNeedsKernels) {
          }
        })) {
     ASSERT_TRUE(told.error);
-    EXPECT_THAT(told.error->what(), HasSubstr("a factor before max needs libanello_kernels.so"));
+    EXPECT_THAT(told.error->what(), HasSubstr("a prescale with max needs libanello_kernels.so"));
   }
 }
 

@@ -311,7 +311,7 @@ TEST(Owners, ThatCannotBeMadeSayWhy) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device);
-    EXPECT_STREQ(error.what(), "GPU 1: making room for 100 bytes of pinned host memory: the fake is broken");
+    EXPECT_STREQ(error.what(), "GPU 1: allocating 100 bytes of pinned host memory: the fake is broken");
   }
   fake::recover();
   EXPECT_THROW(make_stream(fake::device(7)), Error);

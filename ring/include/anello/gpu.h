@@ -80,25 +80,25 @@ anello_status anello_gpu_send(anello_gpu_group* gpus, anello_input tensor, int t
                               const anello_options* options);
 anello_status anello_gpu_recv(anello_gpu_group* gpus, anello_tensor tensor, int from, struct CUstream_st* stream,
                               const anello_options* options);
-/* Sends to peer `to` and receives from peer `from`, which may be another one, at the same time. Two ranks that first
- * send to each other and then receive may wait for each other for ever; with this call they do not. */
+/* Sends to peer `to` and at the same time receives from peer `from`, which may be a different rank. Two ranks that both
+ * send before they receive may wait for each other for ever; with this call they do not. */
 anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing, int to, anello_tensor incoming,
                                   int from, struct CUstream_st* stream, const anello_options* options);
 
-/* Queues any call, as the function for its kind does. See anello_carry_out. */
+/* Queues any call, like the function for its kind. See anello_carry_out. */
 anello_status anello_gpu_carry_out(anello_gpu_group* gpus, const anello_call* call, struct CUstream_st* stream);
 
-/* Blocks until everything that was queued on the stream is done. Returns the world's failure, also if it fails
- * meanwhile; the contents of the tensors are then undefined. */
+/* Blocks until everything that was queued on the stream is done. If the world fails, also meanwhile, returns its
+ * failure; the contents of the tensors are then undefined. */
 anello_status anello_gpu_synchronize(anello_gpu_group* gpus, struct CUstream_st* stream);
-/* Blocks until the work that the ranks queued on their streams before this call is done on all ranks. */
+/* Blocks until all work is done that any rank queued on its stream before this call. */
 anello_status anello_gpu_barrier(anello_gpu_group* gpus, struct CUstream_st* stream, const anello_options* options);
 
 /* Memory of this rank's GPU that is registered with NCCL: if all ranks pass such memory to a call, NCCL's kernels and
  * the network can reach it directly, without copies in NCCL's own buffers. anello_gpu_allocate makes memory that NCCL
- * can reach best; anello_gpu_register takes the program's own memory, for example from cudaMalloc. In a group of one
- * rank nothing is registered. Neither function communicates. ANELLO_UNSUPPORTED for other groups whose backend is not
- * "nccl", and with NCCL before 2.19; ANELLO_DEVICE if NCCL refuses, after which the world goes on. */
+ * can reach best; anello_gpu_register registers the program's own memory, for example from cudaMalloc. In a group of
+ * one rank nothing is registered. Neither function communicates. Both return ANELLO_UNSUPPORTED in larger groups if the
+ * backend is not "nccl", or NCCL is older than 2.19, and ANELLO_DEVICE if NCCL refuses; the world then goes on. */
 typedef struct anello_gpu_memory anello_gpu_memory;
 anello_status anello_gpu_allocate(anello_gpu_group* gpus, size_t bytes, anello_gpu_memory** memory);
 anello_status anello_gpu_register(anello_gpu_group* gpus, void* data, size_t bytes, anello_gpu_memory** memory);
@@ -126,15 +126,15 @@ void anello_gpu_gradients_free(anello_gpu_gradients* gradients);
  * anello_gpu_group in the order that the ranks agree on. An operation waits for the work that is queued on its stream
  * when it is submitted, and is done when its results are complete, for the host and for all streams.
  *
- * All such tensors of a rank must be on one GPU: that of its first tensor, or the one that it gives to
- * anello_named_join. ANELLO_INVALID_ARGUMENT if a tensor is on another GPU, and for factors of integers. If a rank
- * lacks the plugin, its calls return ANELLO_UNSUPPORTED, and the others wait for it; if it lacks anything else,
- * operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on.
+ * All such tensors of a rank must be on one GPU: the GPU of its first tensor, or the GPU that it gives to
+ * anello_named_join. If a tensor is on another GPU, or integers have factors, calls return ANELLO_INVALID_ARGUMENT. If
+ * a rank lacks the plugin, its calls return ANELLO_UNSUPPORTED, and the other ranks wait for it. If it lacks anything
+ * else, operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on.
  *
- * NCCL, if it can be used, carries the operations of an agenda of all ranks of the world. The operations of an agenda
- * of some ranks go through host memory, because NCCL needs one order of all its calls on a GPU. For the same reason a
- * second agenda of all ranks must not be in use at the same time, nor the program's own calls to NCCL. Free the agenda
- * before `world`. */
+ * If the agenda has all ranks of the world, NCCL carries its operations, if NCCL can be used. If the agenda has only
+ * some ranks, its operations go through host memory, because NCCL needs one order of all its calls on a GPU. For the
+ * same reason, neither a second agenda of all ranks nor the program's own calls to NCCL may be in use at the same time.
+ * Free the agenda before `world`. */
 anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world);
 
 #ifdef __cplusplus
