@@ -1,5 +1,5 @@
-// Checks this process's settings before it joins a world, with the error messages of init(). `anello doctor` uses it
-// too. Any thread.
+// Checks this process's settings before it joins a world, with the error messages of init(). Also used by `anello
+// doctor`. Any thread.
 #pragma once
 #include "ring/base/log.hpp"
 #include "ring/world/check_settings.hpp"
@@ -9,12 +9,12 @@ namespace anello::rendezvous {
 // Reads ANELLO_LOG. Throws Error{configuration}.
 Severity log_severity(const Settings& settings);
 
-// Calls `refuse` for each setting that init() refuses for any world: a wrong severity of the log, or ranks and sizes
-// that contradict each other.
+// Calls `refuse` for each setting that init() refuses for every world: a wrong log severity, or ranks and sizes that
+// contradict each other.
 void check_settings(const Settings& settings, const world::Refuse& refuse);
 
-// Calls `refuse` for each wrong setting that only a world of several ranks uses: the server's address, the job's name,
-// the interface, and the secret, which it reads.
+// Calls `refuse` for each wrong setting that only matters in a world of several ranks: the server's address, the job's
+// name, the interface, and the secret. Reads the secret.
 void check_joining(const Settings& settings, const world::Refuse& refuse);
 
 }  // namespace anello::rendezvous

@@ -37,7 +37,7 @@ World world_of_one(const Settings& settings) {
   return world;
 }
 
-// Warns once in a process, even if the program has several worlds.
+// Warns only once in a process, even if the program makes several worlds.
 void warn_of_being_alone() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -47,13 +47,13 @@ void warn_of_being_alone() {
   });
 }
 
-// How far a start has come.
+// How far a start has got.
 struct Progress {
   std::uint32_t generation = 0;  // generation of the world that this rank has joined
   bool others_informed = false;  // the others have received this rank's failure
 };
 
-// Joins the ranks that the server brings together. `given`: the settings as the program or the environment gave them.
+// Joins the ranks that the server brings together. `given`: the settings that the program or the environment gave.
 World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
   progress.generation = identity.generation;
@@ -78,7 +78,7 @@ World join(const Settings& settings, RendezvousClient& client, const Settings& g
   }
 }
 
-// Joins at the server of ANELLO_RENDEZVOUS.
+// Joins at the server that ANELLO_RENDEZVOUS names.
 World join_by_settings(const Settings& settings, const Settings& given, Progress& progress) {
   rendezvous::check_joining(settings, [](const Error& error) { throw error; });
   RendezvousClient client(settings, rendezvous::read_job_secret(settings));
@@ -103,7 +103,7 @@ World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, P
   }
 }
 
-// Ranks may meet while another start of their job is ending: then they meet again.
+// Ranks may meet while another start of their job is ending. Then they meet again.
 World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks = {}) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
@@ -121,8 +121,9 @@ World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress
 
 constexpr std::chrono::milliseconds kInformLimit{3000};
 
-// Rank 0 runs the server for up to kInformLimit and informs the ranks that come. If a server of another start has the
-// job's name, this rank tries to join there and waits: the other start fails soon, because it receives a second rank 0.
+// Rank 0 runs the server for up to kInformLimit, and informs the ranks that join. If a server of another start has the
+// job's name, this rank tries to join at that server, and waits. The other start soon fails, because it then has two
+// ranks 0.
 void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   const auto deadline = std::chrono::steady_clock::now() + kInformLimit;
   for (; plan.settings.start_timeout.count() > 0; plan.settings.start_timeout = rendezvous::time_left(deadline)) {
@@ -137,7 +138,7 @@ void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   }
 }
 
-// A rank that cannot start, although its place in the job was found, meets the others only to inform them.
+// A rank cannot start, but its place in the job was found. It meets the other ranks only to inform them.
 void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   if (plan.alone) return;
   rendezvous::JoinPlan brief = plan;
@@ -170,8 +171,8 @@ void begin(const Settings& settings) {
   rendezvous::check_settings(settings, [](const Error& error) { throw error; });
 }
 
-// Reads the settings after the process's place in its job has been found, so that the other ranks can be informed if
-// they are wrong.
+// Reads the settings after the process's place in its job has been found. If the settings are wrong, this rank can then
+// inform the other ranks.
 Settings settings_of_rank(const std::function<Settings()>& read, const std::vector<rendezvous::Placement>& found) {
   try {
     Settings settings = read();
@@ -180,21 +181,21 @@ Settings settings_of_rank(const std::function<Settings()>& read, const std::vect
   } catch (const std::exception& error) {
     try {
       inform_others(rendezvous::plan_join(readable_settings(), found), rendezvous::as_error(error));
-    } catch (const std::exception&) {  // no way to inform them
+    } catch (const std::exception&) {  // there is no way to inform them
     }
     throw;
   }
 }
 
-// False if another rank is missing or has failed, or if the user interrupted the start.
+// False if the cause is that another rank is missing or has failed, or that the user interrupted the start.
 bool is_own_fault(const std::exception& thrown) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   return !error || (error->code() != ErrorCode::rendezvous && error->code() != ErrorCode::aborted);
 }
 
-// Joins by the plan. If this rank fails by its own fault, informs the others, unless the start's deadline has passed:
-// then they wait no longer. A second rank 0 that a server has refused still informs the late ranks of its own start,
-// because that server belongs to another start.
+// Joins by the plan. If this rank itself is at fault for a failure, informs the others; but not after the start's
+// deadline, because they no longer wait then. If a server has refused this rank as a second rank 0, that server belongs
+// to another start. This rank then still informs the late ranks of its own start.
 World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
   try {
@@ -218,7 +219,7 @@ World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings se
   open_missing_standard_descriptors();
   handle_uncaught_exceptions();
   begin(settings);
-  settings.local_rank = -1;  // a launcher's local rank counts the ranks of its job; the world may be a part of that
+  settings.local_rank = -1;  // not the launcher's local rank, because the world may be only a part of its job
   if (settings.size == 1) return world_of_one(settings);
   const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
   MeetingHooks hooks;

@@ -1,6 +1,6 @@
-// init() with settings that are read after the process's place in its job has been found; and init() for ranks that
-// have numbers and a way of their own to exchange small texts, such as the key-value store of another library. Any
-// thread; blocks as init() does.
+// Two forms of init(). One reads the settings after the process's place in its job has been found. The other one is for
+// ranks that already have their numbers, and a way to exchange small texts, such as another library's key-value store.
+// Any thread; blocks like init().
 #pragma once
 #include <anello/init.hpp>
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace anello::rendezvous {
 
-// If `read` throws, the other ranks are informed.
+// If `read` throws, this rank informs the other ranks.
 World init_with(const std::function<Settings()>& read);
 
-// Joins the world of the processes that share the space; its rank and size are the world's. The settings' rank, size
-// and rendezvous do not count. The space is used until the call returns, by the calling thread, and its fence() is
-// called once. Throws as init() does, and what the space throws.
+// Joins the world of the processes that share the space. The space gives rank and size; rank, size and rendezvous in
+// the settings are ignored. The calling thread uses the space until the call returns, and calls its fence() once.
+// Throws like init(), and everything that the space throws.
 World init_through(std::unique_ptr<KeyValueSpace> space, Settings settings);
 
 }  // namespace anello::rendezvous

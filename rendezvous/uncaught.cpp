@@ -26,10 +26,10 @@ std::atomic<ProcessMark> rank_process;  // the process that called init() last
 
 struct Reason {
   std::string text;
-  bool is_error = false;  // it is an Error or bad_alloc: its text is enough, and no core is written
+  bool is_error = false;  // true for an Error or bad_alloc: its text is enough, so no core is written
 };
 
-// Falls back to a text that is so short that it needs no allocation.
+// Returns the message. If there is no memory for it, returns a text that is so short that it needs no allocation.
 std::string out_of_memory() {
   release_memory_reserve();
   try {
@@ -70,11 +70,12 @@ void report(const std::string& error) {
   }
 }
 
-// A second thread waits until the first has ended the process. A second call by the same thread means an error in here.
+// A second thread waits until the first thread has ended the process. A second call by the same thread means that this
+// function itself has failed.
 [[noreturn]] void end_process() {
   static thread_local bool ending = false;
   if (std::exchange(ending, true)) std::abort();
-  if (rank_process.load().in_child()) {  // not a rank; its buffer for stdout may hold its parent's output
+  if (rank_process.load().in_child()) {  // a child is not a rank; its buffer for stdout may hold its parent's output
     previous();
     std::abort();
   }
@@ -96,7 +97,7 @@ void report(const std::string& error) {
 void handle_uncaught_exceptions() {
   rank_process = ProcessMark();
   static const bool installed = [] {
-    keep_memory_reserve();  // a world of one rank has not made a reserve
+    keep_memory_reserve();  // needed here because a world of one rank makes no reserve
     previous = std::get_terminate();
     std::set_terminate(end_process);
     return true;

@@ -1,4 +1,4 @@
-// The C API as calls of the C++ API: the world, groups, operations and work. Gradients and diagnosis are in
+// Implements the C API by calls of the C++ API: the world, groups, operations and work. Gradients and diagnosis are in
 // c_api_training.cpp.
 #include "rendezvous/c_api/given.hpp"
 

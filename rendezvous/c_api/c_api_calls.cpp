@@ -1,5 +1,5 @@
 // The calls of the C API: anello_carry_out and its two siblings, which take any call as a record, and the short forms
-// for each kind, which fill in the record.
+// for each kind. A short form fills in the record.
 #include <anello/gpu.h>
 
 #include <optional>
@@ -23,8 +23,8 @@ OperationQueue& queue_of(const Group& group, const anello_call& asked) {
 }
 
 // If `work` is null, blocks. Otherwise starts the operation and gives its handle to the caller. If the call is refused,
-// the group reports the reason to ranks that wait for this one. Inlined into the short forms, so that `asked` need not
-// be written to memory. Most calls have no list, and take no memory for one.
+// the group reports the reason to ranks that wait for this rank. Inlined into the short forms, so that `asked` need not
+// be written to memory. Most calls have no list, and then no memory is used for one.
 [[gnu::always_inline]] inline anello_status carry_out(anello_group* group, const anello_call& asked,
                                                       anello_work** work) {
   return guarded([&]() __attribute__((always_inline)) {
@@ -49,7 +49,7 @@ anello_call known_call(const anello_call* call) {
   return known(&required(call, "call"), anello_call ANELLO_CALL_INIT);
 }
 
-// NULL with a size of 0 is an empty list, not a call without a list.
+// Makes the call for a list. NULL with a size of 0 is an empty list; it does not mean that there is no list.
 anello_call list_call(anello_kind kind, const anello_tensor* tensors, std::size_t count,
                       const anello_options* options) {
   static constexpr anello_tensor kNone{};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = 255;
 
-// Keys stay in the exchange forever, so each world has its own keys: every rank counts the worlds that it makes.
+// Keys stay in the exchange for ever, so each world needs its own keys. Every rank counts the worlds that it makes.
 int next_world_of(const std::string& exchange) {
   static anello::Mutex mutex;
   static std::map<std::string, int> worlds ANELLO_GUARDED_BY(mutex);
@@ -33,7 +33,7 @@ class ExchangeSpace final : public anello::rendezvous::KeyValueSpace {
     if (value.size() > kMaxTextBytes) fail(text("a text of ", value.size(), " bytes cannot be put"));
     if (exchange_.put(exchange_.context, own(key).c_str(), value.c_str()) != 0) fail(text("put failed for ", own(key)));
   }
-  void fence() override {}  // get() waits for what another rank puts
+  void fence() override {}  // not needed: get() waits until another rank has put the value
   std::string get(const std::string& key) override {
     std::array<char, kMaxTextBytes + 1> value{};
     if (exchange_.get(exchange_.context, own(key).c_str(), std::uint64_t(limit_.count()), value.data(), value.size()) !=

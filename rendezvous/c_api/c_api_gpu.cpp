@@ -1,4 +1,4 @@
-// The C API for GPU memory as calls of the C++ API.
+// Implements the C API for GPU memory by calls of the C++ API.
 #include <anello/gpu.h>
 
 #include <anello/gpu.hpp>

@@ -1,4 +1,4 @@
-// The C API of named operations, as calls of the agenda's scheduler.
+// Implements the C API of named operations by calls of the agenda's scheduler.
 #include <anello/gpu.h>
 
 #include "gpu/named_calls.hpp"
@@ -36,8 +36,8 @@ std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) 
   return all;
 }
 
-// If `make` throws, reports that to the other ranks, which would otherwise wait for an operation that cannot be
-// submitted.
+// Calls `make`. If it throws, reports this to the other ranks, because otherwise they would wait for an operation that
+// cannot be submitted.
 template <class Make>
 auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name, Make make) {
   try {
@@ -48,7 +48,7 @@ auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name
   }
 }
 
-// `make` returns the call without its verb, name and options, which are set here.
+// Submits the call that `make` returns. Sets the call's verb, name and options.
 template <class Make>
 anello_status submit_made(anello_agenda* agenda, Verb verb, const char* name, const anello_named_options* options,
                           anello_named** operation, Make make) {
@@ -73,7 +73,7 @@ anello_status submit_made(anello_agenda* agenda, Verb verb, const char* name, co
   });
 }
 
-// The part of a named call that the record gives. `ranks`: the length of the lists of counts.
+// Returns the part of a named call that the record has. `ranks`: the length of the lists of counts.
 NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
   NamedCall call{.inputs = arrays_of(asked.inputs, asked.arrays_size),
                  .outputs = arrays_of(asked.outputs, asked.outputs ? asked.arrays_size : 0)};
@@ -88,7 +88,7 @@ NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
   return call;
 }
 
-// Refuses an operation that is not done: outputs and other results do not exist before that.
+// Refuses an operation that is not done, because its outputs and other results do not exist yet.
 anello::agenda::NamedOperation& complete(const anello_named* operation) {
   anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
   if (!its.done()) refuse(text(its.key(), " is not done"));
@@ -169,14 +169,14 @@ anello_status anello_named_output(const anello_named* operation, size_t index, a
 anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed) {
   return guarded([&] {
     const ArrayView& array = output_of(operation, index);
-    void*& out = required(managed, "out parameter");  // before the tensor is made: it would never be freed
+    void*& out = required(managed, "out parameter");  // checked before the tensor is made, or the tensor would leak
     out = to_dlpack(array, operation->operation);
   });
 }
 anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows) {
   return guarded([&] {
     const auto& all = complete(operation).rows();
-    if (index >= all.size()) refuse(text("there are rows of ", all.size(), " outputs, but not of number ", index));
+    if (index >= all.size()) refuse(text("there are rows for ", all.size(), " outputs, but not for number ", index));
     required(rows, "out parameter") = all[index].data();
   });
 }

@@ -1,4 +1,4 @@
-// The C API as calls of the C++ API: gradients and diagnosis.
+// Implements the C API by calls of the C++ API: gradients and diagnosis.
 #include "rendezvous/c_api/given.hpp"
 #include "ring/gradients/gradient_math.hpp"
 
@@ -32,7 +32,7 @@ anello_status anello_round_with_feedback(anello_tensor gradient, double factor, 
     if (gradient.count == 0) return;
     float* const values = &required(static_cast<float*>(gradient.data), "gradient");
     anello::gradients::round_with_feedback({values, gradient.count}, factor, one_of<anello::DType>(wire),
-                                           {&required(lost, "memory for what is lost"), gradient.count});
+                                           {&required(lost, "memory for lost"), gradient.count});
   });
 }
 

@@ -1,4 +1,4 @@
-// A call of the C API as a call of the engine.
+// Converts a call of the C API to a call of the engine.
 #pragma once
 #include <anello/gpu.h>
 
@@ -8,7 +8,7 @@
 
 namespace anello::c_api {
 
-// The numbers of anello_kind are those of Kind, except for transfers, which have a kind for each direction.
+// The numbers of anello_kind are those of Kind. Only transfers differ: they have one kind for each direction.
 static_assert(int(Kind::allreduce) == ANELLO_ALLREDUCE && int(Kind::broadcast) == ANELLO_BROADCAST &&
               int(Kind::allgather) == ANELLO_ALLGATHER && int(Kind::reduce_scatter) == ANELLO_REDUCE_SCATTER &&
               int(Kind::barrier) == ANELLO_BARRIER && int(Kind::reduce) == ANELLO_REDUCE &&
@@ -26,8 +26,8 @@ inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self
   return group::calls::alltoall(self, input, output, counts(asked.send_counts), counts(asked.recv_counts), options);
 }
 
-// Refuses members that a call of this kind does not take: without them it would succeed, and move less than was meant.
-// Costs the short forms nothing, since their other members are constants.
+// Refuses members that a call of this kind does not take. Otherwise the call would succeed, but move less than the
+// caller meant. This costs the short forms nothing, because their other members are constants.
 [[gnu::always_inline]] inline void check_members(const anello_call& asked) {
   const int kind = asked.kind;
   const bool is_list = asked.list || asked.list_size > 0;
@@ -44,12 +44,12 @@ inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self
   takes_no("array, except in anello_named_submit", asked.inputs || asked.outputs || asked.arrays_size > 0);
 }
 
-// The functions that anello_gpu_carry_out and anello_named_submit run, with a record that is complete.
+// Called by anello_gpu_carry_out and anello_named_submit, with a complete record.
 anello_status carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream);
 anello_status submit(anello_agenda* agenda, const char* name, const anello_call& asked,
                      const anello_named_options* options, anello_named** operation);
 
-// Returns the checked call, which borrows what `asked` borrows, and `pieces` if it has a list. Throws
+// Returns the checked call. It borrows everything that `asked` borrows, and, if it has a list, `pieces`. Throws
 // Error{invalid_argument}.
 [[gnu::always_inline]] inline group::Call call_of(const anello_call& asked, group::RankAndSize self,
                                                   std::vector<run::Buffer::Piece>& pieces) {

@@ -7,7 +7,7 @@
 namespace anello::c_api {
 namespace {
 
-// DLPack's structs before its version 1.0, which every library accepts.
+// DLPack's structs, in the form before its version 1.0: every library accepts them.
 struct DLTensor {
   void* data;
   std::int32_t device_type, device_id;
@@ -47,7 +47,7 @@ void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owne
   DLTensor& tensor = made->tensor.tensor;
   tensor = {.data = array.data, .device_type = kHostMemory, .lanes = 1};
   tensor.ndim = std::int32_t(made->shape.size());
-  tensor.shape = made->shape.data();  // strides left null: contiguous, in row-major order
+  tensor.shape = made->shape.data();  // strides stay null: contiguous, in row-major order
   tensor.code = code_of(array.dtype);
   tensor.bits = std::uint8_t(8 * size_bytes(array.dtype));
   made->tensor.context = made;

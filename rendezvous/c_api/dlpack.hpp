@@ -6,7 +6,8 @@
 
 namespace anello::c_api {
 
-// A DLManagedTensor over an array in host memory. It keeps `owner` until its deleter is called, by any thread.
+// Makes a DLManagedTensor of an array in host memory. It keeps `owner` alive until its deleter is called, by any
+// thread.
 void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owner);
 
 }  // namespace anello::c_api

@@ -1,10 +1,10 @@
-// Converts the options and lists of the C API to those of the C++ API. All throw Error{invalid_argument}.
+// Converts the options and lists of the C API to those of the C++ API. All functions throw Error{invalid_argument}.
 #pragma once
 #include "rendezvous/c_api/handles.hpp"
 
 namespace anello::c_api {
 
-// Makes the three kinds of options of the C++ API. Members that a kind does not have must have their initial values.
+// Makes the three kinds of options of the C++ API. Members that a kind lacks must have their initial values.
 class Given {
  public:
   explicit Given(const anello_options* options) : options_(options ? copy_ = known(options, kDefaults) : kDefaults) {}
@@ -49,7 +49,7 @@ class Given {
   }
 
   static constexpr anello_options kDefaults = ANELLO_OPTIONS_INIT;
-  anello_options copy_;  // only if there are options: most calls have none
+  anello_options copy_;  // only set if there are options: most calls have none
   const anello_options& options_;
 };
 
@@ -79,7 +79,7 @@ inline anello::GradientOptions given(const anello_gradient_options* options) {
   return its;
 }
 
-// Finishes the step and writes `stats`, which may be null. Checks the struct before it finishes the step.
+// Finishes the step and writes `stats` unless it is null. Checks the struct before it finishes the step.
 template <class Gradients>
 void finish(Gradients& gradients, anello_step_stats* stats) {
   anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);

@@ -1,6 +1,5 @@
-// The common part of the files of the C API: the handles, and how exceptions become status codes. Every function of the
-// C API runs its body in guarded(), so that no exception reaches C. The last error belongs to the thread that made the
-// call.
+// The common part of all files of the C API: the handles, and the conversion of exceptions to status codes. Every
+// function of the C API runs its body in guarded(), so that no exception reaches C. Each thread has its own last error.
 #pragma once
 #include <anello/anello.h>
 
@@ -41,7 +40,7 @@ namespace anello::c_api {
 static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::f8_e5m2) == ANELLO_F8_E5M2 &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
-// A fixed buffer: a caller may still hold the pointer to the text when the thread's next call fails.
+// A fixed buffer, because a caller may still hold the pointer to its text when the thread's next call fails.
 struct LastError {
   std::array<char, 4096> message{};
   int rank = -1;
@@ -80,7 +79,7 @@ T& required(T* pointer, const char* what) {
   return *pointer;
 }
 
-// Runs a call that returns a value and no status: get(handle), or, if the handle is NULL, -1 or NULL.
+// Runs a call that returns a value but no status. Returns get(handle), or -1 or NULL if the handle is NULL.
 template <class Handle, class Get>
 auto of(Handle* handle, const char* what, Get get) {
   using Result = decltype(get(*handle));
@@ -92,14 +91,14 @@ auto of(Handle* handle, const char* what, Get get) {
     return Result(-1);
 }
 
-// Limits how long a call may wait, because a larger number could overflow.
+// Limits how long a call may wait, because a larger number could cause an overflow.
 inline std::chrono::milliseconds limit_of(std::uint64_t limit_ms) {
   constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 365;
   return std::chrono::milliseconds(std::min(limit_ms, kMax));
 }
 
-// Copies the caller's struct, which may be shorter or longer than ours (an older or newer version). Members that it
-// lacks keep their defaults; members that this version lacks are ignored.
+// Returns a copy of the caller's struct. The caller may have an older (shorter) or newer (longer) version than ours.
+// Members that it lacks keep their defaults; members that our version lacks are ignored.
 template <class T>
 [[gnu::always_inline]] inline T known(const T* given, T defaults) {
   if (!given) return defaults;
@@ -110,7 +109,7 @@ template <class T>
   return defaults;
 }
 
-// Copies results to the caller's struct, as many members as it has room for.
+// Copies results to the caller's struct: the members for which it has room.
 template <class T>
 void give_back(const T& ours, T& theirs) {
   std::copy_n(reinterpret_cast<const char*>(&ours), std::min(theirs.struct_size, sizeof(T)),
@@ -138,8 +137,8 @@ inline anello_world* new_world(anello::World made) {
   return new anello_world{std::move(made), {all_ranks}};
 }
 
-// Replaces numbers outside of one byte by 255, which no enum has: the enums of C++ have one byte and would cut them
-// off.
+// Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of C++ have one byte,
+// and would cut such numbers off.
 template <class Enum>
 Enum one_of(int value) {
   constexpr int kNone = 255;

@@ -31,7 +31,7 @@ tcp::endpoint numeric_endpoint(const net::HostPort& address) {
   return {asio::ip::make_address(address.host), address.port};
 }
 
-// Reads until the peer ends the connection: that is the end of the credential.
+// Reads until the peer closes the connection, which marks the end of the credential.
 asio::awaitable<std::string> read_credential(tcp::socket& socket) {
   asio::error_code failure;
   std::string bytes(Munge::kMaxCredentialBytes, '\0');
@@ -40,9 +40,8 @@ asio::awaitable<std::string> read_credential(tcp::socket& socket) {
   if (failure && failure != asio::error::eof) throw Error(ErrorCode::network, failure.message());
   if (bytes.empty()) throw Error(ErrorCode::network, "the connection was closed");
   if (bytes == kRefusal)
-    throw Error(
-        ErrorCode::network,
-        "it refused this process's munge credential, which is of another user, or the hosts' munge keys differ");
+    throw Error(ErrorCode::network,
+                "it refused this process's munge credential: another user made it, or the hosts' munge keys differ");
   if (!failure || !bytes.starts_with(kCredentialStart))
     throw Error(ErrorCode::network, "another program is there: it sent no credential");
   co_return bytes;
@@ -70,7 +69,7 @@ class CredentialListener::Impl {
   ~Impl() { event_loop_.stop(); }
 
  private:
-  // munged decodes only requests of this user, so connections of other users cost no credential.
+  // munged decodes only requests of this user. So a connection of another user costs no credential.
   asio::awaitable<void> answer(tcp::socket socket) {
     try {
       const net::HalfOpen::Place place(half_open_, socket);
@@ -114,18 +113,19 @@ CredentialListener::~CredentialListener() = default;
 namespace {
 
 asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& munge, std::optional<Invitation>& out) {
-  const std::string host = socket.remote_endpoint().address().to_string();  // before the other side closes it
+  const std::string host = socket.remote_endpoint().address().to_string();  // before the other side closes the socket
   const std::string request = munge.encode(std::string(kRequest));
   co_await write_credential(socket, request);
   const std::string answer = co_await read_credential(socket);
   Invitation found = decode_invitation(munge.decode(answer));
   if (found.job != job)
-    throw Error(ErrorCode::network, text("it is of job '", printable(found.job), "', and this rank of '", job, "'"));
+    throw Error(ErrorCode::network,
+                text("it belongs to job '", printable(found.job), "', but this rank belongs to '", job, "'"));
   found.host = host;
   out = std::move(found);
 }
 
-// Throws only Error{network}, whatever the reason, so that the search goes on.
+// Throws only Error{network}, for every failure, so that the search goes on.
 asio::awaitable<void> ask_or_go_on(tcp::socket& socket, const std::string& job, Munge& munge,
                                    std::optional<Invitation>& out) {
   try {

@@ -1,5 +1,5 @@
-// The secret that a user's jobs share on all hosts with the same home: a file that `anello secret` makes once and that
-// is found without a setting. Any thread.
+// The secret that a user's jobs share on all hosts with the same home. `anello secret` makes its file once, and it is
+// then found without a setting. Any thread.
 #pragma once
 #include <anello/settings.hpp>
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace anello::rendezvous {
 
-// ${XDG_CONFIG_HOME:-$HOME/.config}/anello/secret; empty if neither variable is set.
+// Returns ${XDG_CONFIG_HOME:-$HOME/.config}/anello/secret; empty if neither variable is set.
 std::string home_secret_path();
 
-// The secret of the settings, or else that of the user's home; empty if there is neither. Throws as net::read_secret()
-// does, also if the file in the home cannot be used.
+// Returns the secret that the settings name, or else the secret in the user's home; empty if there is neither. Throws
+// like net::read_secret(), also if the file in the home cannot be used.
 std::string read_any_secret(const Settings& settings);
 
 // read_job_secret() is for a rank that joins at ANELLO_RENDEZVOUS, read_server_secret() for a server that listens at
-// `host`. On loopback only the secret of the settings counts, because the file may be there for other jobs.
-// read_job_secret() also throws Error{configuration} if ANELLO_RENDEZVOUS is not a list of addresses.
+// `host`. On loopback both use only the secret of the settings, because the file in the home may be there for other
+// jobs. read_job_secret() also throws Error{configuration} if ANELLO_RENDEZVOUS is not a list of addresses.
 std::string read_job_secret(const Settings& settings);
 std::string read_server_secret(const Settings& settings, std::string_view host);
 

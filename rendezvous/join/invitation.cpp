@@ -19,15 +19,15 @@ using std::chrono::steady_clock;
 
 constexpr std::string_view kVersion = "anello credential 1";
 constexpr milliseconds kFirstPause{20}, kLastPause{500};
-constexpr int kPatience = 10;  // pauses to wait for a silent source: another program, or the right one on a busy host
+constexpr int kPatience = 10;  // how many pauses to wait for a silent source; it may be the right one, on a busy host
 
-// Returns nothing if the source has no invitation or one to another job; `tried` then holds the reason.
+// Returns nothing if the source has no invitation, or an invitation to another job. `tried` then holds the reason.
 std::optional<Invitation> ask(const InvitationSource& source, const std::string& job, milliseconds limit,
                               std::string& tried) try {
   Invitation invitation = source.ask(limit);
   if (invitation.job != job)
     throw Error(ErrorCode::protocol,
-                text("it is of job '", printable(invitation.job), "', and this rank of '", job, "'"));
+                text("it belongs to job '", printable(invitation.job), "', but this rank belongs to '", job, "'"));
   return invitation;
 } catch (const Error& error) {
   tried = text(source.name, " (", error.message(), ")");
@@ -45,7 +45,7 @@ std::string encode(const Invitation& invitation) {
 Invitation decode_invitation(std::string_view bytes) {
   Reader reader("credential", bytes);
   if (reader.str(kVersion.size()) != kVersion)
-    throw Error(ErrorCode::protocol, "the credential is not one of this release of anello");
+    throw Error(ErrorCode::protocol, "the credential was not made by this release of anello");
   Invitation out;
   out.job = reader.str(net::kMaxJobBytes);
   out.secret = reader.str(net::kMaxSecretBytes);

@@ -1,4 +1,4 @@
-// The data that a rank needs to join its job, and the search for these data at one place.
+// An invitation: the data that a rank needs to join its job. Also the search for it at one place.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace anello::rendezvous {
 
 struct Invitation {
   std::string job, secret;
-  std::uint16_t port = 0;  // port of the rendezvous server, on the host that sent this
-  std::string host;        // numeric, of that host, as this process reaches it; not sent
+  std::uint16_t port = 0;  // port of the rendezvous server on the inviting host
+  std::string host;        // the inviting host, as this process reaches it; numeric; not sent
 };
 
 std::string encode(const Invitation& invitation);
@@ -20,12 +20,12 @@ Invitation decode_invitation(std::string_view bytes);  // throws Error{protocol}
 
 struct InvitationSource {
   std::string name;                                                // for messages
-  std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none, or none yet
+  std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none yet, or none at all
 };
 
-// Asks the source again and again until it gives the invitation to this job: the inviting rank may start later. Returns
-// nothing after the deadline; `tried` then holds the source's last error. Blocks until 200 ms after the deadline at
-// most, so that the last answer can still arrive. Warns once, after `warn_after`.
+// Asks the source again and again until it gives the invitation to this job, because the inviting rank may start later.
+// After the deadline returns nothing, and `tried` holds the source's last error. Blocks until at most 200 ms after the
+// deadline, so that the last answer can still arrive. Warns once, after `warn_after`.
 std::optional<Invitation> find_invitation(const std::string& job, const InvitationSource& source,
                                           std::chrono::steady_clock::time_point deadline, std::string& tried,
                                           std::chrono::milliseconds warn_after = std::chrono::seconds(5));

@@ -14,12 +14,12 @@
 namespace anello::rendezvous {
 namespace {
 
-// A launcher that gives its processes their numbers in variables. `mark` must be set too, if there is one.
+// A launcher that gives its processes their numbers in variables. If it has a `mark`, this variable must be set too.
 struct Launcher {
   const char *name, *mark;
   const char *rank, *size, *local_rank, *local_size;
   Way way;
-  const char* remedy = "";  // if its processes cannot meet
+  const char* remedy = "";  // remedy if its processes cannot meet
 };
 constexpr Launcher kOurs = {"anello run",        "ANELLO_REPORT_FD",  "ANELLO_RANK", "ANELLO_SIZE",
                             "ANELLO_LOCAL_RANK", "ANELLO_LOCAL_SIZE", Way::master};
@@ -42,13 +42,14 @@ constexpr Launcher kSchedulers[] = {
     {"a PBS job (pbsdsh)", "PBS_JOBID", "PBS_TASKNUM", nullptr, nullptr, nullptr, Way::none},
 };
 constexpr const char* kHorovodsRemedy =
-    "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND` in its place; if the variables are "
+    "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND` instead; if the variables are "
     "left "
     "from something else, unset HOROVOD_RANK and HOROVOD_SIZE";
 constexpr Launcher kHorovodrun = {"horovodrun",         nullptr,   "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
                                   "HOROVOD_LOCAL_SIZE", Way::none, kHorovodsRemedy};
 
-// Reads a launcher's numbers from the environment, and collects the variables that gave rank and size in `evidence`.
+// Reads a launcher's numbers from the environment. Collects in `evidence` the variables that gave the rank and the
+// size.
 class Numbers {
  public:
   Numbers(const Variables& variables, std::string& evidence) : variables_(variables), evidence_(evidence) {}
@@ -64,7 +65,7 @@ class Numbers {
   std::string& evidence_;
 };
 
-// Sets the address of rank 0 from torch's variables. torchrun may use the port itself.
+// Sets the address of rank 0 from torch's variables. The port may be used by torchrun itself.
 void set_master(const Variables& variables, Placement& out) {
   const auto host = variables("MASTER_ADDR"), port = variables("MASTER_PORT");
   out.serves = out.rank == 0;
@@ -102,23 +103,24 @@ std::optional<Placement> placed_by(const Launcher& launcher, const Variables& va
   return out;
 }
 
-// True if the process manager is Slurm's: a shell passes its variables on to its programs.
+// True if the process manager is Slurm's. Its variables may be left over, because a shell passes them on to its
+// programs.
 bool is_slurms(Way manager, const Variables& variables) {
   return manager == Way::pmi ? is_slurms_pmi(variables) : is_slurms_pmix(variables);
 }
 
-// Requires both RANK and WORLD_SIZE: WORLD_SIZE may be set for a whole job, and programs use the name RANK for other
-// things.
+// Requires both RANK and WORLD_SIZE. WORLD_SIZE alone may be set for a whole job, and programs use the name RANK for
+// other things too.
 std::optional<Placement> placed_by_variables(const Variables& variables) {
   return variables(kByVariables.size) ? placed_by(kByVariables, variables) : std::nullopt;
 }
 
-// The batch script of a PBS job is its task 1.
+// True for the batch script of a PBS job: the script is the job's task 1.
 bool is_script(const Placement& task) {
   return task.evidence.starts_with("PBS_") && task.rank <= 1;
 }
 
-// Refuses different numbers from MPI and from RANK and WORLD_SIZE: either launcher may have started the other.
+// Refuses MPI's numbers if RANK and WORLD_SIZE give different ones, because either launcher may have started the other.
 void require_agreement(const std::vector<Placement>& found) {
   const auto by_variables =
       std::find_if(found.begin(), found.end(), [](const auto& one) { return one.launcher == kByVariables.name; });
@@ -134,7 +136,7 @@ void require_agreement(const std::vector<Placement>& found) {
 std::string alone_by_half_of_the_variables(const Variables& variables) {
   const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
   if (rank.has_value() == size.has_value()) return {};
-  // RANK alone may mean something else, so MASTER_ADDR must be set too; WORLD_SIZE=1 is right for a process that runs
+  // RANK alone may mean something else, so MASTER_ADDR must be set too. WORLD_SIZE=1 is right for a process that runs
   // alone.
   const bool means_it = size ? std::atoi(size->c_str()) != 1 : variables("MASTER_ADDR").has_value();
   if (!means_it) return {};

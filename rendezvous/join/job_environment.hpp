@@ -1,11 +1,12 @@
-// Finds out from the environment which program started this process, which rank of how many it is, and how the ranks
-// can meet. Only reads variables, through a function, so that tests can give it any environment. Any thread.
+// Finds out from the environment which program started this process, which rank it is, how many ranks there are, and
+// how they can meet. Only reads variables, through a function, so that tests can replace the environment. Any thread.
 //
-// The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
-// MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's task
-// number without the number of tasks. The order goes from the inside out: mpirun and torchrun may themselves run in a
-// Slurm step, whose tasks are then not the ranks. Beside `anello run` no other source counts: its ranks get RANK and
-// the like from it, and inherit the variables of what started it.
+// The first source that is found decides. The order is: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH,
+// Intel MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's
+// task number without the number of tasks. It goes from the innermost launcher to the outermost: mpirun and torchrun
+// may themselves run in a Slurm step, and then the tasks of the step are not the ranks. In a rank of `anello run` no
+// other source counts. `anello run` itself sets RANK and similar variables for its ranks, and they inherit variables of
+// the program that started it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,15 +24,15 @@ struct Processes {
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
 };
 
-// Returns a warning for the user of a process that runs alone although one of RANK and WORLD_SIZE is set, as if it were
-// one of several processes. Empty otherwise.
+// Returns a warning for the user of a process that runs alone, although RANK or WORLD_SIZE is set as if there were
+// several processes. Otherwise empty.
 std::string alone_by_half_of_the_variables(const Variables& variables);
 
-// The number that a variable gives, or `otherwise` if it is not set. Throws Error{configuration}.
+// Returns the number in a variable, or `otherwise` if the variable is not set. Throws Error{configuration}.
 int number_of(const Variables& variables, const char* name, int otherwise);
 
-// How ranks can meet by what their launcher offers: through a process manager, on the first host of a Slurm step, or at
-// MASTER_ADDR.
+// How ranks can meet by the means of their launcher: through a process manager, on the first host of a Slurm step, or
+// at MASTER_ADDR.
 enum class Way { none, pmi, pmix, first_host, master };
 
 // The place of this process according to one source. Numbers are -1 if the source does not give them.
@@ -40,24 +41,25 @@ struct Placement {
   std::string evidence;  // "SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=6"
   int rank = -1, size = -1, local_rank = -1, local_size = -1;
   Way way = Way::none;
-  std::string job;  // for first_host and master: different from that of any other job at the same time
-  // For first_host and master: where ranks look for each other follows from it. The job's name, without the run's
-  // number: ranks of different runs that come together can say so.
+  std::string job;  // for first_host and master: differs from the name of every other job at the same time
+  // For first_host and master: the name from which the ranks compute where to look for each other. It is the job's name
+  // without the number of the run, so ranks of different runs may meet here, and can then report that.
   std::string place;
   std::string host;        // for first_host and master: where the rendezvous is
-  std::uint16_t port = 0;  // for master: where the rendezvous is, if it is free; 0: not given
+  std::uint16_t port = 0;  // for master: port of the rendezvous, if it is free; 0: not given
   bool serves = false;     // for first_host and master: this process runs the rendezvous
   bool one_host = false;   // all ranks are on this host
-  bool exported = false;   // by variables that a shell may have kept from something else
+  bool exported = false;   // its variables may be left over in a shell
   std::string unusable;    // why the source cannot be used, and the remedy; empty if it can
 
   std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
 };
 
-// Returns all sources in the order above, but only `anello run` in one of its ranks. ANELLO_ variables that a user has
-// set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration} if
-// a variable that should be a number is not one, or if two sources contradict each other and either may be right.
+// Returns all sources in the order above, but in a rank of `anello run` only this source. ANELLO_ variables that a user
+// has set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration}
+// if a variable that should be a number is not a number, or if two sources contradict each other and either may be
+// right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
-std::vector<Placement> placements();  // what launchers have set for this process
+std::vector<Placement> placements();  // for this process's environment
 
 }  // namespace anello::rendezvous

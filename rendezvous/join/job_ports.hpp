@@ -1,4 +1,4 @@
-// The ports at which a job's rendezvous may be found when ranks have only the job's name. Pure.
+// The ports at which ranks look for a job's rendezvous if they have only the job's name. Pure.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace anello::rendezvous {
 
-inline constexpr net::PortRange kUsualPorts{20000, 29999};  // systems do not give them to outgoing connections
+inline constexpr net::PortRange kUsualPorts{20000, 29999};  // systems do not use them for outgoing connections
 
-// Returns ports that follow from the job's name; the first that is free is used. `range` is ANELLO_PORT_RANGE; empty:
-// kUsualPorts. Throws Error{configuration}.
+// Returns ports computed from the job's name. The server uses the first that is free. `range`: ANELLO_PORT_RANGE;
+// empty: kUsualPorts. Throws Error{configuration}.
 std::vector<std::uint16_t> job_ports(std::string_view job, std::string_view range);
 
-// A number that follows from the job's name, the same on all hosts and in all builds.
+// Returns a number computed from the job's name. It is the same on all hosts and in all builds.
 std::uint64_t job_hash(std::string_view job);
 
 }  // namespace anello::rendezvous

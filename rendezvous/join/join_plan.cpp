@@ -17,7 +17,7 @@ bool agrees(const Placement& one, int rank, int size) {
   return one.unusable.empty() && one.rank == rank && (one.size < 0 || size < 0 || one.size == size);
 }
 
-// Returns the first source, completed by other sources that agree with it on the rank.
+// Returns the first source, with missing numbers filled in from other sources that agree with it on the rank.
 Placement combined(const std::vector<Placement>& found) {
   Placement out = found.front();
   for (const Placement& other : found) {
@@ -52,8 +52,9 @@ JoinPlan by_settings(JoinPlan plan) {
   return plan;
 }
 
-// Refuses RANK=0 and WORLD_SIZE=1, or PMI's variables, that a shell may have kept: its tasks would each run alone.
-// Other launchers may start one rank within one of several tasks.
+// Refuses RANK=0 and WORLD_SIZE=1, or PMI's variables, if a shell may have kept them from something else: otherwise
+// each task of the shell would run alone. Variables of other launchers are accepted, because these may start one rank
+// inside one of several tasks.
 void require_no_kept_variables(const std::vector<Placement>& found) {
   if (found.empty() || found.front().size != 1 || !found.front().exported) return;
   for (const Placement& other : found)
@@ -85,8 +86,9 @@ JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found
       plan.ways.push_back(one);
   }
   if (plan.ways.empty())
-    refuse(placed, placed.unusable.empty() ? "what started it does not say how they can meet" : placed.unusable);
-  if (mine.size < 0 && plan.ways.front().way != Way::pmix) refuse(placed, "their number is not known; set ANELLO_SIZE");
+    refuse(placed, placed.unusable.empty() ? "its launcher gives the tasks no way to meet" : placed.unusable);
+  if (mine.size < 0 && plan.ways.front().way != Way::pmix)
+    refuse(placed, "the number of tasks is unknown; set ANELLO_SIZE");
   return plan;
 }
 

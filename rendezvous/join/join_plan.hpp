@@ -10,28 +10,28 @@
 
 namespace anello::rendezvous {
 
-// The remedy for a process that is one of several and cannot join the others, as the end of a sentence.
+// The remedy for a process that is one of several but cannot join the others. It is the end of a sentence.
 inline constexpr std::string_view kRemedies =
     "set ANELLO_RENDEZVOUS=host:port, where `anello rendezvous` listens, on all of them; or ANELLO_SIZE=1, if each is "
     "a program of its own";
 
 struct JoinPlan {
-  Settings settings;            // with the numbers that were not set, if the environment gives them
+  Settings settings;            // completed with numbers from the environment
   bool alone = false;           // a world of one rank, which needs no rendezvous
   std::vector<Placement> ways;  // how to meet if ANELLO_RENDEZVOUS is not set; the first that works is taken
 };
 
-// With ANELLO_SIZE=1 and without ANELLO_RENDEZVOUS the process is alone, whatever `found` says. Settings made by
-// `anello run` (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws
-// Error{configuration} if the settings contradict the environment, or if the process is one of several that cannot
-// meet: the message says which process, and what to set.
+// With ANELLO_SIZE=1 and without ANELLO_RENDEZVOUS, the process is alone, and `found` is ignored. Settings made by
+// `anello run` (it sets ANELLO_REPORT_FD for its ranks) are complete. In all other cases the first entry of `found`
+// decides. Throws Error{configuration} if the settings contradict the environment, or if the process is one of several
+// that cannot meet. The message names the process and the variables to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 
-// "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
+// Returns a text such as "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
 std::string describe(const JoinPlan& plan);
 
-// For a program that starts a job of its own, such as `anello run`. Throws Error{configuration} if the program is one
-// of several tasks that would all start that job, unless ANELLO_SIZE=1 says that this is intended.
+// For a program that starts a new job, such as `anello run`. If the program is one of several tasks, each of them would
+// start that job. Then throws Error{configuration}, unless ANELLO_SIZE=1 says that this is intended.
 void require_one_copy(const std::string& program, const Settings& settings, const std::vector<Placement>& found);
 
 }  // namespace anello::rendezvous

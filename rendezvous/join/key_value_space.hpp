@@ -1,7 +1,7 @@
-// The key-value space that a process manager (PMI, PMIx) offers to the processes of one job: each process puts values
-// under keys of its own, all meet at a fence, and each may then read what any of them has put before that fence. Ranks
-// that a process manager started find each other through it, so a value may be the job's secret: the process manager
-// keeps it from other users. Owned and used by one thread.
+// The key-value space that a process manager (PMI, PMIx) offers to the processes of one job. Each process puts values
+// under its own keys, then all meet at a fence. After that, each may read the values that any process put before the
+// fence. Ranks that a process manager started find each other through the space. A value may be the job's secret,
+// because the process manager hides it from other users. Owned and used by one thread.
 #pragma once
 #include <string>
 
@@ -14,20 +14,22 @@ class KeyValueSpace {
   KeyValueSpace(const KeyValueSpace&) = delete;
   KeyValueSpace& operator=(const KeyValueSpace&) = delete;
 
-  // This process's number among the processes of the job, from 0, and how many they are.
+  // This process's number in the job, from 0, and the number of the job's processes.
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Name of the job: equal on all its processes, and different from that of any other job that runs at the same time.
+  // The name of the job. It is equal on all its processes, and differs from the name of every other job at the same
+  // time.
   virtual std::string name() const = 0;
 
-  // Keys have up to 32 letters, digits, '-' and '_'; values up to 256 printable ASCII characters except blanks, '='
-  // and ';' (a PMI message could not carry more). A key is put once.
-  // All throw Error{network} if the process manager fails or does not answer, and Error{timed_out} if it takes longer
-  // than the limit that the space was opened with; the message names the process manager.
+  // Keys have up to 32 letters, digits, '-' and '_'. Values have up to 256 printable ASCII characters, but no blank,
+  // '=' or ';', because a PMI message could not carry them. A key is put only once. All functions throw Error{network}
+  // if the process manager fails or does not answer, and Error{timed_out} if it takes longer than the limit with which
+  // the space was opened. The message names the process manager.
   virtual void put(const std::string& key, const std::string& value) = 0;
-  // Blocks until every process of the job has called it.
+  // Blocks until every process of the job has called fence().
   virtual void fence() = 0;
-  // The value that some process put before the last fence. Throws Error{protocol} that names the key if there is none.
+  // Returns the value that a process put before the last fence. If there is none, throws Error{protocol} that names the
+  // key.
   virtual std::string get(const std::string& key) = 0;
 };
 

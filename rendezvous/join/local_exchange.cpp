@@ -50,7 +50,7 @@ bool readable(int fd, steady_clock::time_point deadline) {
   }
 }
 
-// Throws an error that says whether another user's process has the name of this job's socket.
+// Throws an error that says whether a process of another user has the name of this job's socket.
 [[noreturn]] void refuse_taken(const std::string& place, const Error& error) {
   try {
     require_own(shm::connect_to(socket_name(place)));
@@ -101,8 +101,8 @@ class LocalListener::Impl {
     }
   }
 
-  // Returns false if no connection can be accepted for the moment. Never waits for a peer, because other users can make
-  // any number of connections. The whole answer fits the buffer of a new socket.
+  // Returns false if no connection can be accepted at the moment. Never waits for a peer, because other users can make
+  // many connections. The whole answer fits into the buffer of a new socket.
   bool answer_one() {
     try {
       const Descriptor socket = shm::accept_from(listener_);

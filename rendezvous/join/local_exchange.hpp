@@ -1,7 +1,7 @@
-// Ranks of one host get their job's secret from the rank that made it, without a file and without a service: over a
-// local socket, where the kernel reports the user of the other end. So both sides refuse ranks of another user,
-// although these could reach the same loopback ports. The socket's name follows from the user and the job's place. It
-// has no place in the file system: it is gone with its process.
+// The ranks of one host get their job's secret from the rank that made it, without a file and without a service. They
+// use a local socket, for which the kernel reports the user at the other end. So both sides refuse ranks of another
+// user, although such ranks could reach the same loopback ports. The socket's name is computed from the user and the
+// job's place. The socket is not in the file system, so it ends with its process.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace anello::rendezvous {
 
-// Another process of this user listens at this place.
+// Thrown if another process of this user listens at this place.
 struct NameTaken : Error {
   using Error::Error;
 };
@@ -21,9 +21,9 @@ struct NameTaken : Error {
 // Owns a thread and a listener. Any thread may construct and destroy it.
 class LocalListener {
  public:
-  // Listens for ranks that ask at `place` when the constructor returns. `open` is called on the listener's thread:
-  // while it returns false, connections are closed without an answer. Throws NameTaken, Error{configuration} if a
-  // process of another user has the name, and Error{network}.
+  // When the constructor returns, the object listens for ranks that ask at `place`. While `open` returns false,
+  // connections are closed without an answer; `open` is called on the listener's thread. Throws NameTaken,
+  // Error{configuration} if a process of another user has the name, and Error{network}.
   LocalListener(const std::string& place, const Invitation& invitation, std::function<bool()> open);
   ~LocalListener();
   LocalListener(const LocalListener&) = delete;
@@ -34,9 +34,9 @@ class LocalListener {
   std::unique_ptr<Impl> impl_;
 };
 
-// The invitation of the rank that listens at this place; it may be to another run of the job. Blocks for `limit` at
-// most. Throws Error{network} or {timed_out} if none listens yet or it does not answer, and Error{unauthorized} if a
-// process of another user listens.
+// Returns the invitation of the rank that listens at this place. It may be for another run of the job. Blocks for at
+// most `limit`. Throws Error{network} or {timed_out} if no rank listens yet or it does not answer, and
+// Error{unauthorized} if a process of another user listens.
 Invitation receive_local_invitation(const std::string& place, std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

@@ -1,7 +1,7 @@
-// The common part of the connections with process managers (PMI, PMIx). A process has one connection as long as it
-// lives. One thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same space,
-// so the keys and the name contain a number: how many fences have been passed before. All processes have the same
-// number, even if a start has failed on one of them before its fence. A forked child must not use the connection.
+// The common part of the connections with process managers (PMI, PMIx). A process has one connection for its whole
+// life. One thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same space.
+// So the keys and the name contain the number of fences passed so far. This number is the same on all processes, even
+// if a start has failed on one of them before its fence. A forked child must not use the connection.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@ class ManagerConnection {
  public:
   explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}  // "PMI", for messages
 
-  // The right to use the connection, for as long as the object lives.
+  // The right to use the connection. It lasts as long as this object.
   class Turn {
    public:
     // Throws Error{configuration} if another thread has the turn, and Error{unsupported} in a forked process.
@@ -33,9 +33,9 @@ class ManagerConnection {
   };
 
   // For the holder of the turn.
-  void opened();  // by this process
+  void opened();  // this process has opened the connection
   bool is_open() const { return owner_ >= 0; }
-  bool is_own() const;  // opened by this process, and not by the one that forked it
+  bool is_own() const;  // true if this process opened it, not the process that forked this one
 
  private:
   friend class ManagerSpace;
@@ -44,13 +44,13 @@ class ManagerConnection {
   Mutex mutex_;
   bool in_use_ ANELLO_GUARDED_BY(mutex_) = false;
   pid_t owner_ = -1;
-  int fences_ = 0;  // so far
+  int fences_ = 0;  // fences passed so far
 };
 
 class ManagerSpace : public KeyValueSpace {
  protected:
   explicit ManagerSpace(ManagerConnection::Turn turn) : turn_(std::move(turn)), number_(turn_.connection_->fences_) {}
-  void passed_fence() { turn_.connection_->fences_++; }  // after each
+  void passed_fence() { turn_.connection_->fences_++; }  // call after each fence
   std::string own_key(const std::string& key) const;
   std::string own_name(const std::string& job) const;
 

@@ -22,17 +22,16 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kOwnServerLimit{500};  // for a server of this host to answer which job it serves
-constexpr milliseconds kLeaveLimit{500};      // for the last rank to leave
-// Time for other ranks to join and receive the reason why the start has failed: a busy machine may start them late.
-// Short if the user waits for the end.
+constexpr milliseconds kOwnServerLimit{500};  // how long a server of this host may take to answer which job it serves
+constexpr milliseconds kLeaveLimit{500};      // how long the last rank may take to leave
+// How long to wait for other ranks to join and receive the reason why the start has failed. A busy machine may start
+// them late. The time is short if the user waits for the end.
 constexpr milliseconds kReasonLimit{3000}, kMinReasonLimit{500}, kShortReasonLimit{50};
-constexpr std::size_t kMaxSpaceName =
-    200;  // characters of a process manager's space that become part of the job's name
+constexpr std::size_t kMaxSpaceName = 200;  // characters of the space's name that become part of the job's name
 constexpr std::string_view kLoopback = "127.0.0.1", kAddressKey = "anello-address", kSecretKey = "anello-secret",
                            kNoSecret = "none", kJobKey = "anello-job";
 
-// Calls `attempt` with the address and each of the ports, until it does not throw Error{network}.
+// Calls `attempt` with the address and one port after another, until a call does not throw Error{network}.
 template <class Attempt>
 auto listen_on_first(const std::string& address, const std::vector<std::uint16_t>& ports, Attempt attempt) {
   for (std::size_t i = 0;; i++) {
@@ -49,25 +48,27 @@ bool means_this_host(const std::string& host) {
   return host == "localhost" || net::is_loopback(host);
 }
 
-// True if ranks may come by either way: variables that were set by hand may be missing on some ranks. Those with
-// LOCAL_WORLD_SIZE look for the job on their host, the others at MASTER_ADDR.
+// True if ranks may come in two ways. If variables were set by hand, LOCAL_WORLD_SIZE may be missing on some ranks.
+// Ranks that have it look for the job on their host, and the other ranks look at MASTER_ADDR.
 bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;
 }
 
-// Returns the secret of a file. A job on one host starts without a file too, so there an unusable file is no error.
+// Returns the secret of a file. A job on one host can start without a file, so for such a job an unusable file is not
+// an error.
 std::string shared_secret(const Placement& way, const Settings& settings) try {
   const std::string secret = read_any_secret(settings);
   if (way.one_host) net::require_authentication(secret);
   return secret;
 } catch (const Error& error) {
   if (!way.one_host) throw;
-  log(Severity::warning, text(error.what(), "; ranks of this host that lack LOCAL_WORLD_SIZE cannot join"));
+  log(Severity::warning, text(error.what(), "; ranks of this host without LOCAL_WORLD_SIZE cannot join"));
   return {};
 }
 
-// Listens on the local socket for ranks of a job whose variables were set by hand. Ranks can also come by MASTER_ADDR,
-// so unless all ranks are on this host it is no error if another job, with another secret, has the socket's name.
+// Listens on the local socket for ranks of a job whose variables were set by hand. Another job, with another secret,
+// may have the socket's name. Unless all ranks are on this host, that is not an error, because ranks can also come by
+// MASTER_ADDR.
 std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const std::string& place,
                                                   const Invitation& invitation, std::function<bool()> open) try {
   return std::make_unique<LocalListener>(place, invitation, std::move(open));
@@ -81,12 +82,12 @@ std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
 
-// Leaves enough descriptors for the ranks, which have two connections each at a time, when other programs connect.
+// Keeps enough descriptors for the ranks, which have up to two connections each, even if other programs connect.
 std::size_t max_half_open() {
   return std::clamp(net::free_descriptors() / 4, std::size_t(8), ServerOptions().max_half_open);
 }
 
-// Another process of this job has this port.
+// Thrown if another process of this job has this port.
 struct PortTaken {
   std::uint16_t port;
 };
@@ -97,12 +98,12 @@ void require_same(const char* what, int of_manager, int known, const std::string
                 text(manager, " says ", what, " ", of_manager, ", but the environment says ", known));
 }
 
-// The job's name: the launcher's name `job`, extended by the user's name `given` unless that is the default.
+// Returns the job's name: the launcher's name `job`. If the user's name `given` is not the default, appends it.
 std::string with_name(const std::string& job, const std::string& given) {
   return given == Settings().job ? job : text(job, "-", given);
 }
 
-// Makes a job's name a valid value of a key-value space.
+// Replaces characters of a job's name, so that it is a valid value in a key-value space.
 std::string space_value(std::string name) {
   for (char& c : name)
     if (c <= ' ' || c > '~' || c == '=' || c == ';') c = '_';
@@ -220,14 +221,15 @@ void Meeting::meet_in(KeyValueSpace& space) {
   require_job_of_rank_0(managers_name, space.get(std::string(kJobKey)));
 }
 
-// A fence has no name, so ranks that start worlds in different orders meet at the same one. All then receive an error
-// that says so.
+// A fence has no name. So ranks that start several worlds in different orders meet at the same fence. Then all ranks
+// get an error that says so.
 void Meeting::require_job_of_rank_0(const std::string& managers_name, const std::string& job) {
   if (job == space_value(given_job_)) return;
-  const Error why(ErrorCode::configuration,
-                  text("rank ", settings_.rank, " starts a world of job '", given_job_, "', but rank 0 one of job '",
-                       job, "': all ranks must start their worlds in the same order, with equal ANELLO_JOB"),
-                  settings_.rank);
+  const Error why(
+      ErrorCode::configuration,
+      text("rank ", settings_.rank, " starts a world of job '", given_job_, "', but rank 0 starts one of job '", job,
+           "': all ranks must start their worlds in the same order, with equal ANELLO_JOB"),
+      settings_.rank);
   try {
     Settings of_rank_0 = settings_;
     of_rank_0.job = with_name(managers_name, job);
@@ -238,9 +240,9 @@ void Meeting::require_job_of_rank_0(const std::string& managers_name, const std:
   throw why;
 }
 
-// If another process already listens for a job of this name, this rank joins there, as any other rank does: the server
-// then informs all ranks that two processes have rank 0. If all ranks of that server's start have joined, waits until
-// it is over.
+// Another process may already listen for a job of this name. Then this rank joins there, like any other rank, and that
+// server informs all ranks that two processes have rank 0. If all ranks of that server's start have already joined,
+// waits until that start is over.
 void Meeting::meet_on_this_host(const Placement& way) {
   on_loopback_ = listens_ = true;
   name_job(way.job);
@@ -262,8 +264,8 @@ void Meeting::meet_on_this_host(const Placement& way) {
   files_.reset();
 }
 
-// Connects to the server of another run of this job, which refuses this rank and mentions that if its own ranks do not
-// join.
+// Connects to the server of another run of this job. That server refuses this rank. If its own ranks do not join, it
+// mentions the refused rank.
 void Meeting::knock(const Invitation& other) const try {
   Settings mine = settings_;
   mine.rendezvous = net::host_port(other.host, other.port);
@@ -304,12 +306,13 @@ void Meeting::meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge) 
   accept(find_invitation(settings_.job, places, *munge, deadline_, tried), tried);
 }
 
-// The invitation to this process's server.
+// Returns the invitation to this process's server.
 Invitation Meeting::invitation() const {
   return {settings_.job, secret_, server_->port(), std::string(kLoopback)};
 }
 
-// Ends the invitations when all ranks have joined: the next program of this step must find its own server.
+// Returns false when all ranks have joined, which ends the invitations: the next program of this step must find its own
+// server.
 std::function<bool()> Meeting::server_is_open() const {
   return [server = server_.get()] {
     const ServerStats stats = server->stats();
@@ -328,8 +331,8 @@ void Meeting::accept(const std::optional<Invitation>& found, const std::string& 
   settings_.rendezvous = net::host_port(found->host, found->port);
 }
 
-// The server listens on one of these ports, or will. It listens on all addresses, even if this rank reaches it by
-// loopback, because others may reach this host by its name.
+// The server listens on one of these ports, or will listen there. It listens on all addresses, even if this rank
+// reaches it by loopback, because other ranks may use this host's name.
 void Meeting::meet_at(const Placement& way) {
   name_job(way.job);
   std::vector<std::uint16_t> ports = job_ports(way.place, settings_.port_range);
@@ -348,7 +351,7 @@ void Meeting::meet_at(const Placement& way) {
     settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(host, port));
 }
 
-// True if another process listens at this port for a job with this name and secret.
+// True if the process that listens at this port serves a job with this name and secret.
 bool Meeting::is_of_this_job(std::uint16_t port) const {
   Settings theirs = settings_;
   theirs.rendezvous = net::host_port(kLoopback, port);

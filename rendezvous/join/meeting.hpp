@@ -1,6 +1,6 @@
-// How the ranks of a job find each other when another program than `anello run` started them and there is no rendezvous
-// server. One of the ranks runs the server in its own process while the world starts. Its address and the job's secret
-// travel by the means that the launcher offers:
+// How the ranks of a job find each other if `anello run` did not start them and there is no rendezvous server. One of
+// the ranks runs the server in its own process while the world starts. The ranks get its address and the job's secret
+// by the means that the launcher offers:
 //
 //   a process manager (PMI, PMIx)  rank 0 puts address and secret into the manager's key-value space
 //   a host that all ranks share    rank 0 sends them to each process of the same user, over a local socket
@@ -38,7 +38,7 @@ struct MeetingHooks {
 
 class Meeting {
  public:
-  // Blocks until this rank has found the server's address, for start_timeout at most. Throws Error{configuration} with
+  // Blocks until this rank has found the server's address, for at most start_timeout. Throws Error{configuration} with
   // the reasons if no way can be used, and Error{network, unauthorized, timed_out} if a usable way fails.
   explicit Meeting(const JoinPlan& plan, const MeetingHooks& hooks = {});
   ~Meeting();
@@ -47,14 +47,14 @@ class Meeting {
 
   const Settings& settings() const { return settings_; }  // for RendezvousClient
   const std::string& secret() const { return secret_; }
-  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }  // likewise
+  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }  // for the same
   bool runs_server() const { return server_ != nullptr; }
 
-  // Call it when this rank has left the rendezvous, where it was a member of this generation. In the process that runs
-  // the server, blocks until all ranks have left.
+  // Call when this rank has left the rendezvous, where it was a member of this generation. In the process that runs the
+  // server, blocks until all ranks have left.
   void wait_for_others(std::uint32_t generation);
-  // Call it if this rank cannot start. In the process that runs the server, the other ranks receive the reason: blocks
-  // until all have, also those that come late, for 3 s at most.
+  // Call if this rank cannot start. In the process that runs the server, sends the other ranks the reason. Blocks until
+  // all ranks have received it, also late ones, but at most 3 s.
   void conclude(const Error& why);
 
  private:
@@ -84,10 +84,10 @@ class Meeting {
   int server_rank_ = 0;  // which rank runs the server; -1: unknown
   bool by_hand_ = false;
   const Clock::time_point deadline_;
-  std::string refusals_;                        // why ways could not be used
-  std::optional<net::RaisedFilesLimit> files_;  // while this process runs the server
+  std::string refusals_;                        // the reasons why ways could not be used
+  std::optional<net::RaisedFilesLimit> files_;  // set while this process runs the server
   std::unique_ptr<RendezvousServer> server_;
-  std::unique_ptr<CredentialListener> listener_;  // uses server_, as does the next
+  std::unique_ptr<CredentialListener> listener_;  // this and the next member use server_
   std::unique_ptr<LocalListener> local_listener_;
 };
 

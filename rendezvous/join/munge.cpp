@@ -16,7 +16,7 @@
 namespace anello::rendezvous {
 namespace {
 
-// The part of munge.h (version 2 of the library) that is used here; its header need not be installed.
+// The functions of munge.h (version 2 of the library) that are used here. The header need not be installed.
 struct MungeLibrary {
   static constexpr int kSuccess = 0, kSocket = 8, kUidRestriction = 9;
   using Context = void*;
@@ -32,7 +32,7 @@ struct MungeLibrary {
   const char* (*const strerror)(int) = library["munge_strerror"];
 };
 
-// Loaded once.
+// The library is loaded only once.
 const MungeLibrary& munge_library() {
   static const MungeLibrary library;
   return library;
@@ -114,7 +114,7 @@ std::string socket_of_auth_info(const std::string& slurm_conf) {
 
 std::string munge_socket(const Variables& variables) {
   if (const auto given = variables("MUNGE_SOCKET")) return *given;
-  // The last path is where slurmd keeps the configuration that it has received, on hosts without a file of their own.
+  // The last path is for hosts without their own file: slurmd stores the configuration that it has received there.
   for (const std::string& path : {variables("SLURM_CONF").value_or(""), std::string("/etc/slurm/slurm.conf"),
                                   std::string("/run/slurm/conf/slurm.conf")}) {
     std::ifstream file(path);

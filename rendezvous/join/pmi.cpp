@@ -72,12 +72,12 @@ int look_for_mpi(dl_phdr_info* library, std::size_t, void*) {
   return name.starts_with("libmpi.so") || name.starts_with("libmpich.so") || name.starts_with("libmpi_");
 }
 
-// True if MPI is linked into the program, or loaded by a part of it (dlsym does not find the latter).
+// True if MPI is linked into the program, or was loaded by a part of it. (dlsym does not find it in the second case.)
 bool mpi_is_loaded() {
   return dlsym(RTLD_DEFAULT, "MPI_Init") != nullptr || dl_iterate_phdr(look_for_mpi, nullptr) != 0;
 }
 
-// Slurm answers only the first greeting on its socket, so the second library to greet would wait forever.
+// Slurm answers only the first greeting on its socket. So the second library that sends one would wait for ever.
 void leave_slurm_to_mpi() {
   if (is_started_by_slurm() && mpi_is_loaded())
     throw Error(
@@ -86,7 +86,7 @@ void leave_slurm_to_mpi() {
         "srun, or by srun --mpi=pmix");
 }
 
-// Connects to the first address that accepts; all addresses of a name share the limit.
+// Connects to the first address that accepts. All addresses of a name share the limit.
 Descriptor connect_to(const std::string& address, milliseconds limit) {
   const net::HostPort where = net::parse_host_port("PMI_PORT", address);
   net::Context context;

@@ -20,9 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFinalizeLimit{1000};
-constexpr long kMaxLength = 1 << 20;  // length of a key or a value, as managers state it
+constexpr long kMaxLength = 1 << 20;  // upper bound for the maximum lengths that managers state
 
-// The inode of an open socket; 0 for any other descriptor.
+// Returns the inode of an open socket; 0 for any other descriptor.
 unsigned long socket_inode(int fd) {
   struct stat status {};
   return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
@@ -30,7 +30,7 @@ unsigned long socket_inode(int fd) {
 
 }  // namespace
 
-// Refuses every call after the first error: the manager's next message could belong to the failed request.
+// Refuses every call after the first error, because the manager's next message could belong to the failed request.
 template <class Action>
 auto PmiClient::guarded(Action action) {
   if (!failure_.empty()) throw Error(ErrorCode::network, failure_);
@@ -56,7 +56,7 @@ PmiClient::PmiClient(const PmiLink& link, milliseconds limit)
   });
 }
 
-// For a connection made by this process (PMI_PORT): the manager's answer is followed by the values that are otherwise
+// For a connection made by this process (PMI_PORT). After its answer, the manager sends the values that are otherwise
 // in the environment.
 void PmiClient::introduce() {
   ask("cmd=initack pmiid=" + link_.id, "initack");
@@ -146,7 +146,7 @@ void PmiClient::send(std::string_view bytes, Clock::time_point deadline) {
   }
 }
 
-// The socket stays in blocking mode, which MPI in this process may rely on.
+// Leaves the socket in blocking mode, because MPI in this process may rely on that.
 PmiMessage PmiClient::receive(Clock::time_point deadline) {
   for (;;) {
     if (const std::size_t end = received_.find('\n'); end != received_.npos) {

@@ -1,8 +1,8 @@
-// A process's connection with its process manager in PMI-1, as MPICH's mpiexec (Hydra) and `srun --mpi=pmi2` offer it:
-// each request is one line, to which the manager answers with one line. One thread; all functions block.
+// A process's connection with its process manager by PMI-1, which MPICH's mpiexec (Hydra) and `srun --mpi=pmi2` offer.
+// Each request is one line, and the manager answers with one line. One thread; all functions block.
 //
-// All throw Error{network} if the connection ends, Error{protocol} if the answer is malformed, and Error{timed_out};
-// the messages name the manager. After such an error the connection cannot be used.
+// All functions throw Error{network} if the connection ends, Error{protocol} if the answer is malformed, and
+// Error{timed_out}; the messages name the manager. After such an error the connection cannot be used.
 #pragma once
 #include <chrono>
 #include <string>
@@ -13,15 +13,15 @@
 namespace anello::rendezvous {
 
 struct PmiLink {
-  int fd = -1;              // a connected socket; it is only borrowed
-  int rank = -1, size = 0;  // from the environment; otherwise the process sends `id`, and the manager answers with them
+  int fd = -1;              // a connected socket, which is only borrowed
+  int rank = -1, size = 0;  // from the environment; if not, the process sends `id` and the manager sends them
   std::string id;
   std::string manager = "the process manager";  // for messages
 };
 
 class PmiClient {
  public:
-  // Agrees on the version and asks for the limits and the name of the job's key-value space. `limit` is for each
+  // Agrees on the version, and asks for the limits and for the name of the job's key-value space. `limit`: for each
   // answer.
   PmiClient(const PmiLink& link, std::chrono::milliseconds limit);
 
@@ -31,13 +31,12 @@ class PmiClient {
   const std::string& manager() const { return link_.manager; }
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
 
-  // Also throws Error{unsupported} if the manager does not take keys or values of that length.
+  // Also throws Error{unsupported} if the manager does not accept keys or values of this length.
   void put(const std::string& key, const std::string& value);
   void barrier();
-  // Throws Error{protocol} that names the key if no process has put it; the connection can be used after that.
+  // If no process has put the key, throws Error{protocol} that names it; the connection can still be used.
   std::string get(const std::string& key);
-  // Informs the manager that this process may now end without ending the job. Waits for the answer for at most a
-  // second.
+  // Informs the manager that this process may end without ending the job. Waits at most one second for the answer.
   void finalize() noexcept;
 
  private:
@@ -57,7 +56,7 @@ class PmiClient {
 
   PmiLink link_;
   std::chrono::milliseconds limit_;
-  unsigned long inode_ = 0;  // the socket's inode; shows whether another file has got its number since
+  unsigned long inode_ = 0;  // the socket's inode: if it differs now, another file has taken the number
   std::string space_, received_, failure_;
   long max_key_ = 0, max_value_ = 0;
 };

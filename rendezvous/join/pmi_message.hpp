@@ -13,15 +13,17 @@ struct PmiMessage {
   std::string command;
   std::map<std::string, std::string> fields;
 
-  // Throws Error{protocol} that names the command and the field if there is no such field.
+  // If there is no such field, throws Error{protocol} that names the command and the field.
   const std::string& field(const std::string& name) const;
-  long number(const std::string& name, long min, long max) const;  // throws also if it is not a number in [min, max]
+  // Also throws if the field is not a number in [min, max].
+  long number(const std::string& name, long min, long max) const;
 };
 
-// `line` is without its newline. Throws Error{protocol} that names what is wrong.
+// Parses a line without its newline. Throws Error{protocol} that names the mistake.
 PmiMessage parse_pmi_message(std::string_view line);
 
-// A name or value that a PMI message can carry: printable ASCII except blanks, '=' and ';', at least one character.
+// True if a PMI message can carry this name or value: printable ASCII without blanks, '=' and ';', at least one
+// character.
 bool fits_pmi_message(std::string_view word);
 
 }  // namespace anello::rendezvous

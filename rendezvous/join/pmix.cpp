@@ -38,7 +38,7 @@ struct PmixLibrary {
 
 struct PmixConnection : ManagerConnection {
   PmixConnection() : ManagerConnection("PMIx") {}
-  std::optional<PmixLibrary> library;  // from the first connection
+  std::optional<PmixLibrary> library;  // loaded for the first connection
   pmix_proc_t self{};
   int size = 0;
   std::atomic<bool> hung = false;  // a call did not return in time and may still go on in its thread
@@ -54,8 +54,8 @@ std::string pmix_manager_name() {
   return environment("SLURM_STEP_ID") ? "Slurm's srun" : "the process manager";
 }
 
-// The library's calls block without a limit. A call that does not return in time goes on in its own thread; `call`
-// therefore owns everything that it uses.
+// The library's calls block without a limit. A call that does not return in time goes on in its own thread. So `call`
+// must own everything that it uses.
 template <class Call>
 pmix_status_t within(milliseconds limit, Call call) {
   struct Shared {
@@ -93,7 +93,8 @@ pmix_info_t option(const char* name) {
 }
 
 // Returns the value of `key` that process `rank` or the manager has put. On failure returns nothing and sets `status`.
-// Looks only at values on this host: a fence has brought all of them here, and waiting for others would take long.
+// Looks only for values on this host: a fence has brought all values here, and waiting for other values would take
+// long.
 std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, milliseconds limit,
                                       pmix_status_t& status) {
   struct Question {
@@ -151,7 +152,7 @@ class PmixSpace : public ManagerSpace {
 
   std::string get(const std::string& key) override {
     pmix_status_t status = PMIX_SUCCESS;
-    for (int putter = 0; putter < only_.size; putter++)  // Open MPI's mpirun does not look at all of them by itself
+    for (int putter = 0; putter < only_.size; putter++)  // Open MPI's mpirun does not search all processes itself
       if (const auto value = get_value(pmix_rank_t(putter), own_key(key), limit_, status))
         return string_of(*value, key);
     throw Error(ErrorCode::protocol, text(pmix_manager_name(), ": no process of the job has put PMIx key '", key,

@@ -1,4 +1,4 @@
-// The key-value space of the process manager that started this process, for ranks to meet through.
+// The key-value space of the process manager that started this process. Ranks can meet through it.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace anello::rendezvous {
 
-// `way` is pmi or pmix. Null if there is none; `limit` is for each answer of the process manager. Throws
-// Error{unsupported} if this process cannot use it, so that another way may be tried.
+// `way`: pmi or pmix. `limit`: for each answer of the process manager. Returns null if there is no process manager.
+// Throws Error{unsupported} if this process cannot use it, so that another way may be tried.
 std::unique_ptr<KeyValueSpace> open_process_manager(Way way, std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

@@ -1,5 +1,5 @@
-// A library that is loaded when it is needed, so that programs do not depend on it. It stays for the life of the
-// process. Any thread.
+// A library that is loaded when it is needed, so that programs do not depend on it. It stays loaded until the process
+// ends. Any thread.
 #pragma once
 #include <string>
 
@@ -7,11 +7,11 @@ namespace anello::rendezvous {
 
 class SharedLibrary {
  public:
-  // `name` is "libmunge.so.2", and `package` what Debian calls its package. Throws Error{unsupported} that says why it
-  // cannot be loaded, and names the package.
+  // `name`: for example "libmunge.so.2". `package`: the name of its package in Debian. If the library cannot be loaded,
+  // throws Error{unsupported} with the reason and the package.
   SharedLibrary(std::string name, const std::string& package);
 
-  // A function's address, which becomes a pointer of any type: in a struct, `int (*const f)(int) = library["f"]`.
+  // A function's address. It converts to a pointer of any type: in a struct, `int (*const f)(int) = library["f"]`.
   class Function {
    public:
     explicit Function(void* address) : address_(address) {}
@@ -23,7 +23,7 @@ class SharedLibrary {
    private:
     void* address_;
   };
-  // Throws Error{unsupported} that names the library and the function if it has none of that name.
+  // If the library has no function of this name, throws Error{unsupported} that names the library and the function.
   Function operator[](const char* name) const;
 
  private:

@@ -43,7 +43,7 @@ std::vector<std::string_view> split(const List& list, std::string_view part) {
   return out;
 }
 
-// "3" or "07-12", with leading zeros kept.
+// Expands "3" or "07-12", and keeps leading zeros.
 std::vector<std::string> expand_range(const List& list, std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view first = range.substr(0, dash);
@@ -57,7 +57,7 @@ std::vector<std::string> expand_range(const List& list, std::string_view range) 
   return out;
 }
 
-// Expands "n[1-2]m[3,4]" to every combination; the last bracket varies fastest.
+// Expands "n[1-2]m[3,4]" to every combination. The last bracket changes fastest.
 std::vector<std::string> expand_name(const List& list, std::string_view name) {
   const std::size_t open = name.find('[');
   if (open == name.npos) return {std::string(name)};

@@ -6,10 +6,10 @@
 
 namespace anello::rendezvous {
 
-// "h[0-2,07],gpu1" as single names, in order, at least one. Throws Error{configuration} that names `variable` and the
-// list if it cannot be understood, or has more than 65536 hosts.
+// Expands "h[0-2,07],gpu1" to single names, in order, at least one. If the list cannot be parsed, or has more than
+// 65536 hosts, throws Error{configuration} that names `variable` and the list.
 std::vector<std::string> expand_slurm_nodes(std::string_view variable, std::string_view list);
-// "2(x3),1" as single numbers. Throws as expand_slurm_nodes() does.
+// Expands "2(x3),1" to single numbers. Throws like expand_slurm_nodes().
 std::vector<int> expand_slurm_counts(std::string_view variable, std::string_view list);
 
 }  // namespace anello::rendezvous

@@ -1,4 +1,4 @@
-// The step of a Slurm job that this process is a task of. Pure: reads variables and processes through functions.
+// The step of a Slurm job that has this process as a task. Pure: reads variables and processes through functions.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace anello::rendezvous {
 
-// Returns nothing in a batch script and in a shell of salloc: these have SLURM_PROCID and SLURM_NTASKS too, but are not
+// Returns nothing in a batch script and in a shell of salloc. These have SLURM_PROCID and SLURM_NTASKS too, but are not
 // tasks of a step. Throws Error{configuration}.
 std::optional<Placement> slurm_step(const Variables& variables);
 
-// True if an interactive shell started this process: the shell of `srun --pty`, or that of salloc where Slurm runs it
-// as a step. Programs of such a shell have the variables of its task, but are not tasks themselves. Throws
+// True if an interactive shell started this process: the shell of `srun --pty`, or salloc's shell if Slurm runs it as a
+// step. Programs of such a shell have the variables of its task, but are not tasks themselves. Throws
 // Error{configuration}.
 bool in_interactive_shell(const Variables& variables, const Processes& processes);
 
-// True if the PMI_ or PMIX_ variables are srun's, and not those of an mpiexec that was started in the step.
+// True if the PMI_ or PMIX_ variables are from srun, and not from an mpiexec that was started in the step.
 bool is_slurms_pmi(const Variables& variables);
 bool is_slurms_pmix(const Variables& variables);
 
@@ -24,8 +24,8 @@ bool is_slurms_pmix(const Variables& variables);
 // more.
 bool is_step_of_salloc(const Variables& variables);
 
-// Returns advice for a process that is not a task but runs in an allocation for several tasks, with the remedy. Empty
-// if there is no such allocation. Throws Error{configuration}.
+// Returns advice for a process that is not a task but runs in an allocation for several tasks. Empty if there is no
+// such allocation. Throws Error{configuration}.
 std::string alone_in_an_allocation(const Variables& variables);
 
 }  // namespace anello::rendezvous

@@ -15,7 +15,7 @@ namespace {
 struct Starts {
   Mutex mutex;
   std::condition_variable changed;
-  std::set<std::string> jobs ANELLO_GUARDED_BY(mutex);  // jobs of which a start is in progress
+  std::set<std::string> jobs ANELLO_GUARDED_BY(mutex);  // jobs that are starting now
 };
 
 Starts& starts() {

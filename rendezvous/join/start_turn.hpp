@@ -1,5 +1,5 @@
-// Threads of one process that start worlds of the same job do so one after another: the other ranks could not see to
-// which of the starts a rank belongs. Any thread.
+// Makes threads of one process start worlds of the same job one after another. If two started at once, the other ranks
+// could not see to which of the two starts a rank belongs. Any thread.
 #pragma once
 #include <chrono>
 #include <string>
@@ -9,7 +9,7 @@ namespace anello::rendezvous {
 class StartTurn {
  public:
   // Blocks until no other thread of this process has the turn for this job. Throws Error{timed_out} at the deadline,
-  // and what Interruption::check() throws.
+  // and the errors of Interruption::check().
   StartTurn(std::string job, std::chrono::steady_clock::time_point deadline);
   ~StartTurn();
   StartTurn(const StartTurn&) = delete;

@@ -1,4 +1,4 @@
-// How the launcher ends a world that runs without the server: it connects to one rank, which proposes the verdict to
+// How the launcher ends a world whose ranks have left the server: connects to one rank, which proposes the verdict to
 // the others. A coroutine of the server's event loop.
 #pragma once
 #include <asio/awaitable.hpp>
@@ -9,8 +9,8 @@
 
 namespace anello::rendezvous {
 
-// Sends the verdict to one rank of `world`: tries a rank every 10 ms, each for at most 300 ms, until one has received
-// it. So a rank whose process is stopped delays it little. Does not throw.
+// Sends the verdict to one rank of `world`. Tries another rank every 10 ms, each for at most 300 ms, until one has
+// received it. So a rank whose process is stopped causes little delay. Does not throw.
 asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
 
 }  // namespace anello::rendezvous

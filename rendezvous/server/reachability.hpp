@@ -1,4 +1,4 @@
-// Checks whether the ranks of a world can reach each other at the addresses that they have given. Pure.
+// Checks whether the ranks of a world can reach each other at the addresses that they gave. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace anello::rendezvous {
 
-// Describes a rank with an address that ranks of other hosts cannot use: a loopback address, or an address that a rank
-// of another host has given too. Empty if there is none.
+// Describes a rank whose address ranks of other hosts cannot use: a loopback address, or an address that a rank of
+// another host also gave. Empty if there is no such rank.
 std::string unreachable(const std::vector<Join>& ranks);
 
 }  // namespace anello::rendezvous

@@ -38,7 +38,7 @@ asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net
     Join join = std::get<Join>(request);
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
     if (join.rank != claim.from)
-      throw error(trace::RejectReason::place, "it joins as another rank than in its handshake");
+      throw error(trace::RejectReason::place, "its request to join names another rank than its handshake");
     co_return join;
   } catch (const std::bad_variant_access&) {
     throw error(trace::RejectReason::noise, "its first message is not a request to join");

@@ -1,4 +1,4 @@
-// The beginning of a connection with the rendezvous server, as the server sees it. On the server's event loop.
+// The beginning of a connection with the rendezvous server, on the server's side. On the server's event loop.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
@@ -10,9 +10,9 @@
 
 namespace anello::rendezvous {
 
-// Receives the handshake, within kHandshakeLimit, and then the first request, within the longer of `limit` and
-// kHandshakeLimit: a peer that has proved the secret may take longer, because a loaded host may stop it for seconds.
-// Returns nothing if the peer only tried the server. `arrived` becomes the number of a rank that has announced that it
+// Receives the handshake within kHandshakeLimit, and then the first request within the longer of `limit` and
+// kHandshakeLimit. A peer that has proved the secret may take longer, because a loaded host may stop it for seconds.
+// Returns nothing if the peer only tested the server. `arrived`: set to the number of a rank that has announced that it
 // is about to join. Throws HandshakeError. The arguments passed by reference must outlive the coroutine.
 asio::awaitable<std::optional<Join>> receive_join(asio::ip::tcp::socket& socket, const net::Credentials& credentials,
                                                   std::chrono::milliseconds limit, int& arrived);

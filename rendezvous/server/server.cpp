@@ -36,8 +36,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kCutLimit{4000};          // for the network to answer for a process of an elastic job
-constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
+constexpr milliseconds kCutLimit{4000};          // time for the network to answer for a process of an elastic job
+constexpr milliseconds kLastMessageLimit{5000};  // time for a rank to read why its start-up failed
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -92,7 +92,7 @@ class RendezvousServer::Impl {
   void set_alarm();
   void remind();
   void publish_stats();
-  // True if all ranks have been informed, and their connections have ended too, so that they have read the reason.
+  // True if all ranks have been informed, and their connections have ended, which shows that they have read the reason.
   bool has_concluded() const {
     return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
   }
@@ -100,7 +100,7 @@ class RendezvousServer::Impl {
   const net::Credentials credentials_;
   const milliseconds join_limit_;
   net::HalfOpen half_open_;
-  // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
+  // Declared before the members that use it. Coroutines that have not ended when it stops are destroyed with it.
   net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
@@ -280,7 +280,7 @@ void RendezvousServer::Impl::set_alarm() {
   });
 }
 
-// Logs a line from time to time while ranks wait for others.
+// Logs a line from time to time while ranks wait for other ranks.
 void RendezvousServer::Impl::remind() {
   if (std::exchange(reminding_, true)) return;
   reminder_.expires_after(remind_after_);

@@ -1,7 +1,7 @@
 // The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
-// and a listener; any thread may construct and destroy it. It uses sockets and the roster, and no tensors.
-// It serves one world at a time. Ranks of the next world may join when all ranks have left, or when the start-up has
-// failed. The server of an elastic job keeps the connections of its ranks, and brings those that live together again.
+// and a listener; any thread may construct and destroy it. It uses sockets and the roster, but no tensors. It serves
+// one world at a time. Ranks of the next world may join when all ranks have left, or when the start-up has failed. The
+// server of an elastic job keeps the connections of its ranks, and brings those that live together again.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
@@ -23,26 +23,25 @@ struct ElasticLimits {
 };
 
 struct ServerOptions {
-  std::string listen_address = "127.0.0.1";  // or a name; without a secret only loopback is accepted
-  std::uint16_t port = 0;                    // 0: any free one
+  std::string listen_address = "127.0.0.1";  // an address or a name; without a secret only loopback is accepted
+  std::uint16_t port = 0;                    // 0: any free port
   std::string job = "default";
   std::string secret;
   int size = 0;                          // number of ranks; 0: the first rank to join decides
   std::optional<ElasticLimits> elastic;  // given: the job is elastic, and `size` does not count
   std::chrono::milliseconds start_timeout{
-      60000};  // limit of each wait of ranks for each other; each rank has its own too
-  std::chrono::milliseconds remind_after{10000};  // while ranks wait for others, these are logged so often
+      60000};  // limit for each time that ranks wait for each other; each rank also has its own limit
+  std::chrono::milliseconds remind_after{10000};  // time between two lines that log the missing ranks
   std::string metrics;                            // "host:port" that serves the counters to Prometheus; empty: none
-  bool may_be_mixed =
-      false;  // ranks of two jobs may come, because a person names the job: a warning says if it seems so
-  std::size_t max_half_open = 1024;  // connections that have not joined; one more closes the oldest
+  bool may_be_mixed = false;  // true if a person names the job: ranks of two jobs may then join, and a warning says so
+  std::size_t max_half_open = 1024;  // maximum number of connections that have not joined; one more closes the oldest
 };
 
 // The server's state and counters at one moment.
 struct ServerStats {
   std::uint32_t generation = 1;                               // number of the world that gathers or starts
-  std::size_t members = 0;                                    // ranks that have joined it and not left
-  bool starting = false;                                      // all its ranks have joined
+  std::size_t members = 0;                                    // ranks that have joined this world and not left
+  bool starting = false;                                      // all ranks of this world have joined
   int worlds_formed = 0;                                      // worlds whose ranks have all left in good order
   trace::RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
   std::size_t half_open = 0;                                  // connections that have not joined yet
@@ -54,28 +53,30 @@ struct ServerStats {
 
 class RendezvousServer {
  public:
-  // Listens when the constructor returns. Throws Error{network} that names the address and port, Error{configuration}
-  // if the address is not loopback and there is no secret, and Error{unsupported} as require_usable() does.
+  // The server listens when the constructor returns. Throws Error{network} that names the address and port,
+  // Error{configuration} if the address is not loopback and there is no secret, and Error{unsupported} like
+  // require_usable().
   explicit RendezvousServer(const ServerOptions& options);
   ~RendezvousServer();  // closes every connection and ends the thread
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
 
   std::uint16_t port() const;
-  // Numeric, for ranks. If the server listens on all addresses: one that other hosts can use, if there is one.
+  // Returns a numeric address for ranks. If the server listens on all addresses, returns one that other hosts can use,
+  // if there is one.
   std::string address() const;
   ServerStats stats() const;  // any thread
-  // Blocks until this generation's world has formed or its start-up has failed, and returns true; false after `limit`.
-  // Any thread.
+  // Blocks until this generation's world has formed or its start-up has failed; then returns true. Returns false after
+  // `limit`. Any thread.
   bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;
 
-  // The process of this rank has ended: a start that waits for it fails at once. Any thread; does not block.
+  // The process of this rank has ended. A start that waits for this rank fails at once. Any thread; does not block.
   void exited(int rank);
 
-  // The start-up has failed, and the server is about to close: ranks that are there or join later receive this
-  // error. `by` is the rank of this process. Any thread; does not block.
+  // The start-up has failed, and the server will close soon. Ranks that have joined, or join later, receive this error.
+  // `by`: the rank of this process. Any thread; does not block.
   void conclude(const Error& why, int by);
-  // After conclude(), blocks until stats().concluded, for `limit` at most. Any thread.
+  // Call after conclude(). Blocks until stats().concluded is true, for at most `limit`. Any thread.
   void wait_until_concluded(std::chrono::milliseconds limit) const;
 
   // Ends the newest world with Error{aborted}, whether it starts or runs. Every rank receives the reason and the

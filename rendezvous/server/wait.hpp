@@ -1,4 +1,4 @@
-// The wait of a start for its next step: when it began, and when it must end. Pure.
+// How long a start waits for its next step: when the wait began, and when it must end. Pure.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -13,9 +13,9 @@ class Wait {
   void begin(Time now) { since_ = now; }
   void clear() { end_.reset(); }
   void end_at(Time end) { end_ = end; }
-  void limit(Time end) { end_ = end_ ? std::min(*end_, end) : end; }  // ends no later than that
+  void limit(Time end) { end_ = end_ ? std::min(*end_, end) : end; }  // the wait ends no later than `end`
   std::optional<Time> end() const { return end_; }
-  std::chrono::milliseconds duration() const {  // requires an end
+  std::chrono::milliseconds duration() const {  // call only if there is an end
     return std::chrono::duration_cast<std::chrono::milliseconds>(*end_ - since_);
   }
 

@@ -67,7 +67,7 @@ TEST(Trust, AnotherUserIsRefusedByMunge) {
   const auto job = incomplete_job("");
   const testing::Outcome guest = on(2, as_task_5(kAsGuest));
   EXPECT_EQ(guest.code, 1) << guest.out << guest.err;
-  EXPECT_THAT(guest.err, HasSubstr("refused this process's munge credential, which is of another user")) << guest.out;
+  EXPECT_THAT(guest.err, HasSubstr("refused this process's munge credential: another user made it")) << guest.out;
   complete(*job);
 }
 
@@ -130,7 +130,7 @@ TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   const auto job = incomplete_job("", ports);
   const testing::Outcome stale = on(2, as_task_5("", "stale"));
   EXPECT_EQ(stale.code, 1) << stale.out << stale.err;
-  EXPECT_THAT(stale.err, AllOf(HasSubstr("no rendezvous of Slurm step"), HasSubstr("it is of job 'slurm-test-")));
+  EXPECT_THAT(stale.err, AllOf(HasSubstr("no rendezvous of Slurm step"), HasSubstr("it belongs to job 'slurm-test-")));
   complete(*job);
 }
 

@@ -123,13 +123,13 @@ TEST(HostFile, WhatIsInvisibleDoesNoHarmOrIsNamed) {
            {"h1\xe2\x80\x8b", "has the character U+200B (an invisible character)"},
            {"h\xe2\x80\x93"
             "1",
-            "has the character U+2013 (a hyphen or dash, but not the one of the keyboard)"},
+            "has the character U+2013 (a hyphen or dash that is not on the keyboard)"},
            {"h1 slots=\xef\xbc\x94", "has the character U+FF14 (a wide character)"},
            {"h\xc3\xb6st", "has the character U+00F6; write it with letters, digits, spaces and signs of the keyboard"},
            {"h1\xa0slots=4", "has the character the byte 0xa0, which is not UTF-8"},
            {std::string("\xff\xfeh\0001\0\n\0", 8),
-            "f: it is not text in UTF-8 or ASCII, but in UTF-16 or binary; save it as UTF-8"},
-           {std::string("h\0001\0\n\0", 6), "f: it is not text"}})
+            "f: it is UTF-16 or binary, not text in UTF-8 or ASCII; save it as UTF-8"},
+           {std::string("h\0001\0\n\0", 6), "f: it is UTF-16 or binary"}})
     EXPECT_THAT(mistake([&] { parse_host_file("f", file); }), HasSubstr(message)) << file;
   EXPECT_THAT(mistake([&] { parse_host_list("-H", "h1:4\xef\xbc\x8ch2:4"); }),
               HasSubstr("-H: 'h1:4\xef\xbc\x8ch2:4' has the character U+FF0C (a wide character)"));

@@ -84,7 +84,7 @@ TEST_F(Program, InAFolderThatMayNotBeEntered) {
   std::filesystem::permissions(scratch_ / "closed", perms::owner_read | perms::owner_write);
   // Root may enter every folder, unless it drops that capability.
   const Words without = {"setpriv", "--bounding-set=-dac_override,-dac_read_search"};
-  expect_refused(path, 126, "'" + path + "' cannot be reached: you may not enter one of the folders before it",
+  expect_refused(path, 126, "'" + path + "' cannot be reached: you may not enter one of the folders in its path",
                  geteuid() == 0 ? without : Words());
   std::filesystem::permissions(scratch_ / "closed", before);
 }

@@ -143,7 +143,7 @@ TEST_F(MeetingWithASecret, TheErrorOfARankOfAnotherJobNamesBoth) {
       const Meeting other(plan, job.hooks(1));
       ADD_FAILURE() << "a rank of another job found the server";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("it is of job '" + job.way.job + "', and this rank of 'stale'"));
+      EXPECT_THAT(error.what(), HasSubstr("it belongs to job '" + job.way.job + "', but this rank belongs to 'stale'"));
     }
   });
 }
@@ -209,7 +209,7 @@ TEST_F(MeetingWithASecret, AnotherUserGetsNothing) {
       ADD_FAILURE() << "another user joined";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("no rendezvous of Slurm step 7.0 within 0.2 s"),
-                                      HasSubstr("munge credential, which is of another user")));
+                                      HasSubstr("munge credential: another user made it")));
     }
   });
 }

@@ -30,9 +30,10 @@ TEST(Meeting, ThroughAProcessManagerWithDifferentJobsIsAnErrorOnAllRanks) {
   job.way.way = Way::pmi;
   job.job_of[0] = job.job_of[2] = "first world";
   job.job_of[1] = "second world";
-  EXPECT_THAT(job.join_all(),
-              Each(AllOf(HasSubstr("rank 1 starts a world of job 'second world', but rank 0 one of job 'first_world'"),
-                         HasSubstr("in the same order"))));
+  EXPECT_THAT(
+      job.join_all(),
+      Each(AllOf(HasSubstr("rank 1 starts a world of job 'second world', but rank 0 starts one of job 'first_world'"),
+                 HasSubstr("in the same order"))));
 }
 
 TEST(Meeting, OnOneHostWithoutASecret) {
@@ -187,7 +188,8 @@ void expect_other_run_named(const std::string& secret_file) {
     const Meeting second(plan, job.hooks(1));
     EXPECT_THAT(join(second, second.settings()), HasSubstr("this is not job '" + plan.ways[0].job + "'"));
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("it is of job '" + job.way.place + "', and this rank of '" + plan.ways[0].job));
+    EXPECT_THAT(error.what(),
+                HasSubstr("it belongs to job '" + job.way.place + "', but this rank belongs to '" + plan.ways[0].job));
   }
   EXPECT_THAT(join(first, first.settings()),
               AllOf(HasSubstr("missing ranks 1, 2"), HasSubstr("this is not job '" + plan.ways[0].job + "'")));

@@ -77,7 +77,7 @@ class Agent {
     }
   }
 
-  // True if a stream is not read because the launcher has not yet written the bytes before.
+  // True if a stream is not being read because the launcher has not yet written the earlier bytes.
   bool output_waits() const {
     return std::ranges::any_of(outputs_, [](const auto& source) { return source->open() && !source->has_room(); });
   }
@@ -89,7 +89,7 @@ class Agent {
     fail(error);
   }
 
-  // Sends a failure to the launcher, which reports it.
+  // If this fails, sends the failure to the launcher, which reports it.
   void start(const AgentMessage& message) try {
     if (ranks_) return;
     if (chdir(task_.folder.c_str()) < 0)
@@ -127,8 +127,8 @@ class Agent {
     finish();
   }
 
-  // When the keeper has been killed, the kernel has killed the ranks, and this process has adopted the processes that
-  // they leave.
+  // Called when the keeper has been killed. The kernel has killed the ranks, and this process has adopted the processes
+  // that the ranks leave behind.
   void ended(const std::string& how) {
     if (alive_ > 0) end_children(inherited_children_, kWithoutKeeper);
     if (alive_ > 0) return send({.kind = Kind::failed, .bytes = how}), finish();
@@ -146,7 +146,7 @@ class Agent {
   const HostRanks& here_;
   char** argv_;
   const std::vector<pid_t> inherited_children_;
-  const Signals signals_{std::vector<int>()};  // no signal is wanted: the launcher ends an agent, not a signal
+  const Signals signals_{std::vector<int>()};  // no signal is wanted, because only the launcher ends an agent
   MessageStream messages_;
   Lifeline lifeline_;
   const std::string address_;  // address of this host
@@ -159,7 +159,7 @@ class Agent {
   std::chrono::steady_clock::time_point last_bytes_until_{};
 };
 
-// Makes the pipe of one stream, and returns the end into which a rank writes.
+// Makes the pipe of one stream. Returns the end into which a rank writes.
 Descriptor Agent::output(int stream) {
   const auto send_bytes = [this, stream](std::string_view bytes) {
     last_bytes_until_ = std::chrono::steady_clock::now() + kRanksLastBytes;

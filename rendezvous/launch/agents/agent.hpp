@@ -1,15 +1,15 @@
-// `anello agent`: starts and watches the ranks of one host for a launcher on another host. The launcher starts it
-// there, by ssh or a scheduler; users do not. The agent reads its task from standard input (agent_task.hpp) and
-// connects to the launcher. It sends its ranks' reports and output there, and passes the launcher's orders on to its
-// keeper. When it has lost the launcher, for any reason, it ends together with all processes below it.
+// `anello agent`: starts and watches the ranks of one host for a launcher on another host. The launcher starts it there
+// by ssh or a scheduler; users do not start it. The agent reads its task from standard input (agent_task.hpp) and
+// connects to the launcher. It sends its ranks' reports and output to the launcher, and passes the launcher's orders on
+// to its keeper. If it loses the launcher, for any reason, it ends together with all processes below it.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace anello::launch {
 
-// `words`: the number of its host in the layout; if it is missing, the agent takes the host with this host's name.
-// Returns the exit code. Throws Error.
+// `words`: the number of the agent's host in the layout. If it is missing, the agent takes the host that has this
+// host's name. Returns the exit code. Throws Error.
 int agent_command(const std::vector<std::string>& words, char** argv);
 
 }  // namespace anello::launch

@@ -22,14 +22,14 @@ using asio::ip::tcp;
 
 namespace {
 
-// While connections of other programs fill the launcher's queue, the system drops new connections. Trying again after
-// this time is sooner than the system's own retry, and may find a free place.
+// While connections of other programs fill the launcher's queue, the system drops new connections. A new try after this
+// time comes sooner than the system's own retry, and may find a free place.
 constexpr std::chrono::milliseconds kConnectLimit{500}, kPause{100};
-// The limit for each lane. The launcher listens before it starts agents, so an agent that does not find it may belong
-// to a job that is over.
+// The limit for each lane. The launcher listens before it starts agents. So an agent that does not find the launcher
+// may belong to a job that is over.
 constexpr std::chrono::milliseconds kLimit{4000};
 
-// The launcher's likeliest address is the one that ssh came from; behind a jump host it is another.
+// The most likely address of the launcher is the one from which ssh came. Behind a jump host it is a different address.
 std::vector<std::string> addresses_to_try(const AgentTask& task) {
   std::vector<std::string> out = task.addresses;
   const auto ssh = task.by_ssh ? environment("SSH_CONNECTION") : std::nullopt;
@@ -72,7 +72,7 @@ Lane connect_lane(const AgentTask& task, int number, const std::string& address,
   claim.from = number;
   claim.lane = lane;
   const net::Credentials credentials{task.job.name, task.job.secret};
-  const tcp::endpoint where(numeric, task.port);  // the coroutine keeps a reference to it
+  const tcp::endpoint where(numeric, task.port);  // outlives the coroutine, which keeps a reference to it
   asio::co_spawn(context, open_to_launcher(socket, where, credentials, claim),
                  [&thrown](std::exception_ptr error) { thrown = std::move(error); });
   context.run();
@@ -81,7 +81,7 @@ Lane connect_lane(const AgentTask& task, int number, const std::string& address,
   return {Descriptor(socket.release()), own_address};
 }
 
-// Moves the address that answers to the front.
+// Moves the address that answers to the front of `addresses`.
 Lane find_launcher(const AgentTask& task, int number, std::vector<std::string>& addresses, std::uint32_t lane) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   for (;;) {

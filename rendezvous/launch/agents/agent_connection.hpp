@@ -1,4 +1,4 @@
-// How an agent reaches its launcher: it tries the launcher's addresses until one answers and proves that it has the
+// How an agent connects to its launcher. It tries the launcher's addresses until one answers and proves that it has the
 // job's secret. One thread; blocks.
 #pragma once
 #include "rendezvous/launch/agents/agent_task.hpp"
@@ -11,8 +11,8 @@ struct AgentConnection {
   std::string address;  // address of this host, numeric, as the launcher's host sees it
 };
 
-// `number` is the agent's host in the layout. For each of the two connections it tries all addresses at least once, and
-// starts no further round after 4 s. Throws Error{network} that lists what was tried.
+// `number`: the agent's host in the layout. For each of the two connections, tries all addresses at least once, and
+// begins no new round after 4 s. Throws Error{network} that lists the attempts.
 AgentConnection connect_to_launcher(const AgentTask& task, int number);
 
 }  // namespace anello::launch

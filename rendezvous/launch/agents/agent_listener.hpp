@@ -1,5 +1,5 @@
-// Accepts the connections of agents on its own thread and checks by handshake that they have the job's secret. next()
-// hands the sockets to the launcher's loop.
+// Accepts the connections of agents on its own thread, and checks by handshake that they have the job's secret. next()
+// gives the sockets to the launcher's loop.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace anello::launch {
 
-// The two connections of an agent; their handshakes contain these numbers as lanes.
+// The two connections of an agent. Their handshakes contain these numbers as the lane.
 inline constexpr std::uint32_t kMessageLane = 0, kLifelineLane = 1;
 
 class AgentListener {

@@ -1,5 +1,5 @@
-// The messages between the launcher and its agents on other hosts, on the connection that an agent makes to its
-// launcher. Pure.
+// The messages between the launcher and its agents on other hosts. They go over the connection that the agent has made.
+// Pure.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,24 +7,24 @@
 
 namespace anello::launch {
 
-// A kind uses only the fields that its comment names.
+// The comment at each kind names the fields that it uses.
 struct AgentMessage {
   enum class Kind : std::uint8_t {
     // to the agent
     start = 1,     // number: the rendezvous's port; bytes: its host
-    find_master,   // bytes: an address of this host that other hosts reach; empty: that of the connection
+    find_master,   // bytes: an address of this host that other hosts reach; empty: the connection's address
     order,         // number: Order::Kind; value: as in Order
     input,         // bytes: of rank 0's standard input; empty: it ends
-    output_taken,  // number: the stream; value: how many bytes more it may send
+    output_taken,  // number: the stream; value: how many more bytes it may send
     question,      // checks whether the agent still answers
     // both ways
-    master,  // bytes: the encoded Master; is sent to the agent before `start`
+    master,  // bytes: the encoded Master; sent to the agent before `start`
     // to the launcher
     cores,        // value: thousandths of cores that ranks here may use; comes first
-    report,       // number: Report::Kind; rank, pid, and value: as in Report, which calls it status
+    report,       // number: Report::Kind; rank and pid: as in Report; value: Report's `status`
     last_word,    // bytes: the encoded LastWord
     output,       // number: the stream; bytes: of a rank's output; empty: it ends
-    input_taken,  // value: how many bytes more may be sent
+    input_taken,  // value: how many more bytes may be sent
     answer,       // to `question`
     none_left,    // no process of a rank is left; only output follows
     failed,       // bytes: why the agent cannot go on

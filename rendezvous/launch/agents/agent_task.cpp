@@ -82,8 +82,8 @@ AgentTask decode_task(std::string_view body) {
   return task;
 }
 
-// Returns the addresses at which the hosts of a job may find the launcher. A launcher without a network can still start
-// ranks by a command that stays on its host.
+// Returns the addresses at which the hosts of a job can find the launcher. Even a launcher without a network can start
+// ranks, by a command that stays on its host.
 std::vector<std::string> launcher_addresses(bool all_here) {
   const std::string loopback = "127.0.0.1";
   if (all_here) return {loopback};

@@ -1,5 +1,5 @@
 // Decides when the launcher asks an agent whether it still answers, and when an agent counts as silent: it is stopped,
-// hangs, or gets no core. The connection does not show that, because the kernel answers for the process. Silence is
+// hangs, or gets no core. The connection does not show this, because the kernel answers for the process. Silence is
 // measured in rounds of the launcher's loop and not in time, so that a launcher that was stopped does not blame its
 // agents. Pure. Owned by the launcher's loop.
 #pragma once
@@ -10,16 +10,16 @@ namespace anello::launch {
 class Heartbeat {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // `limit` is the Lifeline's. Silence is noticed here a little later than there, because the Lifeline's error names
-  // the cause.
+  // `limit`: the Lifeline's. Here silence is noticed a little later than by the Lifeline, because the Lifeline's error
+  // names the cause.
   explicit Heartbeat(std::chrono::milliseconds limit);
 
-  // Call it after each round of the loop. Returns true if a question is to be sent now.
+  // Call after each round of the loop. Returns true if a question must be sent now.
   bool asks(Time now);
   void answered();
-  bool late() const { return unanswered_ > max_unanswered_ / 2; }  // it has been silent for half of the limit
+  bool late() const { return unanswered_ > max_unanswered_ / 2; }  // the agent has been silent for half of the limit
   bool silent() const { return max_unanswered_ > 0 && unanswered_ > max_unanswered_; }
-  Time next() const { return next_; }  // when asks() is to be called
+  Time next() const { return next_; }  // when to call asks()
 
  private:
   const long max_unanswered_;  // beats; 0: without a limit

@@ -1,8 +1,8 @@
 // A TCP connection on which nothing is ever sent. It breaks when the process or the host at the other end is gone, or
-// when the network between them is cut: the kernel probes an idle connection every second, and gives up when no answer
-// has come for ANELLO_SILENCE_LIMIT. The kernel also answers for a process that is stopped or busy. TCP_USER_TIMEOUT on
-// the connection of the messages would not do: it ends a connection whose receiver is stopped with a full buffer. Owned
-// by a poll loop.
+// when the network is cut: the kernel probes an idle connection every second, and gives up if no answer has come for
+// ANELLO_SILENCE_LIMIT. The kernel also answers for a process that is stopped or busy, so such a process does not break
+// it. A separate connection is needed: TCP_USER_TIMEOUT on the connection of the messages would also end it if the
+// receiver is stopped with a full buffer. Owned by a poll loop.
 #pragma once
 #include <chrono>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace anello::launch {
 
-// Returns how long an agent may be silent if ANELLO_SILENCE_LIMIT is `limit`: at least 4 s; 0: without a limit.
+// Returns how long an agent may be silent if ANELLO_SILENCE_LIMIT is `limit`: at least 4 s. 0: without a limit.
 std::chrono::milliseconds lifeline_limit(std::chrono::milliseconds limit);
 
 class Lifeline {
@@ -21,8 +21,8 @@ class Lifeline {
   Lifeline(Descriptor socket, std::chrono::milliseconds limit);
   void watch(PollSet& polls);
   bool broken() const { return broken_; }
-  // Returns a descriptor for a child process, which then has the same connection; the child would lose the socket
-  // itself (unshared_socket.hpp). Throws Error{unsupported} if no descriptor is free.
+  // Returns a descriptor for a child process, which then shares the connection. The socket itself is closed in children
+  // (unshared_socket.hpp). Throws Error{unsupported} if no descriptor is free.
   Descriptor duplicate() const;
   const std::string& error() const { return error_; }  // empty: the other end was closed
 

@@ -41,7 +41,7 @@ void MessageStream::watch(PollSet& polls, std::function<void(std::string_view)> 
   });
 }
 
-// Ignores errors: receive_some() finds them, after everything that the other end has sent before.
+// Ignores errors, because receive_some() finds them after everything that the other end has sent before.
 void MessageStream::send_some() {
   const ssize_t sent = ::send(socket_.get(), outbox_.data(), outbox_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN && errno != EINTR) outbox_.clear();
@@ -68,7 +68,7 @@ void MessageStream::take_messages(const std::function<void(std::string_view)>& r
     const std::size_t bytes = Reader("message", left.substr(0, kHeaderBytes)).u32();
     if (bytes > kMaxMessageBytes) {
       closed_ = true;
-      error_ = text("a message of ", bytes, " bytes was announced");
+      error_ = text("it announced a message of ", bytes, " bytes");
       return;
     }
     if (left.size() < kHeaderBytes + bytes) break;

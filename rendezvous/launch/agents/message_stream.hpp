@@ -1,5 +1,6 @@
-// Messages between the launcher and an agent on one TCP connection, in a poll loop: each is its length (u32,
-// little-endian), then as many bytes, as in ring/net/message_channel.hpp. Nothing here blocks. Owned by a poll loop.
+// Messages between the launcher and an agent on one TCP connection, in a poll loop. Each message is its length (u32,
+// little-endian), then this number of bytes, as in ring/net/message_channel.hpp. Nothing here blocks. Owned by a poll
+// loop.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,11 +15,11 @@ class MessageStream {
  public:
   explicit MessageStream(Descriptor socket);
 
-  void send(std::string_view message);  // sends what fits into the socket now, and queues the rest
+  void send(std::string_view message);  // sends the bytes that fit into the socket now, and queues the rest
   void watch(PollSet& polls, std::function<void(std::string_view)> received);
-  void finish();  // sends no more messages; the other end then sees the end after the last message
+  void finish();  // sends no more messages; the other end sees the end after the last one
 
-  bool closed() const { return closed_; }              // by the other end, or broken
+  bool closed() const { return closed_; }              // the other end closed the connection, or it broke
   const std::string& error() const { return error_; }  // why it is broken; empty: the other end closed it
   bool all_sent() const { return outbox_.empty(); }
 

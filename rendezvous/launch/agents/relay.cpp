@@ -55,7 +55,7 @@ void RelaySink::watch(PollSet& polls) {
   });
 }
 
-// If the pipe has no reader any more, drops the bytes and counts them as written.
+// If the pipe no longer has a reader, drops the bytes and counts them as written.
 void RelaySink::write_some() {
   std::size_t gone = pending_.size();
   if (to_ && !pending_.empty()) {

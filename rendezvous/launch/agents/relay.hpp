@@ -1,6 +1,6 @@
-// Carries the bytes of a pipe to another host: a source reads the pipe there, a sink writes the bytes here. The source
-// is at most kWindow bytes ahead of the bytes that the sink has written. So a stream whose reader is slow neither fills
-// memory nor delays the other streams and messages of its connection. Owned by a poll loop.
+// Carries the bytes of a pipe to another host. A source reads the pipe there, and a sink writes the bytes here. The
+// source is at most kWindow bytes ahead of the bytes that the sink has written. So a stream with a slow reader does not
+// fill memory, and does not delay other streams and messages of its connection. Owned by a poll loop.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -16,14 +16,14 @@ inline constexpr std::size_t kWindow = 64 << 10;
 
 class RelaySource {
  public:
-  // `send` gets the bytes that were read; none at the end of the pipe. Without `from` the source is closed from the
-  // start.
+  // `send`: gets the bytes that were read; no bytes at the end of the pipe. Without `from` the source is closed from
+  // the beginning.
   RelaySource(Descriptor from, std::function<void(std::string_view)> send);
   void watch(PollSet& polls);
-  void taken(std::size_t bytes);  // the sink has written them
+  void taken(std::size_t bytes);  // the sink has written these bytes
   bool open() const { return bool(from_); }
   bool has_room() const { return room_ > 0; }  // false: nothing is read until the sink has written
-  void end();                                  // as if the pipe had ended
+  void end();                                  // acts as if the pipe had ended
 
  private:
   void read_some();
@@ -35,7 +35,7 @@ class RelaySource {
 
 class RelaySink {
  public:
-  // `taken` gets the number of bytes written. Makes the pipe non-blocking.
+  // `taken`: gets the number of bytes written. Makes the pipe non-blocking.
   RelaySink(Descriptor to, std::function<void(std::size_t)> taken);
   void arrived(std::string_view bytes);  // an empty text: the stream has ended
   void watch(PollSet& polls);

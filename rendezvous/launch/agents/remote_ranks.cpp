@@ -47,7 +47,7 @@ RemoteRanks::RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inher
   }
 }
 
-// A starter ends when its agents have ended; the starter of a lost host may never end.
+// A starter ends when its agents have ended. The starter of a lost host may never end.
 RemoteRanks::~RemoteRanks() {
   if (!started_) cancel();
   for (Host& host : hosts_) end(host);
@@ -138,7 +138,7 @@ void RemoteRanks::take_arrivals() {
   }
   if (asked_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
   asked_ = true;
-  listener_.reset();  // its port may be one of few
+  listener_.reset();  // frees its port, because there may be few ports
   Host& first = hosts_.front();
   send(first, {.kind = Kind::find_master, .bytes = is_here(first) ? rendezvous_host(first) : ""});
 }
@@ -151,13 +151,13 @@ void RemoteRanks::start_ranks() {
   }
 }
 
-// Also true for a host whose name was not recognised as this host's.
+// True if the host is this host, even if its name was not recognised.
 bool RemoteRanks::is_here(const Host& host) const {
   return host.here || net::is_loopback(host.address);
 }
 
-// If other ranks are on other hosts, ranks on this host must not use loopback: each rank is reached at the address from
-// which it has connected to the rendezvous.
+// If other ranks are on other hosts, ranks on this host must not use loopback, because a rank is reached at the address
+// from which it connected to the rendezvous.
 std::string RemoteRanks::rendezvous_host(const Host& host) const {
   const auto elsewhere = std::ranges::find_if_not(hosts_, [this](const Host& one) { return is_here(one); });
   return is_here(host) && elsewhere != hosts_.end() ? elsewhere->address : host.address;
@@ -188,16 +188,17 @@ void RemoteRanks::look_after(Host& host) {
   if (host.over || !host.connected()) return;
   if (!host.failure.empty()) return lose({&host}, "cannot run its ranks: " + host.failure);
   if (host.messages->closed() && host.done) return end(host);
-  const bool cut = host.lifeline->broken() && !host.none_left;  // then its last messages may be on their way
+  // With none_left, the last messages of the agent may still be on their way.
+  const bool cut = host.lifeline->broken() && !host.none_left;
   if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// A starter may be seen to end before the last messages of its agents have arrived.
+// A starter's end may be noticed before the last messages of its agents have arrived.
 bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }
 
-// A scheduler that ends an agent may have ended its ranks just before, so waits a moment for the agent's end.
+// A scheduler that ends an agent may have ended the agent's ranks just before. So waits a moment for the agent's end.
 bool RemoteRanks::no_rank_left(const Host& host) const {
   return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
 }
@@ -218,8 +219,8 @@ void RemoteRanks::look_at_starters() {
   }
 }
 
-// Waits a moment before it reports a lost agent: the starter's output or exit, which may come a little later, often
-// contains the reason.
+// Waits a moment before it reports a lost agent: the reason is often in the starter's output or exit status, which may
+// come a little later.
 void RemoteRanks::lose_gone_hosts() {
   for (const auto& starter : starters_) {
     std::vector<Host*> gone;
@@ -268,16 +269,17 @@ void RemoteRanks::lose_mute_hosts() {
     lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
 }
 
-// All agents are silent, as if a scheduler had suspended the whole job: waits until they answer again.
+// All agents are silent, as if a scheduler had suspended the whole job. Waits until they answer again.
 void RemoteRanks::wait_for_all_agents() {
   for (Host& host : hosts_) host.heartbeat.emplace(silence_limit_);
   if (!std::exchange(suspended_, true))
     log(Severity::warning,
-        text("no agent of the job answers, as if all are stopped or the job is suspended; it goes on ",
+        text("no agent of the job answers, as if all are stopped or the job is suspended; the job goes on ",
              "when they do"));
 }
 
-// After a suspension of the job, hosts continue at different times. So the first answer restarts the time of all hosts.
+// After a suspension of the job, hosts continue at different times. So the first answer restarts the time limits of all
+// hosts.
 void RemoteRanks::answered(Host& host) {
   const bool was_late = host.heartbeat->late();
   host.heartbeat->answered();
@@ -310,7 +312,7 @@ std::string RemoteRanks::remedy(const StarterProcess& starter) const {
   return text("; `", starter.command().shown, " true` must work without a password or a question");
 }
 
-// Ends a job of which nothing has been started yet.
+// Ends a job that has not started any rank yet.
 void RemoteRanks::cancel() {
   started_ = true;
   listener_.reset();

@@ -1,6 +1,6 @@
-// Ranks on several hosts, each host's below an agent (agent.hpp) that ssh or a scheduler has started there. Ranks start
-// when all agents have connected. A host whose agent does not connect, fails or is cut off is reported as lost. Owned
-// by the launcher's loop.
+// Ranks on several hosts. On each host they are below an agent (agent.hpp), which ssh or a scheduler has started. Ranks
+// start when all agents have connected. If an agent does not connect, fails or is cut off, its host is reported as
+// lost. Owned by the launcher's loop.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -23,9 +23,9 @@ namespace anello::launch {
 
 class RemoteRanks : public RankProcesses {
  public:
-  // Starts the starters. Call it while the process has one thread. `ends` are in the order of the ranks.
+  // Starts the starters. Call while the process has one thread. `ends`: in the order of the ranks.
   RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events);
-  // Blocks until the starters have ended, for at most 5 s: a starter ends when its agents have ended all ranks. The
+  // Blocks until the starters have ended, for at most 5 s. A starter ends when its agents have ended all ranks; the
   // starter of a lost host may never end. Kills the starters that are left.
   ~RemoteRanks() override;
   RemoteRanks(const RemoteRanks&) = delete;
@@ -79,7 +79,7 @@ class RemoteRanks : public RankProcesses {
   void send(Host& host, const AgentMessage& message);
 
   const Job& job_;
-  const std::string folder_ = folder_of_ranks();  // before any starter runs: it would outlive an error by a moment
+  const std::string folder_ = folder_of_ranks();  // if this throws, no starter must be running yet
   RankEvents events_;
   Signals starter_ended_{{SIGCHLD}};
   std::vector<Host> hosts_;
@@ -88,7 +88,7 @@ class RemoteRanks : public RankProcesses {
   std::unique_ptr<RelaySource> input_;  // standard input of rank 0
   bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
   std::uint16_t port_ = 0;        // port of the rendezvous
-  std::optional<Master> master_;  // when rank 0's agent has found it
+  std::optional<Master> master_;  // set when rank 0's agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};
 };

@@ -33,7 +33,7 @@ std::vector<std::string> environment_for(const StartCommand& command) {
   return out;
 }
 
-// srun prints this for every step where tasks are not bound to cores, even with --quiet.
+// srun prints this, even with --quiet, for every step if tasks are not bound to cores.
 constexpr std::string_view kHarmless = "lacks support for cpu binding";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A process that starts agents: ssh, srun, ... It reads the task from standard input; its output is kept for messages.
-// Owned by the launcher's loop.
+// A process that starts agents: ssh, srun, ... The process reads the task from standard input, and its output is kept
+// for messages. Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
 
@@ -14,17 +14,17 @@ namespace anello::launch {
 
 class StarterProcess {
  public:
-  // Throws Error{configuration} if the command cannot be executed. Call it while this process has one thread.
+  // Throws Error{configuration} if the command cannot be executed. Call while this process has one thread.
   StarterProcess(StartCommand command, const Inherited& inherited);
-  ~StarterProcess();  // kills it if it still runs, and blocks until the kernel has ended it, for at most 1 s
+  ~StarterProcess();  // kills the process if it still runs; blocks until it has ended, for at most 1 s
   StarterProcess(const StarterProcess&) = delete;
   StarterProcess& operator=(const StarterProcess&) = delete;
 
   const StartCommand& command() const { return command_; }
   void give(std::string task) { input_ = std::move(task); }
   void watch(PollSet& polls);
-  bool ended();                // checks whether it has
-  std::string said();          // its output on one line, without a sentence that it prints for every job
+  bool ended();                // checks whether the process has ended
+  std::string said();          // the output on one line, without a sentence that comes with every job
   std::string how_it_ended();  // "`ssh h1` exited with status 255: no such host"
   int status() const { return status_; }
   void kill();

@@ -19,7 +19,7 @@ Descriptor open_nothing();                              // /dev/null
 void set_nonblocking(const Descriptor& fd);
 void write_all(int fd, std::string_view bytes, const std::string& name);  // blocks; Error{file} names `name`
 
-// For use in a new process: closes all descriptors above standard error, except `needed`.
+// For use in a new process. Closes all descriptors above standard error, except `needed`.
 void close_all_but(const std::vector<int>& needed);
 struct OpenFilesLimit {
   unsigned long now, max;

@@ -4,7 +4,7 @@
 
 namespace anello::launch {
 
-// True if a process of this group has the signal pending: it blocks the signal, or has not run since.
+// True if the signal is pending for a process of this group: the process blocks the signal, or has not run since.
 bool is_pending(pid_t group, int signal);
 
 }  // namespace anello::launch

@@ -20,11 +20,11 @@ constexpr Range kLookAlikes[] = {{0x00a0, 0x00a0, "a space that does not break a
                                  {0x00ad, 0x00ad, "an invisible hyphen"},
                                  {0x2000, 0x200a, "a wide or narrow space"},
                                  {0x200b, 0x200f, "an invisible character"},
-                                 {0x2010, 0x2015, "a hyphen or dash, but not the one of the keyboard"},
+                                 {0x2010, 0x2015, "a hyphen or dash that is not on the keyboard"},
                                  {0x2018, 0x201f, "a typographic quote"},
                                  {0x2028, 0x202f, "an invisible character or a space"},
                                  {0x2060, 0x206f, "an invisible character"},
-                                 {0x2212, 0x2212, "a minus, but not the one of the keyboard"},
+                                 {0x2212, 0x2212, "a minus sign that is not on the keyboard"},
                                  {0x3000, 0x3000, "a wide space"},
                                  {0xfeff, 0xfeff, "an invisible byte order mark"},
                                  {0xff01, 0xff5e, "a wide character"}};
@@ -35,7 +35,7 @@ std::string in_hexadecimal(const char* format, std::uint32_t number) {
   return out;
 }
 
-// Returns the code point at the beginning of `bytes`, or 0 if they are not UTF-8.
+// Returns the code point at the beginning of `bytes`; 0 if the bytes are not UTF-8.
 std::uint32_t first_code_point(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const std::size_t count = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;
@@ -54,7 +54,7 @@ std::uint32_t first_code_point(std::string_view bytes) {
 std::string plain_text(const std::string& path, std::string content) {
   if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff") || content.find('\0') != std::string::npos)
     throw Error(ErrorCode::configuration,
-                text(path, ": it is not text in UTF-8 or ASCII, but in UTF-16 or binary; ", "save it as UTF-8"));
+                text(path, ": it is UTF-16 or binary, not text in UTF-8 or ASCII; ", "save it as UTF-8"));
   if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
   for (std::size_t at = 0; (at = content.find('\r', at)) != std::string::npos; at++) {
     if (at + 1 < content.size() && content[at + 1] == '\n')

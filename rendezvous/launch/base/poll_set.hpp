@@ -1,5 +1,5 @@
-// One round of poll(2): which descriptors to wait for, until when, and what to call then. The caller makes a new one
-// for each round. A callback must not destroy an object that another callback of the same round uses.
+// One round of poll(2): the descriptors to wait for, the time limit, and the functions to call then. The caller makes a
+// new object for each round. A callback must not destroy an object that another callback of the same round uses.
 #pragma once
 #include <poll.h>
 
@@ -13,7 +13,7 @@ namespace anello::launch {
 class PollSet {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // With `events` 0, `ready` is called only for an error or when the other end is closed.
+  // With `events` 0, `ready` is called only if there is an error or the other end is closed.
   void add(int fd, short events, std::function<void(short)> ready);
   void until(std::optional<TimePoint> limit);  // the earliest of all limits counts
   void wait();                                 // blocks; without limits for as long as no descriptor is ready

@@ -46,7 +46,7 @@ class Splitter {
     in_word_ = true;
     for (char c; (c = next("a ' has no second one")) != '\'';) word_ += c;
   }
-  // In double quotes only these characters need a backslash; before others the backslash stands for itself.
+  // In double quotes only these characters need a backslash. Before any other character, the backslash is kept.
   void double_quotes() {
     in_word_ = true;
     const char* const open = "a \" has no second one";

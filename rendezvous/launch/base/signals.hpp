@@ -1,8 +1,9 @@
 // Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
-// threads and processes started later inherit that. So a broken pipe, or reading a terminal from the background, gives
-// an error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
+// threads and processes started later inherit this. So a broken pipe, or reading a terminal in the background, gives an
+// error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
 // program started (by nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect
-// them from the terminal's keys: these two are ignored if the terminal sends them, but not if a process does.
+// them from the terminal's keys. These two signals are ignored if the terminal sends them, but not if a process sends
+// them.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -27,11 +28,12 @@ class Signals {
   sigset_t ignored_from_terminal_{};
 };
 
-// True for the signals by which a person, a scheduler, a watchdog or a limit of time ends programs.
+// True for the signals with which a person, a scheduler, a watchdog or a time limit ends programs.
 bool ends_programs(int signal);
 std::vector<int> ending_signals_and(std::vector<int> others);
 
-// Does what Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
+// Does the same as Ctrl-Z: stops this process, which must have SIGTSTP blocked. Returns when the shell continues the
+// process.
 void stop_until_continued();
 
 std::string signal_text(int signal);  // "signal 9 (Killed)"

@@ -14,8 +14,8 @@ std::string name_in(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-// Some launchers write long options with one dash, as -hostfile. Here that cannot mean -h with a value, because -h
-// takes none.
+// True for a long option with one dash, such as -hostfile, which some launchers use. Here it cannot mean -h with a
+// value, because -h takes no value.
 bool is_long_with_one_dash(const CLI::App& app, const std::string& word) {
   if (word.size() <= 2 || word[0] != '-' || word[1] == '-') return false;
   if (app.get_option_no_throw("-" + name_in(word))) return true;

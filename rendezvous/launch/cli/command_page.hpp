@@ -1,4 +1,4 @@
-// The text of a command's `--help`, as data: completion and manual pages are made from it. Any thread.
+// The text of a command's `--help`, as data. Completions and manual pages are made from it. Any thread.
 #pragma once
 #include <exception>
 #include <string>
@@ -7,7 +7,7 @@
 namespace anello::launch {
 
 struct OptionPage {
-  std::vector<std::string> names;  // "-n", "--np"; of a positional argument, its name only
+  std::vector<std::string> names;  // "-n", "--np"; for a positional argument, only its name
   std::string value;               // "N", "FILE", "DIR", or choices: "bash|zsh"; empty: it takes no value
   std::string description, default_value;
 };
@@ -17,10 +17,10 @@ struct CommandPage {
   std::vector<OptionPage> options, positionals;
   std::string footer;
 
-  bool runs_program() const;  // whether the end of its command line is a program with arguments
+  bool runs_program() const;  // true if the command line ends with a program and its arguments
 };
 
-// The word that makes parse() throw Described, if it is the only word.
+// If this is the only word, parse() throws Described.
 inline const std::string kDescribe = "--describe-command";
 struct Described : std::exception {
   explicit Described(CommandPage described) : page(std::move(described)) {}

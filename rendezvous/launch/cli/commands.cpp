@@ -24,7 +24,7 @@
 namespace anello::launch {
 namespace {
 
-// Makes the file only once: scripts may begin with a call of this.
+// Makes the file only if it does not exist, because scripts may begin with this call.
 void make_home_secret() {
   const std::string path = rendezvous::home_secret_path();
   if (path.empty())
@@ -153,7 +153,7 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
-  rendezvous::handle_uncaught_exceptions();  // in threads
+  rendezvous::handle_uncaught_exceptions();  // also exceptions in threads
   try {
     const int exit_code = dispatch(argc, argv);
     require_output_written();

@@ -35,7 +35,7 @@ Words common_variables(const std::vector<PlannedRank>& ranks) {
   return out;
 }
 
-// Uses names in capitals for values that are found only when the job starts.
+// Uses names in capitals for values that are only found when the job starts.
 MeetingPlaces places_before_start(const Job& job) {
   const std::string& host = job.layout.front().host;
   MeetingPlaces out{job.rendezvous, job.master};

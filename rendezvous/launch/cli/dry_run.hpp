@@ -6,7 +6,7 @@
 
 namespace anello::launch {
 
-// Returns a text for people, who may copy from it to a shell: the program, the variables that the launcher sets for
+// Returns a text for people. They may copy from it to a shell: the program, the variables that the launcher sets for
 // each rank, its host, and how other hosts are reached. Facts that are equal for all ranks are written once.
 std::string describe(const Job& job);
 

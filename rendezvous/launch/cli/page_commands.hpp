@@ -1,4 +1,4 @@
-// The commands that print the contents of `--help` in other forms.
+// The commands that print the content of `--help` in other forms.
 #pragma once
 #include <vector>
 

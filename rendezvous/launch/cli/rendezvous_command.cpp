@@ -23,9 +23,9 @@ namespace anello::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};   // between checks whether one world has formed (--once)
-constexpr std::chrono::milliseconds kLastMessages{500};  // for ranks to read why their start has failed
+constexpr std::chrono::milliseconds kLastMessages{500};  // time for ranks to read why their start has failed
 
-// True if one world has formed. Throws the reason if its start has failed.
+// True if one world has formed. If its start has failed, throws the reason.
 bool formed_one(const ServerStats& stats) {
   if (stats.worlds_formed > 0) return true;
   if (stats.last_failure.empty()) return false;
@@ -37,7 +37,7 @@ bool formed_one(const ServerStats& stats) {
 // formed.
 void serve(const ServerOptions& options, bool once) {
   open_missing_standard_descriptors();
-  set_open_files_limit(open_files_limit().max);  // one for each rank
+  set_open_files_limit(open_files_limit().max);  // a descriptor for each rank
   Signals signals(ending_signals_and({}));       // before the server's thread, which inherits the blocked signals
   const RendezvousServer server(options);
   write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",

@@ -24,7 +24,7 @@
 namespace anello::launch {
 namespace {
 
-// Returns the secret for launchers that start one world together.
+// Returns the secret for several launchers that start one world together.
 std::string shared_secret(const Job& job, const Settings& settings) {
   const std::string host = net::parse_host_port("--rendezvous", job.rendezvous).host;
   std::string secret = rendezvous::read_server_secret(settings, host);
@@ -53,7 +53,7 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   options.secret = job.secret;
   options.size = job.size;
   options.start_timeout = settings.start_timeout;
-  // Ranks on other hosts connect to it, where a firewall may allow only some ports.
+  // Ranks on other hosts connect to the server, and a firewall may allow only some ports.
   net::PortRange ports{options.port, options.port};
   if (job.remote) ports = net::parse_port_range(settings.port_range);
   std::unique_ptr<RendezvousServer> server;
@@ -64,15 +64,14 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   return server;
 }
 
-// For one of several launchers of one world that has rank 0 and cannot start its ranks. The ranks of the other
-// launchers look for the server until their start is over, so this serves until then, or until all have received the
-// reason.
+// For one of several launchers of one world: it has rank 0, but cannot start its ranks. The other launchers' ranks look
+// for the server until their start is over. So this serves until then, or until all have received the reason.
 int refuse_start(const Job& job, const Settings& settings, const Error& why) {
   std::cerr << "anello: " << why.what() << "; the other hosts receive this error within "
             << rendezvous::seconds(settings.start_timeout) << std::endl;
   const auto server = start_server(job, settings);
   const HostRanks& here = job.layout.front();
-  // Ranks would take an Error{network} for a failure of their own connection, and try again.
+  // Ranks would think that Error{network} means a failure of their own connection, and would try again.
   const Error reason(ErrorCode::rendezvous, why.message());
   for (int rank = here.first; rank < here.first + here.count; rank++) server->conclude(reason, rank);
   server->wait_until_concluded(settings.start_timeout);

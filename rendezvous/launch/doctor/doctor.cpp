@@ -24,8 +24,8 @@ int print(const Findings& findings, std::ostream& out) {
   return int(findings.problems.size());
 }
 
-// True if init() would join other ranks. A wrong setting counts as false here: the examination of the host reports it
-// with all others.
+// True if init() would join other ranks. If a setting is wrong, returns false: the examination of the host reports it
+// together with all other wrong settings.
 bool is_one_of_several() try {
   const rendezvous::JoinPlan plan = rendezvous::plan_join(Settings::from_environment(), rendezvous::placements());
   return plan.settings.size > 1 || !plan.ways.empty();
@@ -33,7 +33,8 @@ bool is_one_of_several() try {
   return false;
 }
 
-// Returns the findings of each host, by its number. Hosts may have the same name, for example in containers.
+// Returns the findings of each host, ordered by the host's number. Hosts may have the same name, for example in
+// containers.
 std::vector<HostFindings> gather_findings(World& world, const std::vector<Place>& places, const Findings& mine) {
   const std::string report = world.local_rank() == 0 ? encode(mine) : "";
   const std::vector<std::string> reports = group::gather_text(world, report, {.name = "findings"});

@@ -26,7 +26,7 @@ Findings decode_findings(std::string_view text) try {
   findings.problems = json.at("problems").get<std::vector<std::string>>();
   return findings;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(ErrorCode::protocol, std::string("a rank's report is not one of `anello doctor`: ") + error.what());
+  throw Error(ErrorCode::protocol, std::string("a rank's report was not made by `anello doctor`: ") + error.what());
 }
 
 void print_facts(const std::vector<Fact>& facts, std::ostream& out) {

@@ -10,7 +10,7 @@ namespace anello::launch {
 
 struct Fact {
   std::string name, value;
-  bool differs = false;  // hosts of one job usually have different values
+  bool differs = false;  // true if hosts of one job usually have different values
   friend bool operator==(const Fact&, const Fact&) = default;
 };
 
@@ -26,12 +26,12 @@ struct Findings {
 };
 
 std::string encode(const Findings& findings);
-// Throws Error{protocol} if `text` is not what encode() makes.
+// Throws Error{protocol} if `text` was not made by encode().
 Findings decode_findings(std::string_view text);
 
-// One line for each fact.
+// Prints one line for each fact.
 void print_facts(const std::vector<Fact>& facts, std::ostream& out);
-// The last part of a report: the problems, or that there are none.
+// Prints the last part of a report: the problems, or that there are none.
 void print_problems(const std::vector<std::string>& problems, std::ostream& out);
 
 }  // namespace anello::launch

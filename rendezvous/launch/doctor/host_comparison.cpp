@@ -20,7 +20,7 @@ constexpr double kSlowRate = 0.5, kSlowLatency = 3, kLatencyNoiseUs = 100, kMaxC
 using AllFindings = std::vector<HostFindings>;
 using HostsByValue = std::map<std::string, std::vector<std::string>>;
 
-// Returns the hosts by their values of one fact. A host without the fact has the value "none".
+// Groups the hosts by their values of one fact. A host without the fact has the value "none".
 HostsByValue values_of(const AllFindings& hosts, const std::string& fact) {
   HostsByValue out;
   for (const HostFindings& host : hosts) {
@@ -57,7 +57,7 @@ void compare_facts(const AllFindings& hosts, std::vector<std::string>& problems)
   }
 }
 
-// One direction of a link between two hosts, with one measured value.
+// One direction of a link between two hosts, with a measured value.
 struct Direction {
   std::size_t from, to;
   double value;
@@ -80,7 +80,7 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// Returns a value such that a quarter of all directions are at least as good, by the order `better`.
+// Returns a value that a quarter of all directions reach or surpass, in the order `better`.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;
@@ -89,7 +89,7 @@ double good_value(const std::vector<Direction>& all, Better better) {
   return values[(values.size() - 1) / 4];
 }
 
-// A set of directions that belong together, and its name in a message: all links from a host, to a host, or either.
+// A set of directions that belong together, and its name in a message: all links from a host, to a host, or both.
 struct Grouping {
   std::string_view words;
   bool from, to;

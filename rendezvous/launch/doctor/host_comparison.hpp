@@ -1,5 +1,5 @@
-// Compares the findings of `anello doctor` about the hosts of a job and the links between them, and reports which host
-// or link differs from the others. Pure.
+// Compares the findings of `anello doctor` about a job's hosts and the links between them. Reports which host or link
+// differs from the others. Pure.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -14,7 +14,7 @@ struct HostFindings {
   Findings findings;
 };
 
-// The speed of a link between two hosts, or of one between two ranks of one host.
+// The speed of a link between two hosts, or between two ranks of one host.
 struct HostLink {
   std::size_t from = 0, to = 0;    // numbers of hosts
   double latency_us = 0;           // one way
@@ -22,15 +22,16 @@ struct HostLink {
   double clock_offset_us = 0;      // the clock of `to` minus that of `from`
 };
 
-// Prints a fact with the same value on all hosts once, any other once for each value, with its hosts.
+// Prints each fact. A fact with the same value on all hosts is printed once; any other fact is printed once for each
+// value, with the hosts that have this value.
 void print_host_facts(const std::vector<HostFindings>& hosts, std::ostream& out);
-// Prints a line for each link, or for the ten slowest if there are more than 28 links between hosts.
+// Prints a line for each link. If there are more than 28 links between hosts, prints only the ten slowest.
 void print_links(const std::vector<HostFindings>& hosts, std::vector<HostLink> links, std::ostream& out);
 
-// Returns one sentence for each problem of a host, for each host with another value than most hosts, for each link with
-// less than half the rate of a good link or more than three times its latency (a quarter of all links are at least
-// good), and for each clock that is more than a second from that of the first host. If all links from or to a host are
-// slow, one sentence says so.
+// Returns one sentence for each of these problems: a problem of a host; a host with a value that differs from most
+// hosts; a link with less than half the rate, or more than three times the latency, of a good link (a quarter of all
+// links are at least good); a clock that differs by more than a second from the first host's. If all links from or to a
+// host are slow, one sentence says so.
 std::vector<std::string> compare_hosts(const std::vector<HostFindings>& hosts, const std::vector<HostLink>& links);
 
 }  // namespace anello::launch

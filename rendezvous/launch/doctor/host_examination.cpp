@@ -97,7 +97,7 @@ std::string version_text(int version) {
   return text(version / 1000, ".", version % 1000 / 10);
 }
 
-// Reports the GPUs that the ranks of this host would use. A host without a GPU is not a problem.
+// Reports the GPUs that the ranks of this host would use. Having no GPU is not a problem.
 void examine_gpus(Findings& findings) {
   try {
     const gpu::DevicePlugin& library = gpu::installed(environment("ANELLO_GPU_PLUGIN").value_or(""));
@@ -131,7 +131,7 @@ bool is_given(const std::string& variable) {
                              [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable; });
 }
 
-// Reports every variable, and every problem with a variable, not only the first.
+// Reports every variable and every problem with a variable.
 Settings examine_variables(Findings& findings) {
   Settings settings;
   for (const auto& [variable, value] : environment_settings()) {
@@ -148,7 +148,7 @@ Settings examine_variables(Findings& findings) {
   return settings;
 }
 
-// False for a pipe: a secret in it can be read only once, and the ranks need it.
+// False for a pipe: a secret in a pipe can be read only once, and the ranks need it.
 bool secret_can_be_read(const Settings& settings) {
   return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
 }

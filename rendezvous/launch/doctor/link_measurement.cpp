@@ -29,7 +29,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The two ranks of a pair run the two sides of the same conversation: `from` asks, `to` answers.
+// The two ranks of a pair run the two sides of one conversation: `from` asks, `to` answers.
 class Conversation {
  public:
   Conversation(World& world, int other) : world_(world), other_(other) {}
@@ -59,7 +59,7 @@ class Conversation {
     }
   }
 
-  // Returns bytes/s. A short burst shows how many blocks fill kRateSeconds. The receiver's answer ends the measurement.
+  // Returns bytes/s. A short burst shows how many blocks take kRateSeconds. The receiver's answer ends the measurement.
   double send_blocks() {
     const double first = burst(kFirstBlocks);
     const double wanted = first * kRateSeconds / double(kBlockBytes);
@@ -94,7 +94,7 @@ class Conversation {
   std::vector<std::uint8_t> block_ = std::vector<std::uint8_t>(kBlockBytes);
 };
 
-// Both ranks of the pair call it. Only the result on `from` is used.
+// Both ranks of the pair call this. Only the result on `from` is used.
 LinkMeasurement measure(World& world, int from, int to) {
   LinkMeasurement link{.from = from, .to = to};
   Conversation conversation(world, world.rank() == from ? to : from);

@@ -1,6 +1,6 @@
-// Measures the latency and rate of links: of every pair of hosts, and of one pair of ranks within each host. A host
-// takes part in one pair at a time, so pairs disturb each other only in the network between the hosts. All functions
-// that take a World are collective and block.
+// Measures the latency and rate of links: between each pair of hosts, and between one pair of ranks within each host. A
+// host takes part in only one pair at a time, so pairs disturb each other only in the network between the hosts. All
+// functions that take a World are collective and block.
 #pragma once
 #include <anello/world.hpp>
 #include <string>
@@ -19,15 +19,15 @@ struct LinkMeasurement {
 std::string encode(const std::vector<LinkMeasurement>& links);
 std::vector<LinkMeasurement> decode_links(std::string_view text);  // throws Error{protocol}
 
-// Where a rank runs: World::node_rank() and World::local_rank() of that rank.
+// Where a rank runs: its World::node_rank() and World::local_rank().
 struct Place {
   int node = 0, local_rank = 0;
 };
 // Returns the places of all ranks, by rank, on every rank.
 std::vector<Place> gather_places(World& world);
 
-// Takes about 0.3 s for each other host. Returns the links of all pairs on rank 0, and those that this rank measured on
-// the other ranks. Throws the errors of send() and recv().
+// Takes about 0.3 s for each other host. On rank 0, returns the links of all pairs; on other ranks, the links that this
+// rank measured. Throws the errors of send() and recv().
 std::vector<LinkMeasurement> measure_links(World& world, const std::vector<Place>& places);
 
 }  // namespace anello::launch

@@ -55,7 +55,7 @@ std::string shown(const Flight::Operation& operation) {
   return operation.name.empty() ? operation.text : text(operation.text, " '", operation.name, "'");
 }
 
-// Reports the operations of one group's ranks.
+// Reports the operations of the ranks of one group.
 class GroupReport {
  public:
   GroupReport(const Flight::Group& group, const std::vector<Flight>& flights, std::int64_t end_us)
@@ -70,7 +70,7 @@ class GroupReport {
     }
   }
 
-  // Describes the first operation that is not done on all ranks; empty if there is none.
+  // Describes the first operation that is not done on all ranks. Empty if there is none.
   std::string text_of_it() const {
     if (!first_) return {};
     std::string out = text(group_.name, ": ", shown(*first_), "\n");

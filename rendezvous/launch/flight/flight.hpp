@@ -17,7 +17,7 @@ struct Flight {
     std::string text;  // "allreduce #7 (sum of 100 f32)"
     std::string name;
     State state = State::queued;
-    std::int64_t since_us = 0;  // when it entered that state
+    std::int64_t since_us = 0;  // when it entered this state
   };
   struct Group {
     std::string id, name;
@@ -31,15 +31,15 @@ struct Flight {
   std::vector<Group> groups;
 };
 
-// Throws Error{file} that says what is wrong.
+// Throws Error{file} that describes the mistake.
 Flight parse_flight(std::string_view json);
 
-// Finds the world whose file in `folder` is the newest, of job `job` unless that is empty, and reads all files of that
-// world. Adds a sentence to `skipped` for each file that cannot be used. Throws Error{file} if none is left.
+// Finds the newest file in `folder` (of job `job`, unless that is empty), and reads all files of its world. For each
+// file that cannot be used, adds a sentence to `skipped`. Throws Error{file} if no file is left.
 std::vector<Flight> read_flights(const std::filesystem::path& folder, const std::string& job,
                                  std::vector<std::string>& skipped);
 
-// Explains the files to people. `flights` are of one world, and at least one.
+// Explains the files to people. `flights`: of one world, at least one.
 std::string explain(const std::vector<Flight>& flights);
 
 }  // namespace anello::launch

@@ -18,7 +18,7 @@ Error not_understood(std::string_view what, std::string_view value) {
   return {ErrorCode::configuration, text(what, "='", printable(value), "' cannot be understood; name the hosts by -H")};
 }
 
-// Reads Slurm's lists; adds the launcher's remedy to the error if a list cannot be parsed.
+// Reads Slurm's lists. If a list cannot be parsed, adds the launcher's remedy to the error.
 template <class Expand>
 auto expanded(Expand expand, std::string_view variable, std::string_view list) try {
   return expand(variable, list);
@@ -26,7 +26,8 @@ auto expanded(Expand expand, std::string_view variable, std::string_view list) t
   throw Error(error.code(), text(error.message(), "; name the hosts by -H"));
 }
 
-// A task of a step, such as the shell of `srun --pty`, has the variables of the step, and so the hosts of the step.
+// Returns Slurm's allocation. A task of a step, such as the shell of `srun --pty`, has the variables of the step, and
+// so only the hosts of the step.
 std::optional<Allocation> slurm(const Variables& lookup) {
   const bool in_step =
       lookup("SLURM_STEP_ID") && lookup("SLURM_STEP_NODELIST") && !rendezvous::is_step_of_salloc(lookup);
@@ -37,7 +38,7 @@ std::optional<Allocation> slurm(const Variables& lookup) {
   if (!hosts) return std::nullopt;
   if (lookup("SLURM_HET_SIZE"))
     throw Error(ErrorCode::configuration,
-                "this is a heterogeneous job of Slurm, of which only one part is known here; name all hosts by -H");
+                "this is a heterogeneous job of Slurm, and only one part of it is known here; name all hosts by -H");
   Allocation found{Scheduler::slurm, text("Slurm job ", lookup("SLURM_JOB_ID").value_or("?")), {}};
   const std::vector<std::string> names = expanded(rendezvous::expand_slurm_nodes, nodes, *hosts);
   const std::vector<int> counts =
@@ -65,7 +66,7 @@ void each_line(const std::string& path, const std::string& content, Use use) {
   }
 }
 
-// Reads one host a line. In PBS, a host has a line for each slot.
+// Reads one host a line. PBS writes a line for each slot of a host.
 std::optional<Allocation> node_file(const Variables& lookup, const ReadFile& read, const char* variable,
                                     Allocation found, std::optional<int> slots) {
   const auto path = lookup(variable);

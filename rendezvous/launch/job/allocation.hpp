@@ -1,5 +1,5 @@
 // The allocation in which this process runs, as its scheduler describes it: hosts, slots, and the scheduler's own
-// command to start a process on one of them. Slurm, PBS, Cobalt, Grid Engine and LSF. Pure: the environment and files
+// command to start a process on a host. For Slurm, PBS, Cobalt, Grid Engine and LSF. Pure: the environment and files
 // are passed in. Any thread.
 #pragma once
 #include <functional>
@@ -23,8 +23,8 @@ struct Allocation {
 using rendezvous::Variables;
 using ReadFile = std::function<std::string(const std::string& path)>;
 
-// Returns nothing outside an allocation. Throws Error{configuration} that names a variable or file that cannot be
-// parsed.
+// Returns nothing outside an allocation. If a variable or file cannot be parsed, throws Error{configuration} that names
+// it.
 std::optional<Allocation> find_allocation(const Variables& lookup, const ReadFile& read);
 
 }  // namespace anello::launch

@@ -6,8 +6,8 @@ namespace anello::launch {
 
 int allowed_core_count();  // how many cores this process may use
 
-// Returns the cores of one rank. They are contiguous, and each rank has as many as any other, or one more or less. At
-// least one, if there are no fewer cores than ranks.
+// Returns the cores of one rank. They are contiguous. The numbers of cores of two ranks differ by at most one. Each
+// rank gets at least one core if there are enough.
 cpu_set_t cores_of(int rank, int ranks);
 
 }  // namespace anello::launch

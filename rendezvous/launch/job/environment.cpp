@@ -87,15 +87,16 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   if (job.max_restarts > 0) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
   add_variables_of_others(out, job, here, rank, places.master);
-  // Without these, OpenMP and OpenBLAS start a thread per core in every rank. OpenBLAS uses OMP_NUM_THREADS if its own
-  // variable is not set.
+  // Without these, OpenMP and OpenBLAS would start a thread for each core in every rank. If OpenBLAS's own variable is
+  // not set, it uses OMP_NUM_THREADS.
   const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
-  // TensorFlow starts a thread for each core that it may use; a bound rank may use only its own cores.
+  // TensorFlow starts a thread for each core that it may use. A bound rank may use only its own cores, so it needs no
+  // limit.
   for (const char* name : {"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
     if (!job.bind && !is_set(name)) out.push_back(text(name, "=", threads));
-  // Otherwise the GPU plugin would set it in the rank, where other threads may be reading the environment.
+  // If this is not set here, the GPU plugin sets it in the rank, where other threads may be reading the environment.
   if (!is_set("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;
 }

@@ -1,5 +1,5 @@
-// The environment of a rank: the launcher's, without the variables that an outer launcher set for its ranks, and with
-// the variables for this rank.
+// The environment of a rank: the launcher's environment, without the variables that an outer launcher set for its own
+// ranks, and with the variables for this rank.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,25 +12,25 @@ namespace anello::launch {
 inline constexpr int kSecretDescriptor = 3;     // the descriptor from which a rank reads the job's secret
 inline constexpr int kLastWordsDescriptor = 4;  // the socket to which a rank writes its LastWord
 
-// Where a rank meets the others.
+// Where a rank meets the other ranks.
 struct MeetingPlaces {
   std::string rendezvous;  // the server's "host:port"
   Master master;
 };
 
-// Both return "NAME=value" entries. `here` is the rank's host; for rank_environment() also this process's host.
-// `threads`: how many threads a rank on it may keep busy.
+// Both functions return "NAME=value" entries. `here`: the rank's host; for rank_environment() it must be this process's
+// host. `threads`: how many threads a rank on this host may keep busy.
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
                                            const std::string& threads);
 
-// The share of this host's cores that each of its ranks has.
+// Returns each rank's share of this host's cores.
 std::string threads_of_rank(const HostRanks& here);
 
 // True if this process has the variable, perhaps with an empty value.
 bool is_set(std::string_view name);
 
-// Throws Error{configuration} if -x names a variable to which `anello run` gives another value.
+// Throws Error{configuration} if -x names a variable that `anello run` itself sets to another value.
 void check_exported(const Job& job);
 
 }  // namespace anello::launch

@@ -32,7 +32,7 @@ std::optional<int> number(std::string_view what, const std::string& digits) {
   return int(parse_number(what, digits, 1, kMaxRanks));
 }
 
-// For one of several launchers, each of which starts the same number of ranks on its host.
+// For one of several launchers. Each of them starts the same number of ranks on its host.
 void select_this_node(const HostOptions& options, Job& job) {
   if (options.node.empty() || options.rendezvous.empty() || options.nodes.empty())
     throw wrong(
@@ -55,7 +55,7 @@ void select_this_node(const HostOptions& options, Job& job) {
   job.layout = {{rendezvous::host_name(), node * *given, *given}};
 }
 
-// Returns the scheduler's own command.
+// Returns the scheduler's own start command.
 std::optional<RemoteStart> own_start(const Allocation& allocation) {
   switch (allocation.scheduler) {
     case Scheduler::slurm:
@@ -71,7 +71,8 @@ std::optional<RemoteStart> own_start(const Allocation& allocation) {
   return std::nullopt;
 }
 
-// True if the names are equal, or differ only in the domain: some systems include it in a host's name, others do not.
+// True if the names are equal or differ only in the domain, because only some systems include the domain in a host's
+// name.
 bool same_name(std::string_view one, std::string_view other) {
   if (one.size() > other.size()) std::swap(one, other);
   const bool has_domain = one.find('.') != std::string_view::npos;
@@ -93,7 +94,7 @@ std::string names_of(const Hosts& hosts) {
   return list_hosts(names);
 }
 
-// Replaces the user's names of hosts by the scheduler's.
+// Replaces the host names that the user gave by the scheduler's names.
 Hosts allocated(const Hosts& hosts, const Allocation& allocation) {
   Hosts out;
   for (Host host : hosts) {
@@ -124,7 +125,7 @@ RemoteStart remote_start(const HostOptions& options, const std::optional<Allocat
   return start;
 }
 
-// Returns the hosts that the options name; empty if they name none.
+// Returns the hosts that the options name. Empty if they name none.
 Hosts named_hosts(const HostOptions& options) {
   if (!options.host_list.empty() && !options.host_file.empty())
     throw wrong("-H and --hostfile both name hosts; give one of them");

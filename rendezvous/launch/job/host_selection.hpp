@@ -1,4 +1,4 @@
-// Decides where the ranks of `anello run` run: by its options, or else by the allocation of a scheduler. Pure, except
+// Decides where the ranks of `anello run` run: by the options, or else by the allocation of a scheduler. Pure, except
 // that it reads host files and the scheduler's files.
 #pragma once
 #include <CLI/CLI.hpp>
@@ -20,8 +20,8 @@ struct HostOptions {
 
 void add_host_options(CLI::App& app, HostOptions& options);
 
-// Sets the job's size, layout, remote start and rendezvous, and the variables that -x gives in this process. `find`
-// finds the allocation of this process, as find_allocation() does. Throws Error{configuration} and Error{file}.
+// Sets the job's size, layout, remote start and rendezvous. Sets the variables of -x in this process. `find`: finds the
+// allocation of this process, like find_allocation(). Throws Error{configuration} and Error{file}.
 using FindAllocation = std::function<std::optional<Allocation>()>;
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job);
 

@@ -24,7 +24,7 @@ Error wrong(std::string_view what, const std::string& why) {
   return {ErrorCode::configuration, text(what, ": ", printable(why))};
 }
 
-// Refuses characters that look like others, or are invisible: they would make other messages misleading.
+// Refuses characters that look like others, or are invisible, because they would make other messages misleading.
 void require_usual_characters(std::string_view what, std::string_view given) {
   if (const std::string found = first_unusual_character(given); !found.empty())
     throw Error(ErrorCode::configuration, text(what, ": '", given, "' has the character ", found,
@@ -35,7 +35,7 @@ int slots_of(std::string_view what, std::string_view digits) {
   return int(parse_number(text(what, ": slots"), digits, 1, kMaxSlots));
 }
 
-// Parses "[v6]" or "[v6]:slots", behind an optional "user@".
+// Parses "[v6]" or "[v6]:slots"; "user@" may be before it.
 Host bracketed(std::string_view what, std::string_view entry, std::size_t open) {
   const std::size_t close = entry.find(']');
   if (close == std::string_view::npos) throw wrong(what, text("'", entry, "' has no closing bracket"));

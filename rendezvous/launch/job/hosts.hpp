@@ -1,5 +1,5 @@
-// Lists of hosts as users write them: -H on the command line, and host files. For the lists of schedulers see
-// allocation.hpp. Plain data and pure functions, except for those that read a file. Any thread.
+// Lists of hosts that users write: -H on the command line, and host files. For the lists of schedulers see
+// allocation.hpp. Plain data and pure functions, except for the functions that read a file. Any thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,20 +15,20 @@ struct Host {
 };
 using Hosts = std::vector<Host>;
 
-// Parses "h1:4,user@h2,[fd00::1]:2"; a host without a number has one slot. The slots of a host that is listed again are
+// Parses "h1:4,user@h2,[fd00::1]:2". A host without a number has one slot. If a host is listed again, its slots are
 // added up. Throws Error{configuration} that names `what` and the entry.
 Hosts parse_host_list(std::string_view what, std::string_view list);
 
-// Parses one host a line, as in files for Open MPI and MPICH: "h1", "h1:4", "h1 slots=4 max-slots=8"; empty lines and
-// comments from # on are skipped. Throws Error{configuration} that names `path` and the line, and an unusual character
-// by its number.
+// Parses one host a line, as in files for Open MPI and MPICH: "h1", "h1:4", "h1 slots=4 max-slots=8". Skips empty
+// lines, and comments that begin with #. Throws Error{configuration} that names `path` and the line; for an unusual
+// character, it also gives the character's number.
 Hosts parse_host_file(const std::string& path, std::string_view content);
 
 // Reads the file; "-" is standard input.
 Hosts read_host_file(const std::string& path);
 std::string read_text(const std::string& path);  // a whole file; throws Error{configuration}
 
-// Appends a host, or adds its slots to those of the same name.
+// Appends a host. If the list already has a host of this name, adds the slots to that host.
 void add_host(Hosts& hosts, Host host);
 
 // Returns a text for messages: "host h1", "hosts h1 and h2", "hosts h1, h2, h3, h4 and 5 more".

@@ -1,4 +1,4 @@
-// The job that `anello run` runs. The command line sets it; the other parts of the launcher only read it.
+// The job that `anello run` runs. The command line sets it; all other parts of the launcher only read it.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -25,7 +25,7 @@ struct RemoteStart {
   std::vector<std::string> command;  // the first words of a start command: {"ssh", "-F", "config"}
 };
 
-// The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: found when the job starts.
+// The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: the value is found when the job starts.
 struct Master {
   std::string address, port;
 };
@@ -33,8 +33,8 @@ struct Master {
 struct Job {
   std::vector<std::string> command;
   int size = 1;                 // ranks in the world
-  Layout layout;                // places of the ranks that this launcher starts
-  Hosts hosts;                  // all that may be used, also those that get no rank
+  Layout layout;                // the ranks that this launcher starts, by host
+  Hosts hosts;                  // all hosts that may be used, even if they get no rank
   std::optional<int> per_host;  // -N
   std::string name;             // different for each run, except if several launchers start one world
   std::string secret;           // empty if this build cannot authenticate
@@ -44,14 +44,14 @@ struct Job {
   std::optional<std::chrono::milliseconds> timeout;  // limit for the job with all its restarts
   int max_restarts = 0;
   int restart = 0;                              // how often this job has been started again
-  bool rank_labels = true, timestamps = false;  // before each line of output
+  bool rank_labels = true, timestamps = false;  // texts before each line of output
   bool verbose = false, dry_run = false;
   bool bind = false;                  // each rank runs on its own cores
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
   std::vector<std::string> exported;  // the variables that -x names
-  Master master;                      // the parts that -x gives; complete if several launchers start one world
+  Master master;                      // the values that -x gives; both are set if several launchers start one world
 
   int started_ranks() const {
     int count = 0;

@@ -1,5 +1,5 @@
-// Decides which ranks run on which host: each host of the list gets the next block of consecutive ranks, so that the
-// same command gives the same places each time and rank 0 is on the first host. Pure. Any thread.
+// Decides which ranks run on which host. Each host of the list gets the next block of consecutive ranks. So the same
+// command always gives the same places, and rank 0 is on the first host. Pure. Any thread.
 #pragma once
 #include <optional>
 
@@ -9,12 +9,12 @@
 namespace anello::launch {
 
 struct Wanted {
-  std::optional<int> ranks;     // -n; nothing: as many as there are slots
+  std::optional<int> ranks;     // -n; nothing: one rank for each slot
   std::optional<int> per_host;  // -N: this number on each host that is used, except the last
 };
 
-// Leaves out hosts that get no rank. If no host has a given number of slots, divides the ranks evenly. Throws
-// Error{configuration} that names the numbers and the remedy, if there are too few slots or no host.
+// Leaves out hosts that get no rank. If no host has a given number of slots, divides the ranks evenly. If there are too
+// few slots or no host, throws Error{configuration} that names the numbers and the remedy.
 Layout lay_out(const Hosts& hosts, const Wanted& wanted);
 
 }  // namespace anello::launch

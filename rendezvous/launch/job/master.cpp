@@ -19,8 +19,8 @@ namespace {
 
 using asio::ip::tcp;
 
-// Returns the error of listening at the port. With `shared`, a port with only ended connections counts as free, as for
-// most servers (SO_REUSEADDR).
+// Tries to listen at the port, and returns the error. With `shared`, a port that only has ended connections counts as
+// free, as it does for most servers (SO_REUSEADDR).
 asio::error_code why_not_free(std::uint16_t port, bool shared) {
   asio::io_context context;
   tcp::acceptor acceptor(context);
@@ -39,7 +39,7 @@ net::PortRange master_ports() {
   return range.empty() ? rendezvous::kUsualPorts : net::parse_port_range(range);
 }
 
-// Without ANELLO_PORT_RANGE, ranks do not listen in this range.
+// Returns how many free ports of the range the ranks need. Without ANELLO_PORT_RANGE they do not listen in this range.
 int ports_left_to_ranks(int ranks) {
   return Settings::from_environment().port_range.empty() ? 0 : ranks;
 }

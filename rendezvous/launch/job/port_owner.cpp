@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the targets of the links in /proc/PID/fd that belong to sockets at this local port. A line of the table
+// Returns the names of the sockets at this local port, as the links in /proc/PID/fd show them. A line of the table
 // (proc(5)) has: number, local address with the port in hexadecimal digits, six columns, and the inode.
 std::set<std::string> sockets_at(std::uint16_t port) {
   std::set<std::string> out;
@@ -32,7 +32,7 @@ std::set<std::string> sockets_at(std::uint16_t port) {
   return out;
 }
 
-// Also false if the process has ended, or belongs to another user.
+// True if the process has one of these sockets. False if the process has ended, or belongs to another user.
 bool has_one_of(const fs::path& process, const std::set<std::string>& sockets) {
   std::error_code ignored;
   for (fs::directory_iterator entry(process / "fd", ignored), end; entry != end; entry.increment(ignored)) {

@@ -1,4 +1,4 @@
-// Chooses the environment variables for ranks on other hosts, where no scheduler carries all of them. Any thread.
+// Chooses the environment variables for ranks on other hosts, if no scheduler passes on all variables. Any thread.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@ namespace anello::launch {
 // OMP_ or OPENBLAS_, and those that `exported` names.
 std::vector<std::string> remote_environment(const std::vector<std::string>& exported);
 
-// For an entry of -x: "NAME=value" sets the variable in this process, from which all ranks get it. Returns the name.
-// Throws Error{configuration} if the name is not valid, or names a variable that is not set.
+// Handles an entry of -x. "NAME=value" sets the variable in this process, and all ranks then get it from here. Returns
+// the name. Throws Error{configuration} if the name is not valid, or names a variable that is not set.
 std::string export_variable(const std::string& entry);
 
 }  // namespace anello::launch

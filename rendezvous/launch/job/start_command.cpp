@@ -11,10 +11,10 @@
 namespace anello::launch {
 namespace {
 
-// Written so that every shell which a user may have on the other host understands it.
+// A user may have any shell on the other host, so this is written in a form that every shell understands.
 constexpr const char* kScript = R"(if [ -x "$0" ]; then exec "$0" agent "$@"; fi; exec anello agent "$@")";
 
-// For starters that give one line to a shell on the other host.
+// For starters that pass one line to a shell on the other host.
 std::string remote_line(const std::string& program, int number) {
   return text("exec /bin/sh -c ", quoted(kScript), " ", quoted(program), " ", number);
 }
@@ -25,7 +25,8 @@ void add_ssh_options(std::vector<std::string>& words) {
   words.insert(words.end(), {"-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
 }
 
-// Starts one agent on each host, which may use everything that the allocation has there, beside other steps.
+// Starts one agent on each host. The agent may use everything that the allocation has on its host, even while other
+// steps run.
 StartCommand srun(const Job& job, const std::string& program) {
   StartCommand out{job.remote->command, {}, "srun", false, true};
   const std::string count = std::to_string(job.layout.size());

@@ -1,5 +1,5 @@
-// The commands that start agents: ssh or a scheduler's own command for another host, the program itself on this host.
-// Pure.
+// The commands that start agents: on another host by ssh or a scheduler's own command, on this host by the program
+// itself. Pure.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,15 +14,15 @@ struct StartCommand {
   std::vector<int> hosts;  // numbers in the layout; srun starts all agents at once
   std::string shown;       // for messages: "ssh h1"
   bool here = false;       // a child of this process
-  bool step = false;       // srun, which makes a step of the job
+  bool step = false;       // srun: it makes a step of the job
 };
 
-// `program` is the path of this program; agents run it if it exists on their host, and otherwise the `anello` in PATH.
-// `is_here` returns whether a name is this host's.
+// `program`: the path of this program. If it exists on an agent's host, the agent runs it, otherwise the `anello` in
+// PATH. `is_here`: returns true if a name is this host's.
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here);
 
 bool is_this_host(const std::string& name);  // "localhost", this host's name or one of its addresses
-bool all_on_this_host(const Job& job);       // so that agents need only loopback
+bool all_on_this_host(const Job& job);       // true: agents need only loopback
 
 }  // namespace anello::launch

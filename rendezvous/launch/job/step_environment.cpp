@@ -7,7 +7,7 @@
 namespace anello::launch {
 
 bool shapes_steps(std::string_view variable) {
-  // Some are beginnings of names: CPU_BIND_LIST, MEM_PER_NODE, NTASKS_PER_SOCKET, GPUS_PER_TASK.
+  // Some entries are only beginnings of names: CPU_BIND_LIST, MEM_PER_NODE, NTASKS_PER_SOCKET, GPUS_PER_TASK.
   constexpr std::string_view kOptions[] = {
       "CPUS_PER_",  "CPU_BIND",  "MEM_PER_",     "MEM_BIND", "NTASKS_PER_",      "GPUS",       "GPU_BIND",
       "GRES",       "STEP_GRES", "TRES_",        "EXACT",    "EXCLUSIVE",        "OVERLAP",    "OVERCOMMIT",

@@ -1,5 +1,5 @@
-// Variables of Slurm that are options of srun. The surroundings of a job or a step set them, and they would change the
-// step in which our agents run. Any thread.
+// Variables of Slurm that act as options of srun. They may be set in a job or a step, and would change the step in
+// which our agents run. Any thread.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace anello::launch {
 
 // True if this variable would make srun give its tasks less than the allocation has, place or bind them differently, or
-// hide their output. srun is started without it; ranks get it, because programs read such variables too.
+// hide their output. srun is started without such variables. Ranks get them, because programs read them too.
 bool shapes_steps(std::string_view variable);
 
 // Returns these variables of this process: "NAME=value".

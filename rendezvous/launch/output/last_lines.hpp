@@ -1,6 +1,6 @@
-// The last lines of a stream, to be shown again at the end of a job. Keeps at most 10 lines of at most 1,000 bytes;
-// from a longer line its beginning, and from a line with carriage returns (a progress bar) the part after the last one.
-// Pure.
+// The last lines of a stream, to be shown again at the end of a job. Keeps at most 10 lines of at most 1,000 bytes.
+// Keeps the beginning of a longer line, and, of a line with carriage returns (a progress bar), only the part after the
+// last one. Pure.
 #pragma once
 #include <deque>
 #include <string>
@@ -13,7 +13,7 @@ class LastLines {
  public:
   static constexpr std::size_t kMaxLines = 10, kMaxLineBytes = 1000;
   void feed(std::string_view bytes);
-  std::vector<std::string> lines() const;  // oldest first; also a last line that has not ended
+  std::vector<std::string> lines() const;  // oldest first; includes a last line that has not ended
 
  private:
   void append(std::string_view bytes);

@@ -13,8 +13,8 @@ constexpr std::size_t kMaxPending = 64 << 10, kMaxOut = 256 << 10;
 constexpr std::chrono::milliseconds kMaxSilence{1000};
 constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
 
-// Returns the number of columns that `text` occupies on a terminal: none for an escape sequence, one for a UTF-8
-// character.
+// Returns the number of columns that `text` occupies on a terminal. An escape sequence occupies none, a UTF-8 character
+// one.
 int width(std::string_view text) {
   int columns = 0;
   for (std::size_t i = 0; i < text.size(); i++) {
@@ -79,7 +79,8 @@ bool Mixer::full() const {
 }
 
 void Mixer::tick(TimePoint now) {
-  // While the output is full, the stream that has the floor is not read, so that time does not count as its silence.
+  // While the output is full, the stream that has the floor is not read. So this time does not count as silence of the
+  // stream.
   if (std::exchange(was_full_, full())) floor_used_ = now;
   const auto due = next_tick();
   if (!due || now < *due) return;
@@ -112,7 +113,7 @@ void Mixer::advance_one(int id, TimePoint now) {
   keep_rest(id, now);
 }
 
-// Passes on the bytes of the stream that has the floor; returns true if its line has ended and the floor is free.
+// Passes on the bytes of the stream that has the floor. Returns true if its line has ended, so that the floor is free.
 bool Mixer::pass_floor(Stream& stream, TimePoint now) {
   const std::size_t end = stream.pending.find('\n');
   const bool ended = end != std::string::npos;
@@ -146,7 +147,7 @@ void Mixer::take_lines(Stream& stream) {
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
 
-// Decides what happens with the bytes after the last whole line: tail, floor, or wait.
+// Decides about the bytes after the last whole line: they become the tail, get the floor, or wait.
 void Mixer::keep_rest(int id, TimePoint now) {
   Stream& stream = streams_[std::size_t(id)];
   stream.pending.erase(0, std::size_t(shown(stream.pending).data() - stream.pending.data()));

@@ -1,13 +1,14 @@
-// Merges streams of ranks into one, line by line. Lines are not mixed, start with their rank's label, and keep the
-// order of their stream. Pure: bytes and times in, bytes out. Owned by the launcher's loop.
+// Merges the streams of the ranks into one stream, line by line. Lines are not mixed, begin with their rank's label,
+// and keep the order of their stream. Pure: bytes and times in, bytes out. Owned by the launcher's loop.
 //
 // Memory is bounded: 64 KiB per stream, plus the bytes of one read. A longer line is passed on as it arrives, and no
-// other stream is shown until it ends: its stream has the *floor*. If no more of it arrives for a second while other
-// streams wait, a line break is inserted. A long line with carriage returns (a progress bar) is broken at one of them.
+// other stream is shown until that line ends: its stream has the *floor*. If nothing more of the line arrives for a
+// second while other streams wait, a line break is inserted. A long line with carriage returns (a progress bar) is
+// broken at one of them.
 //
 // On a terminal, only the part of a line after its last carriage return is shown. The unfinished line of rank 0 (the
-// *tail*: a progress bar or a prompt) is drawn below all other lines: it is erased before a line is written, and then
-// drawn again.
+// *tail*: a progress bar or a prompt) is drawn below all other lines. It is erased before a line is written, and drawn
+// again after that line.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -31,7 +32,8 @@ struct LineStyle {
 };
 
 std::string rank_label(int rank);  // "[3] "
-// Returns the part of a line that a terminal shows: after its last carriage return, not counting one at its end.
+// Returns the part of a line that a terminal shows: the part after its last carriage return. A carriage return at the
+// end does not count.
 std::string_view visible_part(std::string_view line);
 
 class Mixer {
@@ -41,20 +43,21 @@ class Mixer {
 
   int add_stream(int rank);  // -1: the launcher's own messages, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
-  // Completes the stream's last line even without a line break. Without labels and terminal no line break is added.
+  // Completes the stream's last line, even if it has no line break. If there are no labels and no terminal, adds no
+  // line break.
   void end(int stream, TimePoint now);
-  void line_typed();               // the user has typed a line; if there is a tail, this ends it
+  void line_typed();               // call when the user has typed a line; this ends the tail, if there is one
   bool accepts(int stream) const;  // while false, do not feed() the stream
   void tick(TimePoint now);
   std::optional<TimePoint> next_tick() const;
 
-  std::string& out() { return out_; }  // the caller removes what it has written from the front
+  std::string& out() { return out_; }  // the caller removes from the front the bytes that it has written
 
  private:
   struct Stream {
     std::string rank_label;
     bool may_draw;
-    std::string timestamp = {};  // when the newest bytes of `pending` came
+    std::string timestamp = {};  // when the newest bytes of `pending` arrived
     std::string pending = {};
     bool break_added = false;  // the last line break in `pending` was added here, not written by the program
 
@@ -79,7 +82,7 @@ class Mixer {
   LineStyle lines_;
   std::vector<Stream> streams_;
   std::string out_;
-  bool owes_break_ = false;     // a line break is written before the next line, if there is a next line
+  bool owes_break_ = false;     // if there is a next line, a line break is written before it
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
   bool was_full_ = false;   // at the last tick

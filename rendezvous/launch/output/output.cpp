@@ -17,7 +17,7 @@ Mixer::TimePoint now() {
   return std::chrono::steady_clock::now();
 }
 
-// Makes the folder; returns false if it already holds the output of ranks.
+// Makes the folder. Returns false if it already has output of ranks.
 bool make_unused(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

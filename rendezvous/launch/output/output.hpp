@@ -1,8 +1,8 @@
 // Copies the output of ranks from their pipes to the launcher's standard output and error, and with --output also to a
-// file per rank and stream. Reads only as fast as the output can be written. Owned by the launcher's loop.
+// file for each rank and stream. Reads only as fast as the output can be written. Owned by the launcher's loop.
 //
-// If standard output and error are the same terminal or file, and --output is not used, a rank has one pipe for both,
-// so that their order is kept.
+// If standard output and error are the same terminal or file, and --output is not used, a rank has one pipe for both.
+// This keeps their order.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,8 +20,8 @@ namespace anello::launch {
 
 class Output {
  public:
-  // Makes the folder of --output. If it holds the output of an earlier run, this output stays: the files of this run go
-  // to the first subfolder 2, 3, ... that holds no output, and a message says so.
+  // Makes the folder of --output. If the folder has output of an earlier run, keeps it: then this run writes to the
+  // first subfolder 2, 3, ... without output, and a message says so.
   explicit Output(const Job& job);
 
   struct Ends {
@@ -30,13 +30,13 @@ class Output {
   Ends add_rank(int rank);  // returns the ends into which the rank writes
 
   void print(const std::string& sentence);  // a message of the launcher, to standard error
-  // Counts the lines that the ranks have written so far; out_of_sight() is true if a screenful of them has followed
-  // `line`.
+  // lines(): the number of lines that the ranks have written so far. out_of_sight(): true if a screenful of lines has
+  // followed `line`.
   std::uint64_t lines() const { return lines_; }
   bool out_of_sight(std::uint64_t line) const { return lines_ - line >= kScreenLines; }
-  // Prints the last lines of the standard error of a rank again, if they are out of sight.
+  // If the last lines of a rank's standard error are out of sight, prints them again.
   void print_last_lines(int rank);
-  void line_typed();  // the user has typed a line, so the terminal is at the start of a new one
+  void line_typed();  // call when the user has typed a line, because the terminal then begins a new line
   void watch(PollSet& polls);
   void tick();
   void close_streams();         // stops reading streams that are still open
@@ -56,9 +56,9 @@ class Output {
     Descriptor from, file;
     std::string file_name;
     Outlet* outlet;
-    int id;  // in the mixer of its outlet
+    int id;  // number of the stream in its outlet's mixer
     int rank;
-    bool has_errors;              // it carries the standard error
+    bool has_errors;              // true if it carries the standard error
     std::uint64_t last_line = 0;  // the number of its newest line among the lines of all ranks
   };
   void choose_folder(const std::string& folder);
@@ -67,7 +67,7 @@ class Output {
   void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;
-  std::vector<std::unique_ptr<Outlet>> outlets_;  // for standard output, and for standard error if that is another file
+  std::vector<std::unique_ptr<Outlet>> outlets_;  // for standard output; a second for standard error if it differs
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<LastLines> last_lines_;  // by rank
   std::uint64_t lines_ = 0;

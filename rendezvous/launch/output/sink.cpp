@@ -40,7 +40,7 @@ void Sink::watch(PollSet& polls, std::string& bytes) {
 }
 
 void Sink::write_some(std::string& bytes) {
-  // A pipe that poll() reports as writable has room for PIPE_BUF bytes.
+  // If poll() reports a pipe as writable, the pipe has room for PIPE_BUF bytes.
   const std::size_t count = may_block_ ? std::min<std::size_t>(bytes.size(), PIPE_BUF) : bytes.size();
   const ssize_t written =
       socket_ ? send(fd_, bytes.data(), count, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd_, bytes.data(), count);
@@ -54,7 +54,7 @@ void Sink::write_some(std::string& bytes) {
   }
 }
 
-// When a terminal closes, the kernel sends SIGHUP; a user who ignores SIGHUP wants the job to continue.
+// When a terminal closes, the kernel sends SIGHUP. A user who ignores SIGHUP wants the job to continue.
 void Sink::close() {
   state_ = terminal_ ? State::terminal_gone : State::reader_gone;
 }

@@ -1,5 +1,5 @@
-// Writes output to one of this process's standard descriptors without blocking, and without making the descriptor
-// non-blocking for other processes that share the terminal or pipe. Owned by the launcher's loop.
+// Writes output to one of this process's standard descriptors without blocking. Does not make the descriptor
+// non-blocking, because other processes may share the terminal or pipe. Owned by the launcher's loop.
 #pragma once
 #include <string>
 
@@ -15,12 +15,12 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  // Adds the descriptor to `polls`. When it has room, writes from the front of `bytes` and removes what was written.
-  // Notices that the reader has gone even if `bytes` is empty.
+  // Adds the descriptor to `polls`. When the descriptor has room, writes from the front of `bytes` and removes the
+  // written bytes. Notices that the reader has gone, even if `bytes` is empty.
   void watch(PollSet& polls, std::string& bytes);
   bool open() const { return state_ == State::open; }  // if not, all output is dropped
   bool reader_gone() const { return state_ == State::reader_gone; }
-  const std::string& failure() const { return failure_; }  // why writing failed; empty: it has not failed
+  const std::string& failure() const { return failure_; }  // why writing failed; empty: writing has not failed
 
  private:
   enum class State { open, reader_gone, terminal_gone, failed };
@@ -29,7 +29,7 @@ class Sink {
 
   int fd_;
   bool terminal_, socket_, may_block_ = false;
-  Descriptor own_;  // the same file opened again, if that is possible
+  Descriptor own_;  // the same file, opened again if that is possible
   State state_ = State::open;
   std::string failure_;
 };

@@ -1,4 +1,4 @@
-// The rank that the ranks themselves blame, from their last words. Owned by the Supervisor.
+// The rank that the ranks themselves name as the culprit in their last words. Owned by the Supervisor.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,13 +14,13 @@ class Blame {
   Blame(int ranks, std::function<std::uint32_t()> newest_world)
       : ranks_(ranks), newest_world_(std::move(newest_world)) {}
 
-  // Keeps the first word of the newest world.
+  // Keeps the first last word about the newest world.
   void received(const world::LastWord& word) {
     if (word.culprit < -1 || word.culprit >= ranks_) return;
     if (!word_ || word.generation > word_->generation) word_ = word;
   }
-  // Null if there is none, or if the ranks have recovered from the failure that they reported: they have joined another
-  // world since.
+  // Null if there is no last word. Also null if the ranks have recovered from the failure: they have joined a newer
+  // world.
   const world::LastWord* word() const { return word_ && word_->generation >= newest_world_() ? &*word_ : nullptr; }
   bool is_on(int rank) const { return word() && word()->culprit == rank; }
 

@@ -19,7 +19,7 @@
 namespace anello::launch {
 namespace {
 
-// Reads /proc/PID/stat: "PID (name) state parent ...". The name may contain any character.
+// Reads /proc/PID/stat: "PID (name) state parent ...". The name may contain any characters.
 pid_t parent_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::array<char, 4096> text{};

@@ -33,7 +33,7 @@ class Keeper {
 
   void run() {
     while (!done_) {
-      // poll(2) ignores -1, which stands for no descriptor.
+      // poll(2) ignores -1, which means that there is no descriptor.
       pollfd entries[] = {
           {config_.channel.get(), POLLIN, 0}, {child_ended_.fd(), POLLIN, 0}, {config_.lifeline.get(), POLLIN, 0}};
       poll(entries, std::size(entries), killing_ || watched_signal_ != 0 ? int(kRound.count()) : -1);
@@ -68,7 +68,7 @@ class Keeper {
     started_ = true;
     for (int local = 0; local < config_.here.count; local++)
       if (!start_rank(local, places)) break;
-    config_.ranks.clear();  // closes the pipes here, so that they end with the ranks
+    config_.ranks.clear();  // closes the pipes in this process, so that they end when the ranks end
     config_.last_words.close();
   }
 
@@ -103,8 +103,8 @@ class Keeper {
     watched_until_ = Clock::now() + kSignalIsTaken;
   }
 
-  // Reports when rank 0 has received the signal; only then the launcher ends its input from a terminal. A program at a
-  // prompt that saw the end of its input first would get the signal while it leaves, and complain.
+  // Reports when rank 0 has received the signal. Only then the launcher ends rank 0's input from a terminal. If a
+  // program at a prompt saw the end of its input first, it would get the signal while it leaves, and complain.
   void watch_signal() {
     if (watched_signal_ == 0) return;
     const pid_t rank_0 = pids_.front();
@@ -113,7 +113,8 @@ class Keeper {
     send_message(config_.channel, Report{Report::Kind::signal_taken, 0});
   }
 
-  // waitpid() returns ranks that ended at about the same time in any order, so the likeliest cause is reported first.
+  // If ranks end at about the same time, waitpid() returns them in any order. So the most likely cause is reported
+  // first.
   void reap() {
     std::vector<Report> ended;
     int status = 0;
@@ -134,9 +135,9 @@ class Keeper {
     if (pid < 0 && started_) done_ = true;  // no child is left
   }
 
-  // The process id of a rank, and so of its group, is not reused before the rank is reaped. An adopted orphan may be in
-  // the group of a rank that was reaped, so orphans are signalled one by one; so is a rank that has moved to another
-  // group.
+  // The process id of a rank is not reused before the rank is reaped, and so its group's id is not reused either. An
+  // adopted orphan may be in the group of a rank that was already reaped, so each orphan gets its own signal. A rank
+  // that has moved to another group also gets its own signal.
   void signal_all(int signal) {
     for (pid_t rank : pids_) {
       if (rank > 0) send_signal(-rank, signal);
@@ -146,7 +147,7 @@ class Keeper {
       if (std::ranges::find(pids_, child) == pids_.end()) send_signal(child, signal);
   }
 
-  // A stopped process receives most signals only when it continues.
+  // Continues the process after the signal, because a stopped process receives most signals only then.
   static void send_signal(pid_t process, int signal) {
     kill(process, signal);
     if (ends_programs(signal)) kill(process, SIGCONT);

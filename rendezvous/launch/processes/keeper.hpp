@@ -1,11 +1,11 @@
 // The keeper is a process between the launcher and the ranks. It starts the ranks, passes signals on to them, and
 // reports which ranks have ended. When the launcher dies, for any reason, the keeper kills all processes below it. It
-// has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
-// children of a rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher
-// adopts and kills the processes that they leave.
+// has its own session, so signals to the launcher's process group do not reach it. It adopts orphans, so children of a
+// rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher adopts and kills
+// the processes that they leave behind.
 //
 // The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks. A
-// stopped agent cannot do that, so the keeper watches the lifeline too, and then continues the agent.
+// stopped agent cannot do this. So the keeper watches the lifeline too, and continues the agent when it breaks.
 #pragma once
 #include <csignal>
 #include <string>
@@ -16,8 +16,8 @@
 
 namespace anello::launch {
 
-// The keeper's ends of the pipes between a rank and the launcher. Without `in` the rank reads /dev/null; without `err`
-// it has one pipe for both outputs.
+// The rank's ends of the pipes between it and the launcher; the keeper passes them on. Without `in` the rank reads
+// /dev/null. Without `err` it has one pipe for both outputs.
 struct RankEnds {
   Descriptor in, out, err;  // without `in`: /dev/null; without `err`: the same pipe as `out`
 };
@@ -33,12 +33,12 @@ struct KeeperConfig {
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
   char** argv;                     // argument of main()
-  Descriptor lifeline;             // from the agent that started the keeper to its launcher; or none
+  Descriptor lifeline;             // connects the agent that started the keeper with its launcher; or none
 };
 
-// Runs the keeper until it ends, and exits. Call it in a new process with one thread. It closes all descriptors except
-// those of `config` and the standard ones. It keeps the standard ones open until no rank is left, so that a reader sees
-// the end of this program's output only then.
+// Runs the keeper until it ends, and exits. Call in a new process with one thread. It closes all descriptors except
+// those of `config` and the standard ones. It keeps the standard ones open until no rank is left: a reader then sees
+// the end of this program's output only after all ranks have ended.
 [[noreturn]] void run_keeper(KeeperConfig config);
 
 }  // namespace anello::launch

@@ -90,7 +90,7 @@ void LocalRanks::receive() {
   if (ended_) events_.ended(how_the_keeper_ended());
 }
 
-// The keeper closes its end of the channel when it exits, so this waits only until the kernel has ended it.
+// The keeper closes its end of the channel when it exits. So this waits only until the kernel has ended the keeper.
 std::string LocalRanks::how_the_keeper_ended() {
   int status = 0;
   const pid_t keeper = std::exchange(keeper_, -1);

@@ -1,4 +1,4 @@
-// Ranks on this host, below a keeper process (keeper.hpp). Used by the launcher, and by the agent on another host.
+// Ranks on this host, below a keeper process (keeper.hpp). Used by the launcher, and by an agent on another host.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace anello::launch {
 
-// State that this process has changed for itself; ranks get it back as the user had it.
+// State that this process has changed for itself. The ranks get the user's original state.
 struct Inherited {
   sigset_t signal_mask;
   unsigned long open_files_limit;
@@ -19,13 +19,13 @@ inline constexpr const char* kNoLoopback =
 
 class LocalRanks : public RankProcesses {
  public:
-  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks. `lifeline`: an
-  // agent's; its keeper watches it too (keeper.hpp).
+  // Starts the keeper. Call while the process has one thread. `ends`: in the order of the ranks. `lifeline`: an agent's
+  // lifeline, which its keeper watches too (keeper.hpp).
   LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
              std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
-  // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper's work is done, that takes
-  // no time; otherwise the keeper kills the ranks, for at most 10 s. After that a process that the kernel cannot end is
-  // left behind.
+  // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper has done its work, this
+  // takes no time. Otherwise the keeper kills the ranks, for at most 10 s. A process that the kernel cannot end by then
+  // is left behind.
   ~LocalRanks() override;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
@@ -46,8 +46,8 @@ class LocalRanks : public RankProcesses {
   bool gave_up_ = false, ended_ = false;
 };
 
-// Raises this process's limit of open files as far as is allowed, so that connections of other programs leave enough
-// descriptors. Throws Error{configuration} if the limit is too low for the pipes and connections of `ranks` ranks.
+// Raises this process's limit of open files to the maximum, so that connections of other programs leave enough
+// descriptors. Throws Error{configuration} if the maximum is too low for the pipes and connections of `ranks` ranks.
 void raise_open_files_limit(int ranks);
 
 // Throws Error{configuration} if the limit of a file's size is too low even for the job's secret, or if the loopback

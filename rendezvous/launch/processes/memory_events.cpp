@@ -12,7 +12,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Reads "0::/path": the group in the second version of control groups.
+// Reads "0::/path", which is the process's group in version 2 of control groups.
 std::string own_group() {
   std::istringstream lines(content("/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);)

@@ -6,11 +6,11 @@
 
 namespace anello::launch {
 
-// Counts for this process's control group, or for this host if the group's number cannot be read. Nothing if neither
-// can.
+// Returns the count for this process's control group, or for this host if the group's count cannot be read. Nothing if
+// neither can be read.
 std::optional<std::uint64_t> out_of_memory_kills();
 
-// Returns the number behind `oom_kill` in the text of a file such as memory.events.
+// Returns the number after `oom_kill` in the text of a file such as memory.events.
 std::optional<std::uint64_t> kills_in(const std::string& events);
 
 }  // namespace anello::launch

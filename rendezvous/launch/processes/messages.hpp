@@ -1,5 +1,5 @@
-// The messages between the launcher and its keeper, over a socket that keeps message boundaries. Both are the same
-// program on the same host, so plain structs suffice.
+// The messages between the launcher and its keeper, over a socket that keeps message boundaries. Both sides are the
+// same program on the same host, so plain structs suffice.
 #pragma once
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -24,13 +24,13 @@ struct Report {
     started,
     not_started,
     exited,
-    stopped,       // by a signal such as SIGSTOP
-    continued,     // after that
-    signal_taken,  // rank 0 has received a signal that ends programs, or has not done so in time
+    stopped,       // stopped by a signal such as SIGSTOP
+    continued,     // continued after it was stopped
+    signal_taken,  // rank 0 has received a signal that ends programs, or the time for it is over
   } kind;
   int rank;
   pid_t pid = -1;
-  int status = 0;  // not_started: why (start_problem.hpp); exited, stopped: the status of waitpid
+  int status = 0;  // not_started: the reason (start_problem.hpp); exited, stopped: status of waitpid()
 };
 
 // A message is lost without an error if the other end is closed.
@@ -39,12 +39,12 @@ void send_message(const Descriptor& channel, const Message& message) {
   send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);
 }
 
-// Returns the next message, or nothing if none has arrived. Sets `closed` if the other end is closed. Does not block.
+// Returns the next message; nothing if none has arrived. Sets `closed` if the other end is closed. Does not block.
 template <class Message>
 std::optional<Message> receive_message(const Descriptor& channel, bool& closed) {
   Message message;
   ssize_t got;
-  // ECONNRESET: the other end closed with unread messages. What it had sent can still be read.
+  // ECONNRESET: the other end closed while it had unread messages. The messages that it had sent can still be read.
   do got = recv(channel.get(), &message, sizeof message, MSG_DONTWAIT);
   while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got == ssize_t(sizeof message)) return message;
@@ -52,7 +52,8 @@ std::optional<Message> receive_message(const Descriptor& channel, bool& closed) 
   return std::nullopt;
 }
 
-// Returns the next last word of a rank, or nothing. Skips messages that are not last words. Does not block.
+// Returns the next last word of a rank; nothing if there is none. Skips messages that are not last words. Does not
+// block.
 inline std::optional<world::LastWord> receive_last_word(const Descriptor& last_words) {
   char bytes[world::LastWord::kMaxMessageBytes + 64];
   for (;;) {

@@ -16,7 +16,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr int kClear = 16;  // above all descriptor numbers that the program is given
+constexpr int kClear = 16;  // above all descriptor numbers that the program gets
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> out;
@@ -26,7 +26,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// First moves all sources above the targets, so that no source is overwritten before it is placed.
+// First moves all sources above the targets, so that no source is overwritten before it is in its place.
 bool place_descriptors(const Program& program) {
   constexpr int kCount = 5;
   const int sources[kCount] = {program.in, program.out, program.err, program.secret, program.last_words};
@@ -66,7 +66,7 @@ Started start(const Program& program) {
   if (pid < 0) return {-1, errno};
   if (pid == 0)
     become(program, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent, failure.write.get());
-  setpgid(pid, pid);  // here too, because a signal to the group may come before the child has called setpgid()
+  setpgid(pid, pid);  // also here, because a signal to the group may come before the child calls setpgid()
   failure.write.close();
   int error = 0;
   ssize_t got;

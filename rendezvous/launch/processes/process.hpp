@@ -1,5 +1,5 @@
-// Starts one program by fork and exec, with the given descriptors and no others. Only for a process with one thread
-// (the keeper). All memory is allocated before the fork.
+// Starts one program by fork and exec, with only the given descriptors. Only for a process with one thread (the
+// keeper). Allocates all memory before the fork.
 #pragma once
 #include <sched.h>
 #include <sys/types.h>
@@ -18,17 +18,17 @@ struct Program {
   int last_words;  // becomes kLastWordsDescriptor
   const sigset_t& signal_mask;
   unsigned long open_files_limit;
-  const cpu_set_t* cores;  // null: the same as this process's
+  const cpu_set_t* cores;  // null: the cores of this process
 };
 
-// The new process leads its own process group, and the kernel kills it when this process dies.
+// A started process. It leads its own process group, and the kernel kills it when this process dies.
 struct Started {
   pid_t pid = -1;
-  int error = 0;  // why it could not be started (start_problem.hpp); 0: it was started
+  int error = 0;  // why the program could not be started (start_problem.hpp); 0: it was started
 };
 Started start(const Program& program);
 
-// Changes the name and command line that `ps` shows for this process. `argv` is that of main().
+// Changes the name and command line that `ps` shows for this process. `argv`: the argument of main().
 void rename_process(char** argv, const std::string& name, const std::string& title);
 
 }  // namespace anello::launch

@@ -11,7 +11,7 @@
 
 namespace anello::launch {
 
-// A host that cannot be reached, or cannot be reached any more.
+// A host that could not be reached, or can no longer be reached.
 struct HostLoss {
   HostRanks ranks;
   std::string why;  // a sentence that names the host; empty: the sentence of another host names this one too
@@ -23,8 +23,8 @@ struct RankEvents {
   std::function<void(const HostLoss&)> host_lost;
   std::function<void(const HostRanks&, double cores)>
       cores_known;  // another host has reported its cores; its ranks have not started
-  // No process is left, and no more reports come. The text says how the keeper ended, if it was ended by something
-  // else.
+  // No process is left, and no more reports come. The text says how the keeper ended; it is empty if the keeper ended
+  // by itself.
   std::function<void(const std::string&)> ended;
 };
 
@@ -34,11 +34,11 @@ class RankProcesses {
 
   // Starts all ranks. The rendezvous listens at `port`.
   virtual void start(std::uint16_t port) = 0;
-  virtual void order(const Order& order) = 0;  // before start() too: then nothing is started
+  virtual void order(const Order& order) = 0;  // also before start(): then nothing is started
   virtual void watch(PollSet& polls) = 0;
   virtual void tick() {}                                  // after each wait of the loop
-  virtual bool output_may_come() const { return false; }  // also after `ended`
-  virtual void give_up() {}  // processes survive SIGKILL: the destructor does not wait for them
+  virtual bool output_may_come() const { return false; }  // true if output may still come, even after `ended`
+  virtual void give_up() {}  // the destructor will not wait for processes that survive SIGKILL
 };
 
 }  // namespace anello::launch

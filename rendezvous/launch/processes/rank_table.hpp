@@ -1,4 +1,4 @@
-// The state of each rank's process, as far as it has been reported. Owned by the Supervisor.
+// The reported state of each rank's process. Owned by the Supervisor.
 #pragma once
 #include <sys/types.h>
 
@@ -17,8 +17,8 @@ class RankTable {
   explicit RankTable(int size) : ranks_(std::size_t(size)) {}
 
   void started(int rank, pid_t pid);
-  void ended(int rank, bool succeeded);  // with status 0
-  void lost(int rank);                   // its host was lost; no effect if it is not alive
+  void ended(int rank, bool succeeded);  // `succeeded`: with status 0
+  void lost(int rank);                   // the rank's host was lost; does nothing if the rank is not alive
   void stopped(int rank, int signal, Clock::time_point now) { at(rank).stop = {now, signal}; }
   void continued(int rank) { at(rank).stop.reset(); }
 
@@ -29,11 +29,11 @@ class RankTable {
   bool any_started() const { return any_started_; }
   std::vector<int> alive() const;  // ascending
 
-  // The next four are about the ranks that are alive.
+  // The next four functions are about the ranks that are alive.
   bool all_are_stopped() const;
-  Clock::time_point last_stop(Clock::time_point before) const;  // `before` if none was stopped later
-  std::string stop_signals() const;  // each signal that stopped one of them, once, in the order of the ranks
-  std::string list() const;          // "ranks 1, 3"; of none: the processes that ranks started
+  Clock::time_point last_stop(Clock::time_point before) const;  // returns `before` if none was stopped later
+  std::string stop_signals() const;  // the signals that stopped them, each once, in the order of the ranks
+  std::string list() const;          // "ranks 1, 3"; if none is alive: the processes that ranks started
 
  private:
   struct Stop {

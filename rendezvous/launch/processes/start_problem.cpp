@@ -40,7 +40,8 @@ int why_denied(const std::string& path) {
 
 }  // namespace
 
-// If a folder of PATH may not be entered, exec() fails with EACCES even for a program that is in no folder of PATH.
+// If a folder of PATH may not be entered, exec() fails with EACCES, even for a program that is in no folder of PATH. So
+// this looks for the program itself.
 int find_start_problem(int error, const std::string& program) {
   const std::string path = path_of(program);
   if (error == EACCES) return path.empty() ? ENOENT : why_denied(path);
@@ -70,7 +71,7 @@ std::string describe_start_problem(int problem, const std::string& name, const s
                   "; copy it to another one, or start its interpreter: python3 ", program);
     case kFolderClosed:
       return text("'", program, "' cannot be reached", where,
-                  ": you may not enter one of the folders before it, which needs the permission x");
+                  ": you may not enter one of the folders in its path; this needs the permission x");
     case EACCES:
       return text("'", program, "' is not an executable file", where, "; to make it one, run chmod +x");
     case EAGAIN:

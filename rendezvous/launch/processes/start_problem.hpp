@@ -1,4 +1,5 @@
-// Why a program could not be started: an errno, or a number of this header if the errno of exec() is too vague.
+// The reason why a program could not be started: an errno, or a number of this header if the errno of exec() is too
+// vague.
 #pragma once
 #include <string>
 
@@ -12,11 +13,11 @@ enum StartProblem : int {
   kInterpreterNotExecutable,
 };
 
-// Looks for the reason on this host, after exec() has failed with `error`. `program` is looked up in PATH unless it
-// contains a slash.
+// Finds the reason on this host, after exec() has failed with `error`. Unless `program` contains a slash, it is looked
+// up in PATH.
 int find_start_problem(int error, const std::string& program);
 
-// A sentence with the remedy. `where` is " on HOST", or empty. Pure.
+// Returns a sentence with the remedy. `where`: " on HOST", or empty. Pure.
 std::string describe_start_problem(int problem, const std::string& program, const std::string& where);
 
 // Returns the exit code that shells use: 127 if the program does not exist, 126 if it cannot be executed. Pure.

@@ -17,12 +17,12 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kReporting{1000}, kReportingLoss{500}, kAborting{1000}, kKilling{5000};
-// A killed process loses its connections some time before waitpid() returns it. Meanwhile another rank may have ended
-// with an error that is only a consequence.
+// A killed process loses its connections some time before waitpid() returns it. In this time, another rank may end with
+// an error that is only a consequence.
 constexpr milliseconds kSearching{200};
 constexpr milliseconds kSameSignal{100};  // some programs signal a process and its group, so a signal arrives twice
 
-constexpr int kSeldom = 3;  // times the time that has passed: when to print again which ranks still run
+constexpr int kSeldom = 3;  // multiplies the time until it is printed again which ranks still run
 
 constexpr int kTimedOut = 124;  // as timeout(1)
 constexpr int kWrongUsage = 2;
@@ -43,7 +43,7 @@ std::string describe_end(int status, const std::string& host) {
 
 }  // namespace
 
-// A crash or a kill precedes the errors that it causes in other ranks; SIGABRT may be such an error.
+// A crash or a kill comes before the errors that it causes in other ranks. SIGABRT may itself be such an error.
 int likely_cause(int status) {
   if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : kSurelyCause;
   return WEXITSTATUS(status) ? 1 : 0;
@@ -99,7 +99,7 @@ void Supervisor::end_if_all_ended(Clock::time_point now) {
   end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
 }
 
-// Ranks of other hosts may have failed as a consequence before the loss was noticed.
+// Before the loss was noticed, ranks of other hosts may have failed as a consequence.
 void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) ranks_.lost(rank);
   if (!loss.why.empty()) actions_.print(loss.why);
@@ -119,7 +119,7 @@ int Supervisor::likelihood(const Report& end) const {
   return 2 * likely_cause(end.status) + (end.status != 0 && blame_.is_on(end.rank));
 }
 
-// When a scheduler ends a host's agent, it may kill the agent's ranks first.
+// A scheduler that ends a host's agent may kill the agent's ranks first.
 bool Supervisor::may_be_a_lost_host(const Report& end) const {
   return job_.remote && was_killed(end.status);
 }
@@ -218,8 +218,8 @@ std::optional<Clock::time_point> Supervisor::next_tick() const {
   return due && job_limit_ ? std::min(*due, *job_limit_) : due ? due : job_limit_;
 }
 
-// When to report ranks that still run after the others have ended. A world's ranks report one silent rank themselves,
-// but not if all of them are silent, or after they have left the world.
+// Returns when to report ranks that still run after all others have ended. If one rank of a world is silent, the ranks
+// report that themselves; but not if all of them are silent, or after they have left the world.
 std::optional<Clock::time_point> Supervisor::leftovers_due() const {
   if (phase_ != Phase::running || job_.silence_limit.count() == 0 || ranks_.ended_count() == 0 ||
       ranks_.alive_count() == 0)
@@ -229,8 +229,8 @@ std::optional<Clock::time_point> Supervisor::leftovers_due() const {
                                                       : std::nullopt;
 }
 
-// If all ranks that are left are stopped, ends the job, because they cannot end by themselves. If some run, only prints
-// who they are: they may have reasons to take long.
+// If all remaining ranks are stopped, ends the job, because they cannot end by themselves. If some of them run, only
+// prints which, because they may have reasons to take long.
 void Supervisor::name_leftovers(Clock::time_point now) {
   const std::vector<int> left = ranks_.alive();
   const int first = left.front();
@@ -264,7 +264,7 @@ void Supervisor::end(int signal, const std::string& why, Clock::time_point now) 
   enter(Phase::ending, now + job_.grace);
 }
 
-// Tries only once: a second attempt would not succeed either.
+// Tries only once, because a second attempt would not succeed either.
 bool Supervisor::abort(int culprit, const std::string& why) {
   return ranks_.alive_count() > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
 }
@@ -278,7 +278,7 @@ void Supervisor::kill(Clock::time_point now) {
   enter(Phase::killing, now + kKilling);
 }
 
-// A lost host counts only if a rank has started, which may be reported only after the loss of another host.
+// A lost host counts only if a rank has started. (The start of a rank may be reported after the loss of another host.)
 bool Supervisor::may_pass() const {
   const bool lost = lost_host_ && (ranks_.any_started() || job_.restart > 0);
   if ((!cause_ && !lost && !left_stopped_) || interrupted_ || gave_up_ || keeper_was_killed_) return false;

@@ -5,13 +5,12 @@
 //   running --first failure--> searching, named (0.2 s) --> reporting (0.8 s: errors of other ranks) --> ending
 //      \----signal, closed pipe, last rank ended---------------------------------------------------------->/
 //   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
-// Named: if the failure breaks connections, the ranks agree on its cause themselves, and have more information than the
-// launcher. If it does not (a rank that has left the world exits with an error), the launcher aborts the world after
-// that time.
-// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of the exits that
-// come while the launcher searches.
-// Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
-// which gives the program a last chance to end by itself.
+// Named: if the failure breaks connections, the ranks themselves agree on its cause, because they have more information
+// than the launcher. If the failure breaks no connection (a rank that has left the world exits with an error), the
+// launcher aborts the world after the 0.2 s. The cause is the exit of the rank that the ranks themselves blame
+// (LastWord). If they blame none, it is the most likely of the exits that come while the launcher searches. Aborting:
+// ranks that wait in a collective may not react to the signal. Their collective then fails with the reason, and this
+// gives the program a last chance to end by itself.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -28,7 +27,7 @@
 namespace anello::launch {
 
 // Returns how likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the
-// same time. Higher is likelier.
+// same time. A higher number is more likely.
 int likely_cause(int status);
 inline constexpr int kSurelyCause = 2;
 
@@ -39,22 +38,22 @@ class Supervisor {
     // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
     std::function<void(const std::string&)> print;
-    // The generation of the newest world that all its ranks have joined; 0: none.
+    // Returns the generation of the newest world that all its ranks have joined; 0: there is none.
     std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
-    // Returns how often the kernel has killed a process here for lack of memory; nothing if the kernel does not show
-    // that.
+    // Returns how often the kernel has killed a process on this host for lack of memory; nothing if the kernel does not
+    // show it.
     std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
   };
   Supervisor(const Job& job, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
-  // Call it before the exits that are reported later.
+  // Call this before the later exits are reported.
   void received(const world::LastWord& word) { blame_.received(word); }
   void host_lost(const HostLoss& loss, Clock::time_point now);
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
-  void keeper_gone(const std::string& how);  // empty: it ended by itself, after all processes
+  void keeper_gone(const std::string& how);  // `how` empty: the keeper ended by itself, after all processes
 
   void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
   void tick(Clock::time_point now);
@@ -65,14 +64,14 @@ class Supervisor {
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
   bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
   int exit_code() const { return exit_code_; }
-  // True if the job may succeed when it is started again: a rank has failed, but not with a status that means wrong
-  // usage, or a host was lost; and the user has not ended the job. If a host could not be used even at the first start,
-  // that is a mistake of the user.
+  // True if the job may succeed when it is started again: a rank has failed (but not with a status that means wrong
+  // usage), or a host was lost, and the user has not ended the job. A host that could not even be used at the first
+  // start is a mistake of the user.
   bool may_pass() const;
   int culprit() const { return culprit_; }           // the rank that failed first, or -1
   bool failed() const { return !failure_.empty(); }  // false if the user ended the job
-  // The text to append to "the job failed": the reason, or only the rank that failed first; which ranks failed because
-  // of it, and which ranks the launcher ended.
+  // Returns the text to append to "the job failed": the reason, or only the rank that failed first; then the ranks that
+  // failed because of it, and the ranks that the launcher ended.
   std::string summary(bool with_reason) const;
 
  private:
@@ -97,11 +96,11 @@ class Supervisor {
   const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   RankTable ranks_;
   Clock::time_point last_end_{};    // when the last rank ended
-  Clock::duration silence_told_{};  // after last_end_; until then no message about ranks that still run
+  Clock::duration silence_told_{};  // for this time after last_end_, no message about ranks that still run
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_, job_limit_;
   std::optional<Report> cause_;  // the failure that ends the job; may be corrected during the search
-  int culprit_ = -1;             // the rank of that failure, or the one that made it fail
+  int culprit_ = -1;             // the rank of that failure, or the rank that caused it
   Blame blame_;
   std::string why_;          // why the job ends; the ranks receive it
   std::string failure_;      // for the summary; empty: none

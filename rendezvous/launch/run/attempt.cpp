@@ -118,7 +118,7 @@ void Attempt::act() {
   if (!supervisor_.over()) return;
   if (supervisor_.gave_up()) ranks_->give_up();
   if (!ended_ && supervisor_.keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
-  // No process writes to the pipes any more. Reads the bytes that they still hold, until nothing has come for
+  // No process writes to the pipes any more. Reads the bytes that are still in them, until nothing has come for
   // kLastBytes.
   if (!ended_ || !output_.written() || ranks_->output_may_come()) last_bytes_until_ = now + kLastBytes;
   if (!std::exchange(ended_, true)) over_since_ = now;
@@ -140,14 +140,14 @@ void Attempt::take_signals() {
   }
 }
 
-// Limits how long a job that must end waits for a reader of its ranks' output.
+// Limits the time for which a job that must end waits for a reader of its ranks' output.
 std::optional<Clock::time_point> Attempt::output_limit() const {
   return ended_ && supervisor_.asked_to_end() && !discard_output_
              ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
              : std::nullopt;
 }
 
-// Called for a signal while no rank is left, only output: drops the output.
+// Called for a signal when no rank is left but output is not written yet. Drops the output.
 void Attempt::hurry() {
   discard_output_ = true;
   restart_.reset();
@@ -161,7 +161,7 @@ void Attempt::pause_all() {
   ranks_->order({Order::Kind::signal, SIGCONT});
 }
 
-// Warns about too few cores once all hosts have reported theirs.
+// When all hosts have reported their cores, warns if there are too few.
 void Attempt::learn_cores(const HostRanks& here, double cores) {
   if (here.count > cores) {
     crowded_.push_back(here.host);
@@ -183,7 +183,7 @@ void Attempt::lose(const HostLoss& loss) {
   supervisor_.host_lost(loss, Clock::now());
 }
 
-// Prints the last messages. The reason is repeated only if so much output has followed it that it is out of sight.
+// Prints the last messages. Repeats the reason only if it is out of sight, because much output has followed it.
 void Attempt::conclude() {
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
   if (supervisor_.culprit() >= 0) output_.print_last_lines(supervisor_.culprit());

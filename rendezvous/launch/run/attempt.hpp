@@ -1,5 +1,5 @@
-// One attempt to run a job: the processes of the ranks, their output and input, signals, and how it ended. Blocks the
-// launcher's thread.
+// One attempt to run a job: the processes of the ranks, their output and input, signals, and how the attempt ended.
+// Blocks the launcher's thread.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -17,34 +17,34 @@
 
 namespace anello::launch {
 
-// All attempts of a job share this.
+// The state that all attempts of a job share.
 struct LauncherProcess {
   char** const argv;
-  const std::vector<pid_t> inherited_children = children();  // its children before it executed `anello`
+  const std::vector<pid_t> inherited_children = children();  // those that it had before it executed `anello`
   const OpenFilesLimit files = open_files_limit();
   Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
   const std::optional<Clock::time_point> limit;  // --timeout
 };
 
-// How a job is to be started again.
+// How to start a job again.
 struct Restart {
-  std::chrono::milliseconds pause;  // before it
+  std::chrono::milliseconds pause;  // before the start
   Hosts hosts;                      // the hosts that are left
   Layout layout;
 };
 
 class Attempt {
  public:
-  // Starts the keeper, or the commands that start agents. Call it while the process has one thread.
+  // Starts the keeper, or the commands that start agents. Call while the process has one thread.
   Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher);
-  // Blocks as the ranks' destructor does (local_ranks.hpp, remote_ranks.hpp).
+  // Blocks like the ranks' destructor (local_ranks.hpp, remote_ranks.hpp).
   ~Attempt() = default;
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
   // Runs the job to its end, and returns its exit code. The rendezvous listens at `port`.
   int run(std::uint16_t port);
-  const std::optional<Restart>& restart() const { return restart_; }  // nothing: it is not started again
+  const std::optional<Restart>& restart() const { return restart_; }  // nothing: the job is not started again
 
  private:
   std::unique_ptr<RankProcesses> make_ranks();
@@ -74,7 +74,7 @@ class Attempt {
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
   std::vector<std::string> crowded_, lost_;  // names of hosts
   std::string crowding_;                     // describes the first crowded host
-  std::optional<std::uint64_t> failed_at_;   // lines of output before the supervisor's first message
+  std::optional<std::uint64_t> failed_at_;   // number of output lines before the supervisor's first message
   std::optional<Restart> restart_;
   Clock::time_point last_bytes_until_{}, over_since_{};
 };

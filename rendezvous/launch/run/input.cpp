@@ -9,10 +9,10 @@
 namespace anello::launch {
 namespace {
 
-// A process gets no notice when it comes to the foreground, so it checks periodically.
+// A process gets no notice when it comes to the foreground. So it checks periodically.
 constexpr std::chrono::milliseconds kForegroundCheck{500};
 
-// tcgetpgrp fails for a terminal that does not control this process; such a terminal may be read at any time.
+// If the terminal does not control this process, tcgetpgrp() fails; such a terminal may be read at any time.
 bool in_foreground() {
   const pid_t group = tcgetpgrp(STDIN_FILENO);
   return group < 0 || group == getpgrp();

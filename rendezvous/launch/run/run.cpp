@@ -9,7 +9,7 @@
 namespace anello::launch {
 namespace {
 
-// Returns the first signal that ends a job and comes before `pause` has passed.
+// Returns the first signal that ends a job, if it comes before `pause` has passed.
 std::optional<int> signal_within(std::chrono::milliseconds pause, Signals& signals) {
   const auto until = Clock::now() + pause;
   std::optional<int> ending;

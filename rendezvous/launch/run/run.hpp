@@ -14,14 +14,14 @@ struct RendezvousHooks {
   std::function<void()> close;                        // ends the server and its thread
   // Does the same as RendezvousServer::abort().
   std::function<bool(int culprit, const std::string& reason)> abort;
-  std::function<void(int rank)> exited;         // as RendezvousServer::exited()
-  std::function<std::uint32_t()> newest_world;  // as ServerStats::newest
+  std::function<void(int rank)> exited;         // like RendezvousServer::exited()
+  std::function<std::uint32_t()> newest_world;  // like ServerStats::newest
 };
 
-// Runs the job, again after failures if it has restarts, and returns its exit code. Call it from main(), with main's
-// `argv`, while the process has one thread; signals stay blocked afterwards. hooks.open() is called after the fork of
-// the keeper, which must not inherit the server's thread. Blocks until the job has ended. Throws Error if the job
-// cannot be started.
+// Runs the job, and runs it again after failures if it has restarts. Returns the exit code. Call from main(), with
+// main's `argv`, while the process has one thread. Signals stay blocked afterwards. hooks.open() is called after the
+// fork of the keeper, because the keeper must not inherit the server's thread. Blocks until the job has ended. Throws
+// Error if the job cannot be started.
 int run(const Job& job, const RendezvousHooks& hooks, char** argv);
 
 }  // namespace anello::launch
