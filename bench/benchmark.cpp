@@ -71,7 +71,7 @@ class Run {
     return result;
   }
 
-  // Returns `count`, rounded up so that all ranks have parts of the same size, if the operation has parts.
+  // Returns `count`. If the operation divides its tensor into parts, rounds up so that all parts have the same size.
   std::uint64_t in_equal_parts(std::uint64_t count) const {
     const auto world = std::uint64_t(library_.size());
     const Kind kind = collective_.kind;
@@ -100,11 +100,11 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
   const bool writes = library.rank() == 0;
   JsonFile json(writes ? options.json : "");
   const nlohmann::ordered_json config = config_of(library, collective, options);
-  if (writes && !kOptimized) out << "# built with assertions: the figures mean nothing\n";
+  if (writes && !kOptimized) out << "# this build has assertions: the figures mean nothing\n";
   if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
 
   if (writes && library.size() == 1)
-    out << "# one rank: nothing travelled, these are figures of local work; start several: anello run -n 2 -- ...\n";
+    out << "# one rank sends nothing: these are figures of local work; start several: anello run -n 2 -- ...\n";
 
   std::vector<Result> results;
   std::optional<Error> left_out;

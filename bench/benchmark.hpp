@@ -10,8 +10,8 @@
 
 namespace anello::bench {
 
-// Returns the program's exit code: 1 if any element was wrong on any rank. Throws Error{file} if the JSON file
-// cannot be written, before anything is measured.
+// Returns the program's exit code: 1 if any element was wrong on any rank. Throws Error{file}, before anything is
+// measured, if the JSON file cannot be written.
 int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out);
 
 }  // namespace anello::bench

@@ -23,7 +23,7 @@
 namespace anello::bench {
 namespace {
 
-// Threads that compute until this is destroyed.
+// Threads that compute until this object is destroyed.
 class BusyThreads {
  public:
   BusyThreads(int count, int nice) {
@@ -62,13 +62,13 @@ void add_busy_flags(CLI::App& command, BusyRequest& request) {
   command
       .add_option_function<std::string>(
           "-s,--size", [&request](const std::string& given) { request.size_bytes = parse_size("-s", given); },
-          "bytes of each (4K)")
+          "bytes of each tensor (4K)")
       ->type_name("SIZE");
   command
       .add_option(
           "--calls", request.calls,
-          "blocking: one after another; waiting: all at once, then a wait for each; looking: all at once, and a "
-          "look every 100 us whether they are done (blocking)")
+          "blocking: one after another; waiting: starts all, then waits for each; looking: starts all, then checks "
+          "every 100 us whether they are done (blocking)")
       ->transform(CLI::CheckedTransformer(calls_by_name()));
   command.add_option("--budget_ms", request.budget_ms, "time for the timed steps (2000)")->check(CLI::PositiveNumber);
 }

@@ -21,8 +21,8 @@ struct BusyRequest {
 
 void add_busy_flags(CLI::App& command, BusyRequest& request);
 
-// All ranks call. Rank 0 writes a line of comment, and a line with the median, p90, p99 and the worst in microseconds.
-// Returns the exit code. Throws Error{unsupported} if the library does not have such calls.
+// All ranks call. Rank 0 writes a comment line, and a line with the median, the 90th and the 99th percentile, and the
+// maximum, in microseconds. Returns the exit code. Throws Error{unsupported} if the library does not have such calls.
 int run_busy(Library& library, const BusyRequest& request, std::ostream& out);
 
 }  // namespace anello::bench

@@ -13,8 +13,8 @@ struct Collective {
   Kind kind;
   std::string_view name, sentence;
   bool reduces;
-  // busbw / algbw: the bytes on the busiest link for each byte of the larger buffer, so that worlds of different sizes
-  // can be compared.
+  // busbw / algbw, in the terms of nccl-tests: the bytes on the busiest link, divided by the bytes of the larger
+  // buffer. With this factor, worlds of different sizes can be compared.
   double (*bus_factor)(int world);
 };
 
@@ -25,13 +25,13 @@ struct Tensors {
   Tensor input, output;
 };
 
-// The buffers have the size of the larger of a rank's two tensors. Out of place, the input begins at the start of
-// `from` and the output at the start of `to`; in place both lie in `whole`. Nothing if the operation cannot be called
-// in that way.
+// Each buffer has the size of the larger of a rank's two tensors. out_of_place(): the input begins at the start of
+// `from`, and the output at the start of `to`. in_place(): both lie in `whole`. Nothing if the operation has no such
+// call.
 std::optional<Tensors> out_of_place(Kind kind, Tensor from, Tensor to, int rank, int world);
 std::optional<Tensors> in_place(Kind kind, Tensor whole, int rank, int world);
 
-// Counts the wrong elements of a rank's output after its input was filled with Pattern.
+// Counts the wrong elements of a rank's output. Its input must have been filled by Pattern.
 std::uint64_t count_wrong(Kind kind, ConstTensor output, Op op, int rank, int world);
 
 }  // namespace anello::bench

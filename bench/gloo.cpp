@@ -1,4 +1,4 @@
-// anello-bench-gloo: the same measurements of Gloo, with the same output. Started like anello-bench; the ranks find
+// anello-bench-gloo: measures Gloo in the same way, with the same output. Started like anello-bench; the ranks find
 // each other through a folder (--store).
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -24,7 +24,7 @@ using namespace anello::bench;
 namespace {
 
 [[noreturn]] void unsupported(std::string_view what) {
-  throw Error(ErrorCode::unsupported, text("this measurement of Gloo has no ", what));
+  throw Error(ErrorCode::unsupported, text("anello-bench-gloo has no ", what));
 }
 
 template <class Use>
@@ -118,7 +118,7 @@ class Gloo : public Library {
     return [options] { gloo::allreduce(*options); };
   }
 
-  // Gloo has these only in place, so a call out of place includes a copy.
+  // Gloo has these algorithms only in place, so a call out of place includes a copy.
   template <class T, class Algorithm>
   Call classic(ConstTensor input, Tensor output, Op op) {
     const std::vector<T*> memory{static_cast<T*>(output.data)};
@@ -151,7 +151,8 @@ int main(int argc, char** argv) {
     app.add_option("--store", folder, "an empty folder that all ranks can access, where they find each other")
         ->type_name("DIR");
     app.add_option("--interface", interface, "network interface (lo)")->type_name("NAME");
-    app.add_option("--algorithm", algorithm, "one of Gloo's: ring, bcube, ring_classic, ring_chunked, halving_doubling")
+    app.add_option("--algorithm", algorithm,
+                   "Gloo's algorithm: ring, bcube, ring_classic, ring_chunked, halving_doubling")
         ->check(CLI::IsMember({"ring", "bcube", "ring_classic", "ring_chunked", "halving_doubling"}));
   };
   const auto join = [&](const std::function<int(Library&)>& run) {

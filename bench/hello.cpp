@@ -1,6 +1,6 @@
-// anello-bench-hello: joins its world, waits once for all ranks, and leaves. bench/startup.sh times it.
-// anello-bench-hello BYTES: before it leaves, does an allreduce of that size twice. For each, rank 0 prints the time of
-// the slowest rank and the processor time of all ranks; the first allreduce includes planning and connecting.
+// anello-bench-hello BYTES: before it leaves, calls an allreduce of that size twice. For each of the two, rank 0 prints
+// the time of the slowest rank, and the mean processor time of a rank. The first allreduce includes planning and
+// connecting.
 #include <sys/resource.h>
 
 #include <anello/anello.hpp>

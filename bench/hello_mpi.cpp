@@ -1,4 +1,4 @@
-// anello-bench-hello-openmpi and -mpich: what anello-bench-hello does, by MPI.
+// anello-bench-hello-openmpi and -mpich: do the same as anello-bench-hello, through MPI.
 #include <mpi.h>
 
 int main(int count, char** words) {

@@ -1,4 +1,4 @@
-// The file that -J names. It is opened before a long run, so that an error shows at once, and written at the end.
+// The file that -J names. It is opened before a long run, so that an error is reported at once, and written at the end.
 #pragma once
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>

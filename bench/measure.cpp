@@ -32,7 +32,8 @@ int calls_in(double budget_us, double call_us) {
   return int(std::clamp<double>(budget_us / call_us, kMinCalls, kMaxCalls));
 }
 
-// The number of calls that fit the budget. The scheduler may delay a single call, so short calls are timed three times.
+// Returns the number of calls that fit the budget. Times short calls three times, because the scheduler may delay a
+// single call.
 int fitting(Library& library, const Library::Call& call, double budget_us) {
   double min_us = over_ranks(library, duration_us(call), Op::max);
   for (int i = 0; i < 2 && min_us * kMinCalls < budget_us; i++)

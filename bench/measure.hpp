@@ -1,7 +1,5 @@
-// Measures and checks one operation on one pair of buffers. All ranks call.
-//
 // The calls follow each other without a pause, and each rank measures its own times. The time of an iteration is the
-// time of its slowest rank. The library's own allreduce combines the ranks' times, outside of the timed loop.
+// time of its slowest rank. After the timed loop, the library's own allreduce combines the ranks' times.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,12 +11,12 @@
 
 namespace anello::bench {
 
-// Returns equal figures on all ranks. Takes about options.budget_ms unless options.iterations is given; on a busy
-// machine somewhat more.
+// Returns equal figures on all ranks. Takes about options.budget_ms (somewhat more on a busy machine), unless
+// options.iterations is given.
 Timing measure(Library& library, const Library::Call& call, const Options& options);
 
-// Repeats `times` times: fills the input, calls, and counts wrong elements of the output. Returns the sum over all
-// ranks; nothing if `times` is 0.
+// Fills the input, calls, and counts the wrong elements of the output; repeats that `times` times. Returns the sum over
+// all ranks; nothing if `times` is 0.
 std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Kind kind, const Tensors& tensors,
                                    Op op, int times);
 

@@ -1,4 +1,4 @@
-// Memory for a benchmark: pages directly from the system, each written once.
+// Memory for a benchmark: pages directly from the system. Each page has been written once.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -8,7 +8,7 @@ namespace anello::bench {
 
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-// Throws Error{configuration} if the host has less memory available.
+// Throws Error{configuration} if the host has less memory available than this.
 void refuse_if_short(std::size_t bytes);
 
 // Throws the error of refuse_if_short().

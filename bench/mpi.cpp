@@ -18,7 +18,7 @@ using namespace anello::bench;
 namespace {
 
 [[noreturn]] void unsupported(std::string_view what) {
-  throw Error(ErrorCode::unsupported, text("this measurement of MPI has no ", what));
+  throw Error(ErrorCode::unsupported, text("this program has no ", what));
 }
 
 MPI_Datatype type_of(DType dtype) {
@@ -65,11 +65,11 @@ MPI_Op reduction(Op op) {
 
 int count_of(const Tensor& tensor) {
   if (tensor.count > std::size_t(std::numeric_limits<int>::max()))
-    unsupported(text("calls of ", tensor.count, " elements, which MPI counts with an int; take a smaller size"));
+    unsupported(text("calls of ", tensor.count, " elements: MPI counts elements with an int; take a smaller size"));
   return int(tensor.count);
 }
 
-// An error inside MPI ends the job with MPI's own message, which is MPI's default.
+// An error inside MPI ends the job with MPI's own message: that is MPI's default.
 class Mpi : public Library {
  public:
   int rank() const override {

@@ -24,7 +24,7 @@ constexpr std::array kTypes = {
 constexpr std::array kOps = {Named<Op>{"sum", Op::sum}, Named<Op>{"prod", Op::product}, Named<Op>{"min", Op::min},
                              Named<Op>{"max", Op::max}, Named<Op>{"avg", Op::average}};
 
-// Returns the values of the table that `given` names: one by its short or its full name, or all.
+// Returns the values of the table that `given` names: all of them, or one by its short or full name.
 template <class Table>
 auto select(std::string_view flag, std::string_view given, const Table& table) {
   std::vector<decltype(table[0].second)> values;
@@ -54,9 +54,10 @@ void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
         flags, [flag, &field](const std::string& given) { field = parse_size(flag, given); }, sentence);
   };
   auto* begin = size("-b,--minbytes", range->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
-  auto* end = size("-e,--maxbytes", range->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
+  auto* end = size("-e,--maxbytes", range->end, "last size (64M; if -b is given, its size)")->type_name("SIZE");
   auto* factor = command.add_option("-f,--stepfactor", range->factor, "factor from one size to the next (4)");
-  auto* step = size("-i,--stepbytes", range->increment, "or bytes from one size to the next")->type_name("SIZE");
+  auto* step = size("-i,--stepbytes", range->increment, "bytes from one size to the next, instead of a factor")
+                   ->type_name("SIZE");
   const auto list = std::make_shared<std::vector<std::uint64_t>>();
   command
       .add_option_function<std::vector<std::string>>(
@@ -95,7 +96,7 @@ void add_flags(CLI::App& command, Options& options) {
   add_number(command, "--budget_ms", options.budget_ms, 1,
              "time for the timed calls, unless -n gives their number (500)");
   add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before the timed ones (a tenth of them)");
-  add_number(command, "-c,--check", options.checks, 0, "calls of which every element is checked (1)");
+  add_number(command, "-c,--check", options.checks, 0, "additional calls, whose results are checked completely (1)");
   command
       .add_option_function<std::string>(
           "-d,--datatype", [&](const std::string& given) { options.dtypes = select("-d", given, kTypes); },

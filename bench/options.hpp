@@ -1,5 +1,5 @@
-// The command line of a benchmark program. It has the flags of nccl-tests, because many users are familiar with them.
-// Pure.
+// The command line of a benchmark program. Its flags are those of nccl-tests, because many users are familiar with
+// them. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <string>

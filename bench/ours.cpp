@@ -58,7 +58,7 @@ ReduceOptions Ours::reduce_options() const {
   return options;
 }
 
-// Refuses a flag that would have no effect, or would change the results.
+// Refuses a flag that would have no effect on this operation, or would change its results.
 void Ours::require_use(Kind kind, DType dtype, Op op) const {
   if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)
     throw Error(ErrorCode::unsupported, "--list is for allreduce and broadcast");

@@ -17,8 +17,8 @@ struct OurOptions {
   bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
   bool shareable = false;          // tensors lie in memory from anello::allocate
   std::optional<DType> wire = {};  // the type in which elements are sent, if they are reduced
-  bool async = false;              // asynchronous calls, each followed by a wait
-  std::uint64_t list_bytes = 0;    // in place: a list of tensors of this size replaces one tensor; 0: one tensor
+  bool async = false;              // each call is asynchronous, and the thread then waits for it
+  std::uint64_t list_bytes = 0;    // calls in place get a list of tensors of this size; 0: one tensor
   bool factors = false;  // inputs are multiplied by 2 and results by 1/2, which leaves sum, min and max unchanged
 };
 
@@ -33,7 +33,7 @@ class Ours : public Library {
   nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
-  Call step(std::span<const Tensor> tensors, Calls calls) override;  // uses named operations, unless the calls block
+  Call step(std::span<const Tensor> tensors, Calls calls) override;  // calls that do not block are named operations
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 

@@ -30,10 +30,10 @@ int run_anello_bench(int argc, char** argv) {
         ->type_name("cpu|cuda");
     app.add_flag("--allocate", options.shareable,
                  "tensors in memory from anello::allocate, which ranks of one host can map");
-    app.add_flag("--async", options.async, "asynchronous calls of host tensors, and a wait for each");
+    app.add_flag("--async", options.async, "asynchronous calls on host tensors: starts each call, then waits for it");
     app.add_option_function<std::string>(
            "--wire", [&](const std::string& given) { options.wire = wire_type(given); },
-           "float and double travel as half or bfloat16")
+           "type in which floats and doubles are sent: half or bfloat16")
         ->type_name("TYPE");
     app.add_option_function<std::string>(
            "--list",
@@ -41,10 +41,10 @@ int run_anello_bench(int argc, char** argv) {
              options.list_bytes = parse_size("--list", given);
              if (options.list_bytes == 0) throw Error(ErrorCode::configuration, "--list 0: tensors must have a size");
            },
-           "allreduce and broadcast in place of a list of tensors of this size each, in place of one tensor")
+           "in-place allreduce and broadcast get a list of tensors of this size instead of one tensor")
         ->type_name("SIZE");
     app.add_flag("--factors", options.factors,
-                 "inputs are multiplied by 2 and results by 1/2: what a prescale and a postscale cost");
+                 "multiplies inputs by 2 and results by 1/2, to measure the cost of these factors");
   };
   return run_program({"anello-bench",
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",

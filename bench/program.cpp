@@ -28,17 +28,16 @@ int usage(const Program& program, const std::string& what) {
   return 2;
 }
 
-// The flags and subcommands of a program. The subcommand on the command line chooses the function to run.
+// The flags and subcommands of a program. Parsing chooses the function to run, by the subcommand on the command line.
 class CommandLine {
  public:
   explicit CommandLine(const Program& program) : program_(program), app_(program.sentence, program.name) {
     app_.require_subcommand(0, 1);
-    app_.footer(
-        text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
-             program.name, " allreduce --help\n\n",
-             "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
-             "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
-             "cores, calls are of two kinds, and only the mean says what one costs."));
+    app_.footer(text("Each subcommand has its own flags; write them after it: ", program.name,
+                     " allreduce -b 8 -e 64M -f 2; see ", program.name, " allreduce --help\n\n",
+                     "p50, p99 and mean: of the calls' times; a call's time is that of its slowest rank; bandwidths: "
+                     "from p50. If ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
+                     "cores, some calls are short and others long: only the mean then is the cost of a call."));
     if (program.add_flags) program.add_flags(app_);
     for (const Collective& collective : collectives()) add_collective(collective);
     add_busy();
@@ -55,7 +54,7 @@ class CommandLine {
       app_.parse(argc, argv);
     } catch (const CLI::Success& help) {
       return reports() ? app_.exit(help) : 0;
-    } catch (const CLI::ExtrasError&) {  // its text has the words backwards
+    } catch (const CLI::ExtrasError&) {  // the text of this error has the words in reverse order
       std::string words;
       for (const std::string& word : app_.remaining(true)) words += text(words.empty() ? "" : " ", word);
       return usage(program_, text("not expected: ", words, begins_with_operation ? "" : text("; ", first)));
@@ -90,7 +89,7 @@ class CommandLine {
 
   void add_busy() {
     CLI::App* const subcommand =
-        add("busy", "a step of small allreduces while threads of each rank compute: how long ranks wait on busy cores");
+        add("busy", "how long ranks wait on busy cores: a step of small allreduces while threads compute");
     add_busy_flags(*subcommand, busy_);
     add_for_ranks(*subcommand, [this](Library& library) { return run_busy(library, busy_, std::cout); });
   }

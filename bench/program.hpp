@@ -1,5 +1,5 @@
-// The common part of all benchmark programs, for any library: the command line with a subcommand for each operation,
-// the run, and the exit code.
+// The common part of the benchmark programs of all libraries: a command line with a subcommand for each operation, the
+// run, and the exit code.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ class App;
 
 namespace anello::bench {
 
-// A subcommand that joins a world itself, if it needs one.
+// A subcommand that joins a world by itself if it needs one.
 struct Command {
   std::string name, sentence;
   std::function<std::function<int()>(CLI::App&)>
@@ -23,8 +23,8 @@ struct Command {
 
 struct Program {
   std::string name, sentence;
-  std::function<void(CLI::App&)> add_flags;  // those of the library
-  // After the command line was parsed, joins the world and calls `run` with it.
+  std::function<void(CLI::App&)> add_flags;  // adds the flags of the library
+  // Called after the command line was parsed: joins the world and calls `run` with the library.
   std::function<int(const std::function<int(Library&)>& run)> join;
   std::vector<Command> alone;
 };

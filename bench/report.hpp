@@ -23,10 +23,10 @@ struct Result {
   std::uint64_t size_bytes = 0, count = 0;  // size of one rank's larger buffer
   DType dtype = DType::f32;
   std::optional<Op> op;                           // nothing if the operation does not reduce
-  std::optional<Figures> out_of_place, in_place;  // nothing if it cannot be called like that
+  std::optional<Figures> out_of_place, in_place;  // nothing if it has no such call
 };
 
-// Prints at least three significant digits from 1 on; below 10, two decimals.
+// Prints at least three significant digits if the value is 1 or more, and two decimals if it is below 10.
 std::string digits(double value);
 
 // Prints pairs of a value and the width of its column.

@@ -1,7 +1,7 @@
 // anello-bench-sentinel: prints the state of this machine as one number, measured in 20 ms: the nanoseconds that a
-// cache line needs from one core to another, or 0 if there is only one core. The cores of a virtual machine may be
-// moved closer together or farther apart, and the load of other virtual machines changes: figures from two different
-// states cannot be compared.
+// cache line needs from one core to another, or 0 if there is only one core. The state changes when a virtual machine
+// is moved to cores that are closer together or farther apart, or when other virtual machines have more or less work:
+// figures from two different states cannot be compared.
 #include <pthread.h>
 #include <sched.h>
 
@@ -21,7 +21,7 @@ double since_ns(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The scheduler hardly influences this value, and a single lucky measurement does not.
+// Neither delays by the scheduler nor a single lucky measurement change this value much.
 double lower_quartile(std::vector<double>& values) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[values.size() / 4];

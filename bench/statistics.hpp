@@ -1,4 +1,4 @@
-// The reported figures, from the times of one timed loop. Pure.
+// The reported figures of one timed loop, from its times. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,7 +7,7 @@ namespace anello::bench {
 
 // Times in microseconds.
 struct Timing {
-  double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // over iterations, of the slowest rank in each
+  double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // over the times of each iteration's slowest rank
   double mean_us = 0;                                     // wall time of the loop divided by its iterations
 };
 

@@ -32,8 +32,8 @@ double ms_since(steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
 }
 
-// Sizes as in a residual network: weights that grow sixteenfold from the first layer to the last, and small tensors of
-// normalisation between them.
+// The sizes are like those of a residual network: weights that grow sixteenfold from the first layer to the last, with
+// small tensors between them, as of a normalisation.
 std::vector<std::size_t> sizes_of(const StepRequest& request) {
   std::vector<double> weights;
   for (std::size_t k = 0; k < request.tensors; k++) {
@@ -47,8 +47,8 @@ std::vector<std::size_t> sizes_of(const StepRequest& request) {
   return sizes;
 }
 
-// Replaces a part of a backward pass: rounds of arithmetic in registers; or, if `idle`, that many nanoseconds of sleep,
-// since a backward pass on a GPU leaves the core free.
+// Replaces a part of a backward pass: does `rounds` rounds of arithmetic in registers. If `idle`, sleeps `rounds`
+// nanoseconds instead, since a backward pass on a GPU leaves the core free.
 double compute(std::uint64_t rounds, bool idle) {
   if (idle) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(rounds));
@@ -189,7 +189,7 @@ void add_step_flags(CLI::App& command, StepRequest& request) {
   command.add_flag("--idle", request.idle, "the backward pass leaves the core free, as one on a GPU does");
   command
       .add_option("--buckets", request.buckets,
-                  "largest bytes of a bucket, several to compare; 0: the library's own choice")
+                  "most bytes of a bucket (0: the library's own choice); several are compared")
       ->delimiter(',');
   command.add_option("-r", request.rounds, "steps of each kind, in turn (9)")->check(CLI::PositiveNumber);
 }

@@ -1,5 +1,6 @@
-"""Measures TensorFlow's operations and training steps, through Anello or through Horovod. Prints for each its name and
-microseconds: the median of its calls, each that of the slowest rank. bench/tensorflow.sh runs both libraries in turn.
+"""Measures TensorFlow's operations and training steps, through Anello or through Horovod. Prints the median
+time of each in microseconds; a call's time is that of its slowest rank. bench/tensorflow.sh runs both
+libraries in turn.
 PYTHONPATH=build/release/python anello run -n 2 -- python3 bench/tensorflow_training.py anello
 """
 import argparse
@@ -22,14 +23,14 @@ def eager(hvd):
 
 
 def function(hvd, parts, floats):
-    """A function with one operation for each part of a tensor. Python takes longer for a list of tensors."""
+    """Returns a function with an operation for each part of a tensor. Python takes longer for a list of tensors."""
     given = tf.ones(parts * floats)
     call = tf.function(lambda all: tf.concat([hvd.allreduce(each, op=hvd.Sum) for each in tf.split(all, parts)], 0))
     return lambda: call(given)
 
 
 def step(hvd, layers, width, rows, biases):
-    """A step of SGD of dense layers; without `hvd` each rank steps by itself."""
+    """A step of SGD for dense layers; without `hvd`, each rank makes its step alone."""
     data = tf.random.stateless_uniform((rows, width), (1, 2))
     weights = [tf.Variable(tf.random.stateless_normal((width, width), (3, k)) / width ** 0.5) for k in range(layers)]
     offsets = [tf.Variable(tf.zeros(width)) for _ in range(layers if biases else 0)]
@@ -50,7 +51,7 @@ def step(hvd, layers, width, rows, biases):
 
 
 def fit(hvd):
-    """The steps of an epoch of Keras."""
+    """The steps of an epoch of Keras's fit()."""
     images = numpy.random.default_rng(0).random((32 * FIT_STEPS, 784), "f4")
     labels = numpy.arange(len(images)) % 10
     model = tf.keras.Sequential([tf.keras.Input((784,)), tf.keras.layers.Dense(256, activation="relu"),
@@ -65,7 +66,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=["anello", "horovod"])
     parser.add_argument("--only", default="", help="a list of names, such as eager-1K,fit (all)")
-    parser.add_argument("--seconds", type=float, default=1, help="for which each is measured (1)")
+    parser.add_argument("--seconds", type=float, default=1, help="time of each measurement (1)")
     arguments = parser.parse_args()
     hvd = importlib.import_module(f"{arguments.library}.tensorflow")
     keras = importlib.import_module(f"{arguments.library}.tensorflow.keras")
@@ -84,7 +85,7 @@ def main():
 
 
 def measure(hvd, cases, seconds):
-    """Microseconds of each case. The cases take turns, because the machine's speed changes."""
+    """Returns the microseconds of each case. The cases take turns, because the machine's speed changes."""
     for _ in range(WARMUP):
         least = sum(timed(call) for call in cases.values())
     rounds = int(min(max(seconds * 1e6 / float(slowest(hvd, [least])[0]), FEWEST), MOST))

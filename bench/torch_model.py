@@ -61,7 +61,7 @@ def timed_ms(body):
 
 
 def calibrate(body, limit_ms):
-    """Sets the rounds of a layer so that the body takes about that long on the slowest rank."""
+    """Sets the number of rounds in a layer so that the body takes about limit_ms on the slowest rank."""
     Layer.rounds = 100
     for _ in range(4):
         Layer.rounds = int(Layer.rounds * limit_ms / timed_ms(body)) + 1

@@ -1,4 +1,5 @@
-"""torch.distributed's allreduce over Gloo, measured by the loop of measure.cpp and printed in anello-bench's columns:
+"""Measures torch.distributed's allreduce over Gloo with the same loop as measure.cpp, and prints the columns of
+anello-bench:
 anello run -n 2 -- python3 bench/torch_peer.py --store $(mktemp -d) allreduce -s 4,65536
 """
 import argparse
@@ -77,7 +78,7 @@ def both_placements(size_bytes, budget_us, checked):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operation", choices=["allreduce"])
-    parser.add_argument("--store", required=True, help="an empty folder that all ranks see, where they meet")
+    parser.add_argument("--store", required=True, help="an empty folder where the ranks find each other")
     parser.add_argument("-s", "--sizes", default="4,65536,67108864", help="sizes in bytes")
     parser.add_argument("--budget_ms", type=int, default=500, help="time of the timed calls of one size")
     parser.add_argument("-c", "--check", type=int, default=1, help="0: results are not checked")

@@ -1,7 +1,8 @@
 """A training step of a small transformer whose parameters FSDP2 shards, over Gloo and over the backend "anello", in
-turn; needs PyTorch 2.8 or later. Prints the medians of the slowest rank, and how far the losses are apart:
+turn; needs PyTorch 2.8 or later. Prints the medians of the slowest rank's times, and how much the losses of the two
+backends differ:
 PYTHONPATH=build/release/python anello run -n 4 -- python3 bench/torch_sharding.py
-With `--parallel 2` each layer's feed-forward part is also divided among 2 ranks (tensor parallel).
+With `--parallel 2` each layer's feed-forward part is also divided among 2 ranks (tensor parallelism).
 """
 import argparse
 
@@ -23,7 +24,7 @@ def transformer(width, layers):
 
 
 def mesh_of(backend, parallel):
-    """A mesh: ranks that shard, by ranks that share a layer. Makes new groups, because torch would share them."""
+    """Returns a mesh: ranks that shard, by ranks that share a layer. Makes new groups, or torch would share them."""
     ranks = torch.arange(dist.get_world_size()).view(-1, parallel)
     groups = [dist.new_subgroups_by_enumeration(each.tolist(), backend=backend)[0] for each in (ranks.T, ranks)]
     return DeviceMesh.from_group(groups, "cpu", ranks, mesh_dim_names=("shard", "parallel"))

@@ -1,5 +1,5 @@
 """PyTorch's DistributedDataParallel over Gloo in the step of `anello-bench step`: the same tensors, a backward pass of
-calibrated computing, default buckets. Prints what of the communication is left exposed:
+calibrated computing, default buckets. Prints the time of the communication that the backward pass does not hide:
 anello run -n 2 -- python3 bench/torch_step.py --store $(mktemp -d) --backward 800
 """
 import argparse
@@ -19,7 +19,7 @@ def sizes_of(parameters, tensors):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", required=True, help="an empty folder that all ranks see, where they meet")
+    parser.add_argument("--store", required=True, help="an empty folder where the ranks find each other")
     parser.add_argument("--backward", type=float, required=True, help="milliseconds that the backward pass computes")
     parser.add_argument("--parameters", type=int, default=25_000_000)
     parser.add_argument("--tensors", type=int, default=60)

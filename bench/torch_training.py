@@ -1,5 +1,5 @@
-"""A training step of PyTorch on gradients of ResNet-18's shapes, by DistributedDataParallel over Gloo and over the
-backend "anello", also with its hook, and by anello.torch's DistributedOptimizer; all in turn:
+"""Measures a training step of PyTorch on gradients of ResNet-18's shapes, in turn by: DistributedDataParallel over
+Gloo; the same over the backend "anello", without and with its communication hook; anello.torch's DistributedOptimizer:
 PYTHONPATH=build/release/python anello run -n 2 -- python3 bench/torch_training.py
 """
 import argparse
@@ -13,7 +13,7 @@ from torch_model import Layer, Model, backward, calibrate, median, timed_ms
 
 
 def resnet18_shapes():
-    """The shapes of its 62 tensors with 11,689,512 parameters, from the first layer to the last."""
+    """The shapes of its 62 tensors (11,689,512 parameters), from the first layer to the last."""
 
     def convolution(outputs, inputs, width):
         return [(outputs, inputs, width, width), (outputs,), (outputs,)]  # with its batch normalisation
@@ -39,7 +39,7 @@ def send_nothing(_, bucket):
 
 
 def data_parallel(view, group, *hook, expected=None):
-    """A step of DistributedDataParallel, with the state and the function of a communication hook."""
+    """Returns a step of DistributedDataParallel. `hook`: a communication hook's state and function, or nothing."""
     model = DistributedDataParallel(Model(resnet18_shapes()), process_group=group, gradient_as_bucket_view=view)
     if hook:
         model.register_comm_hook(*hook)
@@ -61,7 +61,7 @@ def alone():
 
 
 def stepper(model, optimizer, expected=None):
-    """A function that takes a step, and checks the average of the gradients, which are the ranks."""
+    """Returns a function that makes a step and checks the average gradient: each rank's is its number."""
     expected = (dist.get_world_size() - 1) / 2 if expected is None else expected
 
     def step():
@@ -100,7 +100,7 @@ def main():
 
 
 def measure(steps, rounds):
-    """Milliseconds of each kind of step in each round. Three rounds before them are not counted: buckets move in the third."""
+    """Milliseconds of each kind of step in each round. Three rounds before are not counted: buckets still move."""
     times = {name: [] for name in steps}
     for turn in range(rounds + 3):
         for name, step in steps.items():

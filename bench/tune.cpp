@@ -35,7 +35,7 @@ struct TuneRequest {
   std::string file;
 };
 
-// An algorithm and slab size to measure; the first of a list is always the library's own choice.
+// An algorithm and slab size to measure. The first candidate of a list is always the library's own choice.
 struct Candidate {
   Algorithm algorithm = Algorithm::automatic;
   std::int64_t slab_bytes = algorithms::kSuitableSlab;
@@ -50,7 +50,7 @@ struct Finding {
   double best_us = 0;
 };
 
-// Parses the facts of a layout.
+// Parses a layout, as a table for ANELLO_TABLE names it.
 algorithms::TableRow row_for(const std::string& layout) {
   return algorithms::parse_table(layout + " any auto suitable").at(0);
 }
@@ -91,8 +91,7 @@ class Tuner {
   }
 
  private:
-  // Measures all candidates in turn. find() repeats this for the best candidate, because the best of many was partly
-  // lucky.
+  // Measures all candidates in turn. find() measures the best one again, because the best of many was partly lucky.
   void measure_rounds(std::vector<Candidate>& field, std::uint64_t size) {
     for (Candidate& candidate : field) candidate.times_us.clear();
     for (int round = 0; round < request_.rounds; round++)
@@ -102,7 +101,7 @@ class Tuner {
       }
   }
 
-  // Uses the mean: ranks that share cores take turns, and then only the mean counts all of them.
+  // Returns the mean time: if ranks that share cores take turns, only the mean counts the time of all of them.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};
@@ -112,7 +111,8 @@ class Tuner {
     return layout_.oversubscribed ? timing.mean_us : timing.p50_us;
   }
 
-  // Measures every algorithm once, and the good ones with other slab sizes. Returns those worth measuring in rounds.
+  // Measures every algorithm once, and the good ones with other slab sizes too. Returns the candidates that are worth
+  // measuring in rounds.
   std::vector<Candidate> trial(const Finding& finding) {
     std::vector<Candidate> field(1);
     for (const Algorithm algorithm : algorithms_for(facts_of(layout_, finding.size)))
@@ -128,7 +128,7 @@ class Tuner {
     return field;
   }
 
-  // Adds the slab sizes whose plans differ from that of the library's own slab size, and from each other.
+  // Adds the slab sizes whose plans differ from the plan for the library's own slab size, and from each other.
   void add_slabs(std::vector<Candidate>& field, Algorithm algorithm, std::uint64_t size) {
     algorithms::Facts facts = facts_of(layout_, size);
     std::set<std::uint64_t> known{slab_elems(facts, algorithm)};
@@ -248,7 +248,7 @@ int tune(TuneRequest& request) {
   Settings settings = Settings::from_environment();
   if (settings.algorithm != "auto" || settings.slab_bytes != algorithms::kSuitableSlab || !settings.table.empty())
     throw Error(ErrorCode::configuration,
-                "tune compares with the library's own choice; unset ANELLO_ALGORITHM, ANELLO_SLAB_BYTES, ANELLO_TABLE");
+                "tune needs the library's own choice; unset ANELLO_ALGORITHM, ANELLO_SLAB_BYTES and ANELLO_TABLE");
   return in_world(settings, [&](World& world) {
     if (world.size() == 1)
       throw Error(ErrorCode::configuration, "one rank has nothing to tune; use anello run -n 4 -- ...");
@@ -266,7 +266,7 @@ void add_tune_flags(CLI::App& command, TuneRequest& request) {
             sentence)
         ->type_name("N");
   };
-  number("-r", request.rounds, "rounds, in each of which every candidate is measured once (10)");
+  number("-r", request.rounds, "rounds; each measures every candidate once (10)");
   number("--budget_ms", request.budget_ms, "time of each measurement, which has at least three calls (20)");
   command.add_option("-o,--output", request.file, "table for ANELLO_TABLE; rows of other layouts stay")
       ->type_name("FILE");

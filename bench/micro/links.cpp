@@ -1,4 +1,5 @@
-// A single link over a pair of loopback sockets: the time of a round trip, and the rate if one thread drives both ends.
+// Measures a single link over a pair of loopback sockets: the time of a round trip, and the rate if one thread drives
+// both ends.
 #include <benchmark/benchmark.h>
 
 #include <thread>

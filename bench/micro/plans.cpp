@@ -1,4 +1,4 @@
-// Planning: the time that the first call of a shape takes on one rank, by algorithm and world.
+// Measures planning: the time that the first call of a shape takes on one rank, by algorithm and size of the world.
 #include <benchmark/benchmark.h>
 
 #include "ring/algorithms/plans.hpp"

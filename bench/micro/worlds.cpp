@@ -1,5 +1,5 @@
-// A whole allreduce in a world of threads. The number of iterations is fixed: if ranks chose it themselves they would
-// wait for each other forever.
+// Measures a whole allreduce in a world of threads. The number of iterations is fixed: if each rank chose its own,
+// ranks would wait for each other forever.
 #include <benchmark/benchmark.h>
 
 #include <anello/testing.hpp>

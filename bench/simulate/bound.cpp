@@ -24,7 +24,7 @@ double latency_us(const Cluster& cluster, int world, int hosts) {
 
 double spread_us(int nodes, double gap_us, double delay_us) {
   std::priority_queue<double, std::vector<double>, std::greater<>>
-      next;  // times at which the next messages of the nodes that have the data arrive
+      next;  // for each node that has the data: the time at which its next message arrives
   next.push(delay_us);
   double now_us = 0;
   for (int reached = 1; reached < nodes; reached++) {
@@ -71,7 +71,7 @@ double lower_bound_us(const Cluster& cluster, Kind kind, int world, std::uint64_
   const double least_us = std::max(latency_us(cluster, world, hosts), network_us);
   if (kind != Kind::allreduce) return least_us;
   const double share = double(world - 1) / world * double(bytes);
-  const int copies = cluster.memory ? 3 : 4;  // if all data are reduced where they were written
+  const int copies = cluster.memory ? 3 : 4;  // with `memory`, ranks reduce the data where they were written
   const double rank_us = copies * share / cluster.copy_rate + share / cluster.reduce_rate;
   return std::max(least_us, rank_us * per_host / std::min(per_host, cluster.cores_used()));
 }

@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxRounds = 200, kCalls = 20;
 constexpr std::chrono::seconds kBudget{1};   // time for one measurement: kMaxRounds take less, except on a busy machine
-constexpr std::size_t kCopied = 64 << 10;    // one message
-constexpr std::size_t kReduced = 256 << 10;  // fits the second-level cache
-constexpr double kMinCopyUs = 0.1;           // no machine is faster; less is noise
+constexpr std::size_t kCopied = 64 << 10;    // bytes of a message that is measured
+constexpr std::size_t kReduced = 256 << 10;  // bytes of a buffer to reduce, which fits the second-level cache
+constexpr double kMinCopyUs = 0.1;           // for kCopied; no machine is faster: a smaller value is noise
 
-// Returns the time of a call, in the best of several rounds: other work on the machine can only increase it. After each
-// round, `ends` is called with whether the budget is spent, and returns whether this was the last round.
+// Returns the time of a call: the best of several rounds, because other work on the machine can only increase it. After
+// each round, calls `ends` with a flag: whether the budget is spent. `ends` returns whether this was the last round.
 template <class Call, class Ends>
 double min_us(Call call, Ends ends) {
   const auto begin = Clock::now();
@@ -64,7 +64,8 @@ double allreduce_us(int ranks, const char* algorithm) {
   return us;
 }
 
-// Restricts this thread, and the threads that it starts, to the first `cores` of its cores, until this is destroyed.
+// Restricts this thread, and the threads that it starts, to the first `cores` of its cores, until this object is
+// destroyed.
 class OnFewCores {
  public:
   explicit OnFewCores(int cores) {
@@ -92,7 +93,8 @@ double predicted_us(Cluster cluster, int ranks, int cores, Algorithm algorithm) 
   return predict({algorithm, ranks, ranks, 1, 0}, cluster, sizeof(float)).result.us;
 }
 
-// Sets `part` so that the model's time equals the measured time; it grows linearly with `part`. At least 0.
+// Sets `part` so that the model's time equals the measured time; the model's time grows linearly with `part`. Sets at
+// least 0.
 void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks, int cores, Algorithm algorithm) {
   const auto with = [&](double us) {
     cluster.*part = us;

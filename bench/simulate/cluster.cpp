@@ -25,12 +25,12 @@ struct Quantity {
 constexpr std::array kQuantities = {
     Quantity{"--latency", "network_latency_us", "between hosts, one way", &Cluster::network_latency_us, parse_time_us,
              time_text},
-    Quantity{"--bandwidth", "network_bytes_per_us", "of a host's network interface, each way at once",
+    Quantity{"--bandwidth", "network_bytes_per_us", "of a host's network interface, in each direction",
              &Cluster::network_rate, parse_rate, rate_text},
     Quantity{"--local-latency", "local_latency_us", "within a host, one way", &Cluster::local_latency_us, parse_time_us,
              time_text},
-    Quantity{"--local-bandwidth", "local_bytes_per_us", "between two ranks of a host, each way", &Cluster::local_rate,
-             parse_rate, rate_text},
+    Quantity{"--local-bandwidth", "local_bytes_per_us", "between two ranks of a host, in each direction",
+             &Cluster::local_rate, parse_rate, rate_text},
     Quantity{"--message", "message_us", "a core's time for a message, at each end", &Cluster::message_us, parse_time_us,
              time_text},
     Quantity{"--copy", "copy_bytes_per_us", "rate at which a core moves bytes into or out of a link",
@@ -66,7 +66,7 @@ void add_flags(CLI::App& command, Cluster& cluster) {
             "ranks that share a host, with consecutive numbers (1)");
   add_count(command, "--cores", cluster.cores, "cores of a host (one for each of its ranks)");
   command.add_flag("--memory", cluster.memory,
-                   "ranks of a host share memory: what arrives is reduced where its sender wrote it");
+                   "ranks of a host share memory, and reduce data where their sender wrote them");
   for (const Quantity& each : kQuantities)
     command
         .add_option_function<std::string>(
@@ -74,8 +74,9 @@ void add_flags(CLI::App& command, Cluster& cluster) {
             [&each, &cluster](const std::string& given) { cluster.*each.field = each.parse(each.flag, given); },
             text(each.sentence, " (", each.text(defaults.*each.field), ")"))
         ->type_name(each.parse == parse_rate ? "RATE" : "TIME");
-  add_size(command, "--segment", cluster.segment_bytes, "maximum that a rank moves at once (512K)");
-  add_size(command, "--grain", cluster.grain_bytes, "minimum that a rank moves, while more is on its way (16K)");
+  add_size(command, "--segment", cluster.segment_bytes, "the most bytes that a rank moves at once (512K)");
+  add_size(command, "--grain", cluster.grain_bytes,
+           "the fewest bytes that a rank moves while more are on their way (16K)");
 }
 
 std::string flags_of(const Cluster& cluster) {

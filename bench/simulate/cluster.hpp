@@ -1,5 +1,5 @@
-// The machines in a simulation: a few numbers, given by flags or measured (calibrate.hpp). All hosts are equal and have
-// all their ranks; between any two of them only their interfaces limit the network. Pure.
+// The machines in a simulation: a few numbers, given by flags or measured (calibrate.hpp). All hosts are equal, and
+// each has ranks_per_host ranks. Between two hosts, only their network interfaces limit the rate. Pure.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -18,23 +18,23 @@ struct Cluster {
   bool memory = false;     // ranks of a host share memory: they reduce data where the sender wrote them
 
   double network_latency_us = 15;  // latency between hosts
-  double network_rate = 3125;      // rate of a host's interface, each way at once; 25 Gbit/s
+  double network_rate = 3125;      // rate of a host's interface, in each direction; 25 Gbit/s
   double local_latency_us = 1;     // latency within a host
   double local_rate =
-      std::numeric_limits<double>::infinity();  // between two of its ranks, each way; cores limit it as well
-  double message_us = 1;                        // time of a core for each message, at each of its ends
+      std::numeric_limits<double>::infinity();  // between two ranks of a host, in each direction; cores limit it too
+  double message_us = 1;                        // a core's time for each message, when it sends and when it receives
   double copy_rate = 15e3;                      // rate of a core that moves bytes into a link or out of it
-  double reduce_rate = 20e3;                    // rate of a core, in bytes of one operand
-  double switch_us = 2;                         // time of a core to switch to another rank
-  std::uint64_t segment_bytes = 512 << 10;      // maximum that a rank moves at once
-  std::uint64_t grain_bytes = 16 << 10;         // minimum, while more is on its way
+  double reduce_rate = 20e3;                    // rate at which a core reduces, in bytes of one operand
+  double switch_us = 2;                         // a core's time to switch to another rank
+  std::uint64_t segment_bytes = 512 << 10;      // the most bytes that a rank moves at once
+  std::uint64_t grain_bytes = 16 << 10;         // the fewest, while more are on their way
 
   int cores_used() const { return cores == 0 || cores > ranks_per_host ? ranks_per_host : cores; }
   bool oversubscribed() const { return cores_used() < ranks_per_host; }
   bool on_one_host(int a, int b) const { return a / ranks_per_host == b / ranks_per_host; }
 };
 
-// Adds the flags. Parsing fills `cluster`; a wrong value ends the parsing with Error{configuration}.
+// Adds the flags. Parsing writes into `cluster`; a wrong value ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Cluster& cluster);
 
 std::string flags_of(const Cluster& cluster);  // in the form that add_flags() reads

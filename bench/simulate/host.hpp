@@ -9,7 +9,7 @@
 
 namespace anello::bench {
 
-// A rank keeps its core until it leaves; then the rank that has waited longest takes it.
+// A host's cores. A rank keeps its core until it leaves the core; then the rank that has waited longest takes the core.
 class Cores {
  public:
   struct Assignment {
@@ -20,7 +20,8 @@ class Cores {
   explicit Cores(int count) : cores_(std::size_t(count)) {}
   std::size_t count() const { return cores_.size(); }
 
-  // Prefers the core that the rank had last, then a core that no rank has had. Nothing: the rank waits for leave().
+  // Gives the rank a free core: if possible the one that it had last, else one that no rank has had. Nothing: no core
+  // is free, and the rank waits until another rank leaves its core.
   std::optional<Assignment> enter(std::uint32_t rank) {
     const auto best = std::ranges::min_element(cores_, {}, [rank](const Core& core) {
       return core.busy ? 3 : core.last == rank ? 0 : core.last == kNoRank ? 1 : 2;
@@ -55,7 +56,7 @@ class Cores {
   std::deque<std::uint32_t> waiting_;
 };
 
-// Carries transfers one after another.
+// Carries transfers one after another, like one direction of a network interface.
 class Lane {
  public:
   // Returns the time at which a transfer that is ready now begins.

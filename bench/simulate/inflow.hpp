@@ -1,5 +1,5 @@
-// The data that arrive on one stream: pieces that follow each other, each at a constant rate. Pure; time only
-// increases.
+// The data that arrive on one stream: pieces that follow each other; each piece arrives at a constant rate. Pure. The
+// times that callers pass must never decrease.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Inflow {
   }
   void take(std::uint64_t elems) { taken_ += elems; }
 
-  // The time at which `elems` will be available; nothing if fewer have been added. Call available() first.
+  // Returns the time at which `elems` will be available; nothing if fewer have been added. Call available() first.
   std::optional<double> when(std::uint64_t elems) const {
     std::uint64_t wanted = taken_ + elems - complete_;
     for (std::size_t i = first_; i < pieces_.size(); wanted -= pieces_[i++].elems)
@@ -44,7 +44,7 @@ class Inflow {
     }
   };
   std::vector<Piece> pieces_;
-  std::size_t first_ = 0;                   // piece that is not yet complete
+  std::size_t first_ = 0;                   // the first piece that has not arrived completely
   std::uint64_t complete_ = 0, taken_ = 0;  // elements
 };
 

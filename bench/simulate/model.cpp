@@ -142,7 +142,7 @@ void Model::happen(const Event& event) {
   }
 }
 
-// If it is held back, the stream that it waits for will look at it again.
+// Returns whether the step must wait for another stream. If so, that stream will look at this one again.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const plan::Step& step = plan(r).steps[cursor.step];
@@ -155,7 +155,7 @@ bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   return false;
 }
 
-// If it waits for data, an event will look at it again: one made here, or the next arrival.
+// Returns whether the stream waits for data. If so, an event will look at it again: one made here, or the next arrival.
 bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const std::uint64_t enough = std::min(grain_elems_, plan(r).steps[cursor.step].range.count - cursor.done);

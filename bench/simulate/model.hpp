@@ -1,18 +1,18 @@
 // Simulates how ranks carry out their plans on a cluster, event by event. Pure and deterministic.
 //
-// A rank is one thread. It does one thing at a time, in the order of the engine's Driver: sends, then the receive that
-// is first in program order, then local work. Each thing is as much of a step as is possible, at most a segment; while
-// more is on its way, at least a grain. So data flow from rank to rank as in the engine, and a rank that is late does
-// larger pieces. The time for m bytes:
+// A rank is one thread. It does one thing at a time, in the order of the engine's Driver: first sends, then the receive
+// that is first in program order, then local work. It does as much of a step at once as possible: at most a segment,
+// and, while more data are on their way, at least a grain. So data flow from rank to rank as in the engine, and a rank
+// that is late does larger pieces. The time for m bytes:
 //   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive, without m/copy if it reduces what
 //               came through memory; (sources-1) * m/reduce to fold;
 //               data depart when the first grain is copied, and no faster than the rest is copied
-//   a host's network interface, each way on its own        m/bandwidth, in the order of arrival
+//   a host's network interface, each direction by itself   m/bandwidth, in the order of arrival
 //   on the way  latency until the first byte arrives; within a host m/local_bandwidth and local_latency
 // A host's ranks share its cores: a rank keeps its core until it has nothing to do; then the rank that has waited
-// longest takes it, which costs `switch`. Links have unlimited buffers. All ranks begin at the same time.
+// longest takes the core, which costs `switch`. Links have unlimited buffers. All ranks begin at the same time.
 //
-// Not in the model: congestion between interfaces, caches, headers, connecting, the noise of other work.
+// Not in the model: congestion between interfaces, caches, headers, connecting, and other work on the machines.
 #pragma once
 #include "bench/simulate/cluster.hpp"
 #include "bench/simulate/simulated_ranks.hpp"
@@ -21,7 +21,7 @@ namespace anello::bench {
 
 struct SimulationResult {
   double us = 0;                         // time until the last rank has finished
-  double core_share = 0, nic_share = 0;  // the part of that time in which the busiest host's cores and interface worked
+  double core_share = 0, nic_share = 0;  // share of that time in which the busiest host's cores or interface worked
 };
 
 // The time that a core needs for `bytes` of a step of this plan.

@@ -31,9 +31,9 @@ class Predictor {
 
  private:
   static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
-  static constexpr double kFarTooMany = 10;                       // times the limit of messages
+  static constexpr double kFarTooMany = 10;                       // in multiples of the limit of messages
 
-  // Half of this size is simulated too, for the extrapolation; the half needs an element for each part.
+  // Half of this count is simulated too, for the extrapolation. Even in that half, each part needs an element.
   std::uint64_t min_of_parts() const {
     return facts_of(job_.kind).parts ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
   }
@@ -59,21 +59,22 @@ class Predictor {
     try_symmetry(Symmetry::every_rank);
   }
 
-  // The number of messages for `count` elements, estimated from the plans for min_ elements.
+  // Returns the number of messages for `count` elements, estimated from the plans for min_ elements.
   double work(std::uint64_t count) const {
     const double scale = double(count) / double(min_);
     const double grain = std::max(1.0, double(cluster_.grain_bytes) / double(elem_bytes_));
     return in_slabs_ ? scale * messages(small_, grain, 1) : messages(small_, grain, scale);
   }
 
-  // The job's count, halved until the work is below the limit, but not below the smallest count that can be simulated.
+  // Returns the job's count, halved until the work is below the limit, but never less than the smallest count that can
+  // be simulated.
   std::uint64_t affordable() const {
     std::uint64_t count = job_.count;
     while (work(count) > limits_.messages && count / 2 >= min_) count = count / 2 / unit_ * unit_;
     return count;
   }
 
-  // The result for the host with the most work, if it never waits.
+  // Returns the result for the host with the most work, as if it never had to wait.
   SimulationResult busiest() const {
     struct Work {
       double core_us = 0, out = 0, in = 0;

@@ -1,13 +1,12 @@
-// Predicts how long an algorithm takes in a world of a given size, by simulating its real plans. Pure.
-//
-// To predict all worlds of 2 to 16,384 ranks within minutes it uses approximations, and each prediction reports them:
+// To predict all worlds of 2 to 16,384 ranks within minutes, it uses approximations; each prediction reports which:
 // - If the plans allow it, one host is simulated for all, by symmetry (simulated_ranks.hpp). That is exact except for
 //   rounding.
-// - Of a large buffer only the first part is simulated, at two sizes, and extended at the rate between them: once every
-//   link and rank is busy all the time, time is linear in bytes. The parts are whole slabs, or many grains of one slab.
+// - If a buffer is large, only its first part is simulated, at two sizes, and the time is extended at the rate between
+//   them: once every link and rank is busy all the time, time is linear in bytes. The parts are whole slabs, or many
+//   grains of one slab.
 // - A case with far too many messages is not simulated: the result is a lower bound from the work of the busiest host.
 //   That happens only to unsuitable algorithms, such as a star of a thousand ranks for megabytes.
-// A closed formula for each algorithm would duplicate the plans, and would be wrong when they change.
+// A closed formula for each algorithm would duplicate the plans, and would become wrong when they change.
 #pragma once
 #include <string>
 
@@ -24,7 +23,7 @@ struct Prediction {
   SimulationResult result;
   Symmetry symmetry = Symmetry::every_rank;
   std::uint64_t simulated_elems =
-      0;  // of the job's; if fewer, the rest is extrapolated; if 0, the result is a lower bound
+      0;  // if fewer than the job's, the rest is extrapolated; if 0, the result is a lower bound
   bool simulated() const { return simulated_elems > 0; }
 };
 

@@ -29,7 +29,7 @@ struct Request {
   std::string json;
 };
 
-// Parses "2,4,12" as these numbers, and "2-16384" as the first number, its doubles, and the last.
+// Parses "2,4,12" as these numbers, and "2-16384" as 2, its doubles (4, 8, ...), and 16384.
 std::vector<int> parse_worlds(const std::string& given) {
   const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMaxRanks)); };
   std::vector<int> worlds;
@@ -41,7 +41,8 @@ std::vector<int> parse_worlds(const std::string& given) {
     for (long world = first; world <= last; world *= 2) worlds.push_back(int(world));
   }
   if (worlds.empty())
-    throw Error(ErrorCode::configuration, text("-n '", given, "' names no numbers of ranks; give 2,4,12 or 2-16384"));
+    throw Error(ErrorCode::configuration,
+                text("-n '", given, "' is not a list of numbers of ranks, such as 2,4,12 or 2-16384"));
   return worlds;
 }
 
@@ -64,7 +65,7 @@ void add_flags(CLI::App& command, Request& request) {
   command
       .add_option_function<std::string>(
           "-n,--ranks", [&](const std::string& given) { request.worlds = parse_worlds(given); },
-          "numbers of ranks: 2,4,12; or 2-16384 by doubling (2-16384)")
+          "numbers of ranks: 2,4,12; or 2-16384: 2, 4, 8, ... (2-16384)")
       ->type_name("LIST");
   add_size_flags(command, request.sizes);
   add_flags(command, request.cluster);
@@ -79,7 +80,7 @@ void add_flags(CLI::App& command, Request& request) {
           [&](const std::string& given) {
             request.limits.literal_world = int(parse_number("--literal", given, 0, kMaxRanks));
           },
-          "simulate every rank up to this number of ranks; above it one host, if all hosts do the same (128)")
+          "up to this number of ranks, simulate every rank; above it, one host if all hosts do the same (128)")
       ->type_name("N");
   command
       .add_option_function<std::string>(
@@ -89,9 +90,8 @@ void add_flags(CLI::App& command, Request& request) {
           },
           "number of messages to simulate; of a longer buffer only the first part is simulated (400000)")
       ->type_name("N");
-  command.add_flag(
-      "--calibrate", request.calibrates,
-      "first measure this machine: its cores, and messages within a host; the network is as given by flags");
+  command.add_flag("--calibrate", request.calibrates,
+                   "first measure this machine: its cores, and messages within a host; not the network");
   command.add_flag("--planning", request.plans_only, "show the cost of planning for one rank instead");
   command.add_option("-J,--json", request.json, "also write the results to this file")->type_name("FILE");
 }
@@ -102,7 +102,7 @@ void each_case(const Request& request, Use use) {
     algorithms::Facts facts = facts_of(request.cluster, world, request.slab_bytes);
     for (const std::uint64_t size : request.sizes) {
       const std::uint64_t bytes = bytes_simulated(request.kind, world, size);
-      if (bytes == facts.bytes) continue;  // small sizes are equal in large worlds
+      if (bytes == facts.bytes) continue;  // in a large world, two small sizes may be the same after rounding
       facts.bytes = bytes;
       use(facts);
     }
@@ -152,7 +152,7 @@ int run_command(Request& request) {
 }  // namespace
 
 Command simulate_command() {
-  return {"simulate", "predicts times of a collective by simulating the real plans on machines that the flags describe",
+  return {"simulate", "predicts times of a collective: simulates its real plans on machines that the flags describe",
           [](CLI::App& command) -> std::function<int()> {
             const auto request = std::make_shared<Request>();
             request->worlds = parse_worlds("2-16384");

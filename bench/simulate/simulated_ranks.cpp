@@ -9,7 +9,7 @@
 namespace anello::bench {
 namespace {
 
-// Maps the ranks of a host to those of the host that is `by` hosts further in the ring of hosts.
+// Maps each rank to the rank at the same place of another host: the host `by` places further in the ring of hosts.
 struct Rotation {
   int hosts, ranks_per_host;
 
@@ -24,8 +24,8 @@ bool same(const plan::Step& a, const plan::Step& b) {
          a.sources == b.sources && a.deps == b.deps;
 }
 
-// True if both steps wait for the same steps, up to the same point. Their ranges may begin at different places, but the
-// distances must be equal.
+// Returns whether both steps wait for the same steps, up to the same point. Their ranges may begin at different places,
+// but the distances to the point must be equal.
 bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan& b, const plan::Step& b_step) {
   const auto distance = [](const plan::Plan& plan, const plan::Step& step, plan::Dep dep) {
     return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
@@ -37,7 +37,7 @@ bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan&
   return true;
 }
 
-// True if `there` is the plan `here` with the peers rotated.
+// Returns whether `there` is the plan `here` with the peers' numbers rotated.
 bool is_image(const plan::Plan& here, const plan::Plan& there, const Rotation& rotation, int by) {
   const auto same_stream = [&](const plan::Stream& a, const plan::Stream& b) {
     const int peer = a.peer < 0 ? a.peer : rotation.rotated(a.peer, by);
@@ -71,8 +71,8 @@ std::uint64_t key(int from, int to) {
   return std::uint64_t(from) << 32 | std::uint32_t(to);
 }
 
-// Sets the targets of all messages. stands_for(rank, host) is the simulated rank that represents `rank` in a message to
-// or from `host`.
+// Sets the targets of all messages. stands_for(rank, host) returns the simulated rank that represents `rank` in a
+// message to or from `host`.
 template <class StandsFor>
 SimulatedRanks with_targets(std::vector<SimulatedRank> ranks, const Job& job, int hosts, StandsFor stands_for) {
   std::unordered_map<std::uint64_t, SimulatedRank::Target> receiver;

@@ -1,11 +1,9 @@
-// The ranks of a simulation, with their real plans, and the target of each of their messages. Pure.
-//
 // every_rank: every rank of the world is simulated.
 // rotating_host: one host is simulated for all, because at every moment every other host does the same. A message to
-// another host arrives at the rank of this host that represents its receiver, as if it came from the rank that
-// represents its sender. That is exact for plans that differ between hosts only in the peers' numbers, such as those of
-// ring, one_shot and two_shot; then a world of 16,384 ranks costs no more than one of its hosts. To check that, the
-// real plans of a few hosts far apart are compared.
+// another host arrives at a rank of this host instead: the rank that represents the receiver. The simulation treats the
+// message as if it came from the rank that represents its sender. That is exact for plans that differ between hosts
+// only in the peers' numbers, such as those of ring, one_shot and two_shot; then a world of 16,384 ranks costs no more
+// than one of its hosts. To check that the plans are like this, the real plans of a few hosts far apart are compared.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +17,7 @@ std::uint64_t up_to_multiple(std::uint64_t value, std::uint64_t of);
 
 struct Job {
   Algorithm algorithm = Algorithm::ring;
-  int world = 2, ranks_per_host = 1;  // divides the world's size, or is larger than it
+  int world = 2, ranks_per_host = 1;  // ranks_per_host divides `world`, or is larger
   // Elements of the larger of a rank's two tensors. If the ranks have equal parts of it, the count of a part is rounded
   // up.
   std::uint64_t count = 0, slab_elems = 0;
@@ -40,7 +38,7 @@ class JobPlans {
 struct SimulatedRank {
   struct Target {
     std::uint32_t rank = 0, stream = 0;
-    bool remote = false;  // through the network, even if the simulated host represents the other host
+    bool remote = false;  // sent through the network, even if its target is a rank of the simulated host
   };
   plan::Plan plan;
   int host = 0;
@@ -54,13 +52,13 @@ struct SimulatedRanks {
   int hosts = 1;  // number of simulated hosts
 };
 
-// Returns nothing if the hosts' plans differ. If one host represents all, count and slab are rounded up to multiples of
-// the number of ranks if that makes the plans equal: at most one element for each rank, so for tiny counts the result
-// is an upper estimate.
+// Returns nothing if the hosts' plans differ. If one host represents all, `count` and `slab_elems` are rounded up to
+// multiples of the number of ranks where that makes the plans equal. That adds at most one element for each rank, so
+// for tiny counts the result is an upper estimate.
 std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry);
 
-// Returns the number of messages if all lengths are `scale` times those of the plans, and longer messages are sent in
-// parts.
+// Returns the number of messages if all lengths are `scale` times those of the plans, and messages longer than
+// `part_elems` are sent in parts.
 double messages(const SimulatedRanks& all, double part_elems, double scale);
 
 }  // namespace anello::bench

@@ -50,8 +50,8 @@ Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Al
 Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits) {
   const int per_host = std::min(facts.world, cluster.ranks_per_host);
   if (facts.world % per_host != 0)
-    throw Error(ErrorCode::configuration, text("-n ", facts.world, ": hosts of --ranks-per-host ", per_host,
-                                               " would not all be full; give a multiple of it"));
+    throw Error(ErrorCode::configuration,
+                text("-n ", facts.world, " is no multiple of --ranks-per-host ", per_host, "; give a multiple of it"));
   Cell cell;
   cell.world = facts.world;
   cell.hosts = facts.world / per_host;

@@ -32,15 +32,15 @@ struct Cell {
   double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };
 
-// The facts about this cluster for choose(), except for the bytes.
+// Returns the facts about this cluster that choose() needs, except for the bytes.
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
-// The bytes to simulate for a user's size, chosen as in a measurement: whole elements, at least one, and, if ranks have
-// equal parts, a few more so that each part has the same number.
+// Returns the bytes to simulate for a user's size. Rounds them as a measurement does: to whole elements, at least one;
+// and, if the ranks have equal parts, up to the next count that makes all parts equal.
 std::uint64_t bytes_simulated(Kind kind, int world, std::uint64_t size_bytes);
 
 // `facts` includes the bytes, from bytes_simulated(). Throws Error{configuration} if the number of ranks is not a
-// multiple of the ranks of a host.
+// multiple of --ranks-per-host.
 Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits);
 Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm);
 

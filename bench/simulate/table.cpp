@@ -11,7 +11,7 @@ namespace anello::bench {
 namespace {
 
 constexpr int kNameWidth = 25;    // length of the longest name
-constexpr double kMaxLoss = 1.1;  // loss by choose(); more is reported
+constexpr double kMaxLoss = 1.1;  // a larger loss() is reported
 
 std::string percent(double share) {
   return text(std::lround(share * 100), "%");
@@ -22,14 +22,14 @@ std::string_view words_for(Symmetry symmetry) {
 }
 
 std::string how(const Cell& cell, const Prediction& prediction) {
-  if (!prediction.simulated()) return "not simulated; at least this, by its work alone";
+  if (!prediction.simulated()) return "not simulated; lower bound from its work alone";
   std::string words(words_for(prediction.symmetry));
   if (prediction.simulated_elems < cell.count)
     words += text(", from ", prediction.simulated_elems * kElemBytes, " bytes on");
   return words;
 }
 
-// On one host there is no aim.
+// There is no aim on one host.
 std::string aim(const Cell& cell) {
   return cell.hosts == 1 ? "-" : digits(cell.aim_us);
 }

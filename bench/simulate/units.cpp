@@ -32,7 +32,7 @@ std::optional<double> parse(std::string_view given, const Units& units) {
   return std::nullopt;
 }
 
-// Prints four significant digits, and never an exponent, which parse() refuses.
+// Prints four significant digits, and never an exponent, because parse() refuses one.
 std::string short_number(double value) {
   if (value == 0) return "0";
   std::ostringstream out;

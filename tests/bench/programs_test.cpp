@@ -120,7 +120,7 @@ TEST(Programs, AWorldOfOneNeedsNoLauncher) {
   const Outcome outcome = run({BENCH, "allreduce", "-b", "1K", "-n", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\"world\":1"));
-  EXPECT_THAT(outcome.out, HasSubstr("# one rank: nothing travelled"));
+  EXPECT_THAT(outcome.out, HasSubstr("# one rank sends nothing"));
 }
 
 TEST(Programs, BadCommandLinesAreUsageErrorsSaidOnce) {

@@ -92,7 +92,7 @@ TEST(Simulate, SaysWhatIsWrong) {
   EXPECT_THAT(error({"--latency", "15"}), HasSubstr("--latency '15' is not a duration such as"));
   EXPECT_THAT(error({"--bandwidth", "fast"}), HasSubstr("--bandwidth 'fast' is not a rate such as"));
   EXPECT_THAT(error({"-n", "1"}), HasSubstr("-n='1' is not a whole number from 2"));
-  EXPECT_THAT(error({"-n", "9-8"}), HasSubstr("-n '9-8' names no numbers of ranks"));
+  EXPECT_THAT(error({"-n", "9-8"}), HasSubstr("-n '9-8' is not a list of numbers of ranks"));
   EXPECT_THAT(error({"--segment", "4"}), HasSubstr("--segment 4: at least 64 bytes"));
   EXPECT_THAT(error({"-n", "12", "--ranks-per-host", "8", "-b", "4"}), HasSubstr("give a multiple of it"));
   EXPECT_THAT(error({"-J", "/nowhere/out.json"}), HasSubstr("No such file or directory"));
