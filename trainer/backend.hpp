@@ -1,7 +1,7 @@
 // The arithmetic of training: the functions that a device must offer. Layers, optimizers and the model use only these
-// functions and never touch a number themselves, so a new device only has to implement them. Matrices are row-major
-// floats in memory that the backend allocated; a batch is a matrix with one row for each sample. Matrices may have no
-// rows. Not thread-safe; each rank has its own. A backend is independent of ranks.
+// functions and never access a number themselves, so a new device only has to implement this interface. Matrices are
+// row-major floats in memory that the backend allocated; a batch is a matrix with one row for each sample. Matrices may
+// have no rows. Not thread-safe; each rank has its own backend. A backend is independent of ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,8 +30,8 @@ inline ConstMatrix transpose(ConstMatrix m) {
   return {m.data, m.columns, m.rows, !m.transposed};
 }
 
-// A batch of samples in host memory, which does not change while the backend lives. A pixel becomes scale * (pixel -
-// shift).
+// A batch of samples in host memory; that memory does not change while the backend lives. A pixel becomes
+// scale * (pixel - shift).
 struct Chosen {
   std::span<const std::uint8_t> pixels, labels;  // all samples, one image after the other
   float shift, scale;
@@ -64,9 +64,9 @@ class Backend {
   // Writes the batch, if the backend has a copy of all samples in its memory. Otherwise returns false and writes
   // nothing.
   virtual bool gather(const Chosen&, Matrix /*images*/, std::uint8_t* /*labels*/) { return false; }
-  // Runs `work`, which calls those functions below that return nothing. For one recording, `work` must always call the
-  // same functions with the same arguments: a GPU may keep the calls, and later repeat them without calling `work`. A
-  // recording must not outlive memory that it uses.
+  // Runs `work`, which may call only those functions below that return nothing. For one recording, `work` must always
+  // call the same functions with the same arguments: a GPU may keep the calls, and repeat them later without calling
+  // `work`. All memory that the calls use must outlive the recording.
   struct Kept {
     virtual ~Kept() = default;
   };
@@ -78,9 +78,9 @@ class Backend {
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // The loss of softmax(scores) against the labels, which lie in the backend's memory: writes the gradient of the loss
-  // with respect to the scores, and adds loss and correct answers to a sum. take_score() returns that sum and clears
-  // it; of these two only take_score() waits for a GPU.
+  // Computes the loss of softmax(scores) against the labels, which lie in the backend's memory. Writes the gradient of
+  // the loss with respect to the scores, and adds the loss and the number of correct answers to a sum. take_score()
+  // returns that sum and clears it; it waits for a GPU, and cross_entropy() does not.
   virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
   virtual Score take_score() = 0;
 
@@ -90,7 +90,7 @@ class Backend {
   // velocity = momentum * velocity + gradient; parameters -= rate * velocity
   virtual void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                              float rate, float momentum) = 0;
-  // mean and square follow the gradient and its square; parameters -= step * mean / (sqrt(square) + epsilon)
+  // Moves `mean` and `square` towards the gradient and its square; parameters -= step * mean / (sqrt(square) + epsilon)
   virtual void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
                          std::span<float> square, const AdamRates& rates) = 0;
 };

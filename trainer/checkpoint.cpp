@@ -122,7 +122,7 @@ class Descriptor {
     }
   }
   void to_disk() {
-    if (fsync(descriptor_) != 0 && errno != EINVAL)  // EINVAL: this file system has nothing to sync
+    if (fsync(descriptor_) != 0 && errno != EINVAL)  // EINVAL: this file system does not need fsync()
       fail("cannot be written: syncing", checkpoint_);
   }
 

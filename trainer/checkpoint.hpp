@@ -1,11 +1,10 @@
-// A training state in a file: everything that is needed to resume a training, on any number of ranks.
-//
 // Layout, little-endian: "ANELLOCK", version (u32), number of bytes from here to the checksum (u64); two lists of
 // facts, each as a count (u32) and for each fact two strings (u32 length, bytes); epoch and step (u64); the sums of
 // that epoch's metrics (f64); two lists of tensors, each as a count (u32) and for each tensor its count of elements
 // (u64) and f32s; CRC-32 of all bytes before it (u32). The first list of facts has the options that must be equal if
-// one run continues another, the second has other facts that matter. The second list of tensors has the errors kept by
-// error feedback, a tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the file's name.
+// one run continues another, the second has other facts that matter. The second list of tensors has the rounding errors
+// that error feedback has kept, a tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the
+// file's name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -18,20 +17,21 @@
 
 namespace anello::trainer {
 
-// Throws if a checkpoint could not be written there: that should be found at the start and not after hours of training.
+// Throws if a checkpoint could not be written there. A training calls it at the start, so that it does not fail after
+// hours.
 void require_writable(const std::filesystem::path& path);
 
 // How far a training has come.
 struct Progress {
   std::uint64_t epoch = 0;  // complete epochs
   std::uint64_t step = 0;   // complete steps of the next epoch
-  Metrics trained = {};     // over those steps
+  Metrics trained = {};     // over the steps of the incomplete epoch
 };
 
 using Residuals = std::vector<std::vector<float>>;  // by rank; see Gradients::residuals()
 
 // Replaces the file completely or not at all, even if the machine stops: writes the state to a second file, flushes
-// that to the disk, and renames it to `path`. The tensors lie in the backend's memory.
+// this file to the disk, and renames it to `path`. The tensors lie in the backend's memory.
 void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, const Progress& progress,
                       Backend& backend, std::span<const std::span<float>> tensors, const Residuals& residuals = {});
 
@@ -42,7 +42,7 @@ struct SavedState {
 };
 
 // Fills the tensors and returns the rest. Refuses a file that is not a checkpoint, is cut off or changed, or belongs to
-// a run with different `lasting` facts; then the tensors stay unchanged.
+// a run with different `lasting` facts; then leaves the tensors unchanged.
 SavedState read_checkpoint(const std::filesystem::path& path, const Facts& lasting, Backend& backend,
                            std::span<const std::span<float>> tensors);
 

@@ -40,13 +40,14 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const st
       ftruncate(descriptor_, 0) == 0 && write(descriptor_, holder.data(), holder.size()) > 0;
 }
 
-// Removes the file while it is locked, so that it cannot be another training's lock.
+// Removes the file while it is still locked: after that, the file could be another training's lock.
 CheckpointLock::~CheckpointLock() {
   if (missing_.empty()) unlink(path_.c_str());
   close(descriptor_);
 }
 
-// False if the last holder removed the file before it was locked here: such a lock excludes no other process.
+// Returns false if the last holder removed the file before this process locked it: a lock on a removed file excludes no
+// other process.
 bool CheckpointLock::acquire() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));

@@ -1,6 +1,6 @@
-// Keeps two trainings from writing one checkpoint: an exclusive flock on FILE.lock beside it. The kernel releases the
-// lock when its process ends, in any way; the file that a killed process leaves does no harm. On NFS the lock holds
-// between hosts too. Used by the rank that writes; independent of the world.
+// Prevents two trainings from writing the same checkpoint: holds an exclusive flock on FILE.lock beside it. The kernel
+// releases the lock when its process ends in any way; a killed process leaves the file, which does no harm. On NFS the
+// lock works between hosts too. Used by the rank that writes; independent of the world.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,14 +9,14 @@ namespace anello::trainer {
 
 class CheckpointLock {
  public:
-  // Does not block. Throws Error{file}, which names the process and the host that hold the lock. `host` is this host's
-  // name, for the errors of other processes.
+  // Does not block. Throws Error{file} if another process holds the lock; the message names that process and its host.
+  // `host`: this host's name, for such messages in other processes.
   CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host);
   ~CheckpointLock();
   CheckpointLock(const CheckpointLock&) = delete;
   CheckpointLock& operator=(const CheckpointLock&) = delete;
 
-  // Why nothing is locked: the file system has no locks. Empty if the lock is held.
+  // Returns why nothing is locked: the file system has no locks. Empty if the lock is held.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -1,4 +1,5 @@
-// The processor: matrix products by OpenBLAS on one thread for each rank, the rest in loops that compilers vectorize.
+// Computes on the processor: OpenBLAS computes matrix products, with one thread for each rank; the rest are loops that
+// compilers vectorize.
 #include <cblas.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr std::align_val_t kAlignment{64};
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    static std::once_flag once;  // OpenBLAS has one number of threads for the process, and ranks can be threads
+    static std::once_flag once;  // the number of threads is one value for the process, and ranks can be threads
     std::call_once(once, [] { openblas_set_num_threads(1); });
   }
   std::string name() const override { return "cpu"; }

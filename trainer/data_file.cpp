@@ -40,7 +40,7 @@ class DataFile::Source {
 DataFile::Source::Source(const DataFile& file) : file_(file) {
   std::error_code error;
   const auto status = std::filesystem::status(file.path_, error);
-  if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // opening a pipe could block
+  if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // to open a pipe could block
   disk_.open(file.path_, std::ios::binary);
   if (!disk_) {
     const int why = errno;

@@ -1,6 +1,6 @@
-// Reads a data file from front to back, plain or gzip (the first bytes decide, not the name). It does not trust sizes
-// that the file claims: memory grows only with bytes that were read. Every refusal is an Error{file} that names the
-// file and what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip (its first bytes decide which, not its name). Does not trust the
+// sizes that the file states: allocates memory only for bytes that were read. Every refusal is an Error{file} that
+// names the file and what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,8 @@ class DataFile {
   std::uint32_t read_big_endian(std::string_view what);
   // Returns all bytes that are left; refuses more than `max_bytes`.
   std::vector<std::uint8_t> read_rest(std::uint64_t max_bytes);
-  // Refuses bytes that have not been read, and a gzip file whose end (checksum and length) is missing or wrong.
+  // Refuses the file if it has bytes that have not been read, or if it is gzip and its end (checksum and length) is
+  // missing or wrong.
   void finish();
 
   [[noreturn]] void refuse(const std::string& why) const;

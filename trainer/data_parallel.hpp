@@ -1,5 +1,5 @@
-// Data-parallel training: an optimizer that steps along the gradient averaged over all ranks. Used by one thread of
-// each rank. Every call except ready() is collective.
+// Data-parallel training: an optimizer that uses the gradient averaged over all ranks. Used by one thread of each rank.
+// Every call except ready() is collective.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -35,13 +35,13 @@ class DataParallel {
   DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
-  // A step: begin(); in each backward pass ready() for each gradient as soon as it is complete; then step(), which
+  // A step: begin(); in each backward pass, ready() for each gradient as soon as it is complete; then step(), which
   // blocks until all ranks have called it.
-  // A rank passes in gradients summed over its samples. They are reduced while the backward pass runs: the sum over all
-  // ranks, divided by the global batch, replaces them. The smaller last batch of an epoch is divided by the same
-  // number, so that every sample has the same weight and a last batch of one sample does not distort the model. The
-  // division comes before the rounding to 16 bits, so that large sums do not overflow. Throws the errors of
-  // World::allreduce.
+  // A rank's gradients are sums over its samples. They are reduced while the backward pass runs. The results replace
+  // them: the sum over all ranks, divided by the global batch. The last batch of an epoch may be smaller, but is
+  // divided by the same number: so every sample has the same weight, and a last batch of one sample does not distort
+  // the model. The division comes before the rounding to 16 bits, so that large sums do not overflow. Throws the errors
+  // of World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
   void ready(std::size_t gradient) { gradients_->ready(gradient); }
   void step(double rate, std::uint64_t count);
@@ -49,14 +49,16 @@ class DataParallel {
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
   // The rounding errors that error feedback has kept on each rank, for a checkpoint. Both functions are collective and
-  // block; both need host memory on rank 0 for the parameters of all ranks. Without error feedback nothing is sent.
-  Residuals gather_residuals();  // rank 0: by rank; others, and without error feedback: empty
-  // Rank 0 passes the residuals that any number of ranks has saved; the argument is ignored on other ranks. On n ranks,
-  // rank r takes the sum of those of ranks r, r + n, ...: its own if the number of ranks is the same, and always the
-  // same sum over all ranks.
+  // block. On rank 0 both need host memory for the errors of all ranks: as many floats as the parameters, for each
+  // rank. Without error feedback nothing is sent.
+  Residuals gather_residuals();  // on rank 0, by rank; empty on other ranks and without error feedback
+  // Rank 0 passes the residuals that were saved, by any number of ranks; the argument is ignored on other ranks. On n
+  // ranks, rank r takes the sum of the residuals of ranks r, r + n, ...: if the number of ranks is the same, these are
+  // its own. In any case the sum over all ranks stays the same.
   void scatter_residuals(const Residuals& saved);
 
-  // Times since construction: communication that this rank waited for, and that ran while it computed.
+  // Times since construction: of communication that this rank waited for, and of communication that ran while the rank
+  // computed.
   struct Communication {
     double exposed_seconds = 0, hidden_seconds = 0;
   };

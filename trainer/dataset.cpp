@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders where `digits` may lie: installed beside this program (also if both were moved), where it was installed,
-// or in the sources.
+// The folders where `digits` may lie: at its place relative to this program (which also works after both were moved),
+// at its installed place, or in the sources.
 std::vector<fs::path> own_data() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -40,13 +40,13 @@ fs::path find_data_file(const std::vector<fs::path>& directories, const std::str
 Dataset load_dataset(std::string_view name, const std::optional<fs::path>& directory) {
   if (name == "digits") {
     const auto places = directory ? std::vector{*directory} : own_data();
-    return load_digits(find_data_file(places, "digits.csv", "--data DIR says where it is"));
+    return load_digits(find_data_file(places, "digits.csv", "give its directory with --data DIR"));
   }
   if (name != "mnist") throw std::logic_error("unknown dataset");
   if (!directory)
     throw Error(ErrorCode::configuration,
                 "--dataset mnist needs --data DIR, the directory with its four files; "
-                "'bash trainer/fetch_mnist.sh DIR' fetches them");
+                "'bash trainer/fetch_mnist.sh DIR' downloads them");
   return load_mnist(*directory);
 }
 

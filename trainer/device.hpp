@@ -1,5 +1,5 @@
-// The device that a rank trains on: it has the memory of the tensors, computes on them, and reduces them over the
-// ranks. Used by one thread of each rank.
+// The device on which a rank trains: it holds the tensors in its memory, computes, and reduces tensors over the ranks.
+// Used by one thread of each rank.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -36,11 +36,11 @@ std::unique_ptr<Device> make_host_device(World& world);
 
 // Makes the device for this rank's GPU: GPU number (local rank modulo number of GPUs) of its host. All ranks call; the
 // world must outlive the device. Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels; the
-// message says which rank and what is missing. The work that is repeated in each step is captured in CUDA graphs,
+// message names the rank and what is missing. The work that is repeated in each step is captured in CUDA graphs,
 // unless `graphs` is false.
 std::unique_ptr<Device> make_cuda_device(World& world, bool graphs);
 
-// `device` is "cpu", "cuda", or "auto", which is the processor. All ranks call. Throws the errors of
+// `device` is "cpu", "cuda", or "auto", which means the processor. All ranks call. Throws the errors of
 // make_cuda_device().
 std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs = true);
 

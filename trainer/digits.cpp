@@ -14,7 +14,7 @@ constexpr std::size_t kSamples = 1797, kSide = 8;
 constexpr unsigned kMaxPixel = 16, kClasses = 10;
 constexpr std::uint64_t kMaxBytes = 4 << 20;
 
-// Takes numbers, each with its separator, from the front of the file's text.
+// Takes numbers from the front of the file's text, together with the separator after each.
 class Numbers {
  public:
   Numbers(const DataFile& file, std::string_view left) : file_(file), left_(left) {}

@@ -1,6 +1,6 @@
-// A layer is a function of its input and its parameters, with the gradient of both. It owns no numbers: the model gives
-// it views of the parameters, the activations and their gradients. A new kind of layer only has to implement this
-// class.
+// A layer is a function of its input and its parameters, with the gradients for both. It stores no numbers: the model
+// passes it views of the parameters, the activations and their gradients. A new kind of layer only has to implement
+// this class.
 #pragma once
 #include <memory>
 #include <span>
@@ -21,8 +21,8 @@ class Layer {
 
   // in: batch x input size, out: batch x output size.
   virtual void forward(Backend&, std::span<const float> parameters, ConstMatrix in, Matrix out) const = 0;
-  // Computes from the gradient of `out` the gradients of the parameters (written, not added) and of `in` (only if it
-  // has data: the first layer's input needs no gradient).
+  // Computes two gradients from the gradient of `out`: that of the parameters (replaces what was there), and that of
+  // `in` (only if in_gradient has data: the first layer's input needs no gradient).
   virtual void backward(Backend&, std::span<const float> parameters, ConstMatrix in, ConstMatrix out,
                         ConstMatrix out_gradient, std::span<float> parameter_gradient, Matrix in_gradient) const = 0;
 };

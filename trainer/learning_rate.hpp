@@ -1,6 +1,6 @@
-// The learning rate of each step. A batch that is k times larger averages out noise and takes k times fewer steps, so
-// its rate is k times the base rate (Goyal et al. 2017). The rate rises linearly from zero during the warm-up, because
-// the first steps of a new model would diverge with the full rate.
+// The learning rate of each step. A batch that is k times larger has less noise, and an epoch then has k times fewer
+// steps, so its rate is k times the base rate (Goyal et al. 2017). The rate rises linearly from zero during the
+// warm-up, because a new model would diverge if its first steps had the full rate.
 #pragma once
 #include <algorithm>
 #include <anello/training.hpp>
@@ -8,7 +8,7 @@
 
 namespace anello::trainer {
 
-inline constexpr std::size_t kReferenceBatch = 32;  // the batch that base rates are meant for
+inline constexpr std::size_t kReferenceBatch = 32;  // base rates are for this batch
 
 struct LearningRate {
   double base;

@@ -40,7 +40,7 @@ void stop_on_sigterm() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string program = "anello-train";  // with the rank, once there is one
+  std::string program = "anello-train";  // the rank is added once it is given
   int given_rank = -1;
   try {
     const Settings settings = Settings::from_environment();
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     try {
       const Ending ending = train(world, options, std::cout, terminal_columns(settings), asked_to_stop);
       world.finish();
-      return ending == Ending::stopped ? 128 + SIGTERM : 0;  // as if the signal had ended the process
+      return ending == Ending::stopped ? 128 + SIGTERM : 0;  // the exit code of a process that the signal ended
     } catch (const std::exception& error) {
       world.abort(error.what());  // all ranks then report this reason
       throw;
@@ -127,8 +127,8 @@ void require_finite(double loss, std::size_t epoch) {
                 "training diverged in epoch " + std::to_string(epoch + 1) + "; give a smaller --lr");
 }
 
-// Trains to the end of the epoch. Returns false if the ranks are to stop before that. In both cases `done` then
-// includes this rank's metrics.
+// Trains to the end of the epoch. Returns false if the ranks stop before that. In both cases `done` then includes this
+// rank's metrics.
 bool train_epoch(Run& run, Progress& done) {
   const auto start = std::chrono::steady_clock::now();
   const auto before = run.optimizer.communication();
@@ -150,7 +150,7 @@ bool train_epoch(Run& run, Progress& done) {
   return !stop;
 }
 
-// Trains the rest of all epochs. Returns false if the ranks stopped before the end; the state is then saved.
+// Trains the rest of all epochs. Returns false if the ranks stopped before the end; the state is saved then.
 bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::optional<Metrics>& tested) {
   while (done.epoch < run.options.epochs) {
     if (!train_epoch(run, done)) {
@@ -200,7 +200,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   // 2. Pick the device by local rank, so that each rank of a host has its own if there are enough.
   const auto device = pick_device(options.device, world, !options.no_graphs);
 
-  // 3. Shard the data: all ranks make the same permutation, and each takes its share of every global batch.
+  // 3. Shard the data: all ranks make the same permutation, and each rank takes its share of every global batch.
   const Dataset data = load_dataset(options.dataset, options.data);
   require_equal(world, data.hash(), "training data");
   const std::size_t global_batch = options.global_batch_of(world.size());
@@ -235,7 +235,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   try {
     if (!train_epochs(run, checkpoint, restored.progress, tested)) return Ending::stopped;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // now: the optimizer's destructor would make other ranks fail without this reason
+    world.abort(error.what());  // before the optimizer's destructor, which would fail other ranks without this reason
     throw;
   }
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);

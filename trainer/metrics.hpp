@@ -1,5 +1,5 @@
-// Sums over samples, and their averages, for this rank or, after over_ranks(), for all ranks: a rank with more samples
-// has more weight.
+// Sums over samples, and their averages: for this rank, and after over_ranks() for all ranks. In those, a rank with
+// more samples has more weight.
 #pragma once
 #include <anello/world.hpp>
 #include <array>

@@ -12,7 +12,7 @@ using std::to_string;
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
 constexpr std::uint32_t kMaxPixels =
-    4096;  // pixels of a side; the product of count, rows and columns then fits 64 bits
+    4096;  // of one side of an image; so the product of count, rows and columns fits 64 bits
 constexpr std::uint8_t kDigits = 10;
 
 struct Images {
@@ -59,7 +59,7 @@ std::vector<std::uint8_t> read_labels(const std::filesystem::path& path, std::si
 }  // namespace
 
 Dataset load_mnist(const std::filesystem::path& directory) {
-  const std::string remedy = "--data names the directory; 'bash trainer/fetch_mnist.sh DIR' fetches the files";
+  const std::string remedy = "--data names the directory; 'bash trainer/fetch_mnist.sh DIR' downloads the files";
   const auto find = [&](const char* name) { return find_data_file({directory}, name, remedy); };
   const auto train_labels = find("train-labels-idx1-ubyte"), test_labels = find("t10k-labels-idx1-ubyte");
   const auto test_path = find("t10k-images-idx3-ubyte");

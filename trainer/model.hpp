@@ -1,6 +1,6 @@
 // A stack of layers with its parameters. All parameters lie in one buffer, layer after layer, and all gradients in
-// another buffer of the same shape, so a collective, an optimizer, a checkpoint or a hash takes one span. Used by one
-// thread of one rank; independent of the world.
+// another buffer of the same shape, so that a collective, an optimizer, a checkpoint or a hash can use one span. Used
+// by one thread of one rank; independent of the world.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -33,8 +33,9 @@ class Model {
   std::vector<LayerGradient> layer_gradients();
 
   // Both run the samples through the layers. train() also computes the gradient of their loss, summed over the samples
-  // (zero without samples): it writes it to gradient(), or adds it there. It calls `ready` with the index of each layer
-  // gradient as soon as that is complete, the last layer first. Labels are below the number of classes.
+  // (zero if there are none). `into` says whether it replaces gradient() or is added to it. Calls `ready` with the
+  // index of each layer gradient as soon as that gradient is complete, beginning with the last layer. Labels are below
+  // the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
   void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
@@ -69,8 +70,8 @@ class Model {
   Backend::Labels labels_;
   std::vector<float> host_images_;
   std::vector<std::uint8_t> host_labels_;
-  // Recorded kernels for each batch size: forward pass and loss, and the backward pass in parts that end with a layer's
-  // gradient.
+  // Recorded kernels for each batch size: first the forward pass and the loss, then the backward pass in parts; each
+  // part ends with a layer's gradient.
   std::map<std::pair<std::size_t, Into>, std::vector<Backend::Recording>> recordings_;
 };
 

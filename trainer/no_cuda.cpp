@@ -1,4 +1,4 @@
-// Replaces trainer/cuda where that is not built: outside of Anello's own tree.
+// Replaces trainer/cuda where it is not built, that is outside of Anello's own tree.
 #include <anello/error.hpp>
 
 #include "trainer/device.hpp"
@@ -7,7 +7,7 @@ namespace anello::trainer {
 
 std::unique_ptr<Device> make_cuda_device(World&, bool) {
   throw Error(ErrorCode::unsupported,
-              "--device cuda: this anello-train was built without it; use the one that Anello's own build makes");
+              "--device cuda: this anello-train was built without GPUs; use the one that Anello's own build makes");
 }
 
 }  // namespace anello::trainer

@@ -19,8 +19,8 @@ class Optimizer {
   virtual std::vector<std::span<float>> state() = 0;
 };
 
-// "sgd": stochastic gradient descent with momentum 0.9. "adam": Kingma and Ba 2015, with their
-// constants except an epsilon of 1e-6: with 1e-8, gradients that are only rounding errors would make full steps.
+// "sgd": stochastic gradient descent with momentum 0.9. "adam": Kingma and Ba 2015, with their constants except for an
+// epsilon of 1e-6: with their 1e-8, gradients that are only rounding errors would make steps of full size.
 // The backend must outlive the optimizer.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, Backend& backend, std::size_t parameters);
 

@@ -13,7 +13,7 @@ namespace {
 
 using std::to_string;
 
-// CLI11 by itself reads -1 as a very large number, and accepts nan as a positive one.
+// A check of our own, because CLI11 reads -1 as a very large number, and accepts nan as a positive one.
 CLI::Validator whole(long min, long max) {
   const auto check = [=](std::string& given) -> std::string {
     long value = 0;
@@ -168,7 +168,7 @@ TrainOptions parse_options(int argc, const char* const* argv) {
     refuse(std::string(error.what()) + "; see anello-train --help");
   }
   if (options.batch && options.global_batch)
-    refuse("--batch (per rank) and --global-batch (all ranks together) cannot both be given; give one of them");
+    refuse("--batch (per rank) and --global-batch (all ranks together) exclude each other; give one of them");
   if (options.feedback && options.compression == "none")
     refuse("--feedback needs gradients that are rounded; give --compression too");
   if (options.resume != "no" && options.checkpoint.empty())

@@ -1,5 +1,5 @@
-// anello-train's command line. Choices (a dataset, an optimizer) stay text: they are checked here, and used by the
-// function that makes the object.
+// anello-train's command line. Choices (a dataset, an optimizer) stay text: parsing checks them, and the function that
+// makes the object uses them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 // Facts stored in a checkpoint.
 struct RunFacts {
   Facts lasting;     // must be equal if one run continues another
-  Facts adjustable;  // may differ: a continued run then takes other steps than it would have taken
+  Facts adjustable;  // may differ; but then the continued run takes different steps
 };
 
 struct TrainOptions {
@@ -51,7 +51,7 @@ struct TrainOptions {
 // Thrown by parse_options if no training is to run: --help, or a wrong command line.
 struct Usage {
   int exit_code;     // 0 or 2
-  std::string text;  // for standard output or, if the code is 2, one line for standard error
+  std::string text;  // for standard output; if the code is 2, one line for standard error
 };
 
 TrainOptions parse_options(int argc, const char* const* argv);

@@ -1,5 +1,5 @@
-// Random numbers that are the same on every machine and with every standard library. The standard fixes the outputs of
-// std::mt19937_64, but not those of the distributions and of std::shuffle. One thread.
+// Random numbers that are the same on every machine and with every standard library. The standard defines the outputs
+// of std::mt19937_64, but not those of its distributions and of std::shuffle. One thread.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace anello::trainer {
 
-// The purpose of the numbers. Streams of one seed are independent: drawing more numbers from one does not change
-// another.
+// The purpose of the numbers. Streams of one seed are independent: drawing more numbers from one stream does not change
+// another stream.
 enum class Stream : std::uint64_t { weights = 1, permutation, draws };
 
 class Random {
@@ -21,7 +21,8 @@ class Random {
   // Returns a number in [0, 1); all multiples of 2^-53 are equally likely.
   double uniform() { return double(engine_() >> 11) * 0x1p-53; }
 
-  // Returns a number in [0, bound), exactly uniform: draws again if a value would favour small numbers.
+  // Returns a number in [0, bound); all are exactly equally likely: a value that would favour small numbers is drawn
+  // again.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t value = engine_();
@@ -35,7 +36,7 @@ class Random {
   }
 
  private:
-  // The finalizer of splitmix64 (Steele, Lea, Flood 2014): neighbouring seeds end far apart.
+  // The finalizer of splitmix64 (Steele, Lea, Flood 2014): close seeds give very different results.
   static std::uint64_t mix(std::uint64_t value) {
     value += 0x9e3779b97f4a7c15;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

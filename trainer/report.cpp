@@ -69,7 +69,7 @@ void Report::resumed(const Restored& restored, const std::string& lock_missing) 
   const std::string file = "'" + options_.checkpoint + "'";
   if (!lock_missing.empty())
     begin_line() << "checkpoint " << file << " cannot be locked (" << lock_missing
-                 << "); make sure that no other training writes it" << std::endl;
+                 << "): make sure that no other training writes it" << std::endl;
   if (options_.resume == "no") return;
   if (!restored.found) {
     begin_line() << "there is no checkpoint " << file << " yet: training from the beginning" << std::endl;
@@ -88,7 +88,7 @@ void Report::stopped(const Progress& done, std::size_t steps) {
   if (world_.rank() != 0) return;
   begin_line() << "stopped by SIGTERM in epoch " << done.epoch + 1 << " after " << done.step << " of "
                << counted(steps, "step") << "; '" << options_.checkpoint
-               << "' has it all: the same command with --resume auto goes on" << std::endl;
+               << "' has the state: continue with the same command and --resume auto" << std::endl;
 }
 
 void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {
@@ -131,7 +131,7 @@ void Report::epoch(const EpochResult& result) {
 
 void Report::write(const std::string& entry) {
   if (log_.is_open() && !(log_ << entry << std::endl)) refuse_log();
-  if (!out_) throw Error(ErrorCode::file, "standard output cannot be written: what it goes to may be full");
+  if (!out_) throw Error(ErrorCode::file, "standard output cannot be written: its disk may be full");
 }
 
 void Report::refuse_log() const {

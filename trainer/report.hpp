@@ -26,13 +26,13 @@ int terminal_columns(const Settings& settings);
 
 class Report {
  public:
-  // `columns` is the width of the terminal behind `out`, 0 if there is none. The constructor, epoch() and end() throw
-  // Error{file} if the log cannot be written; epoch() and end() also if `out` cannot.
+  // `columns` is the width of the terminal behind `out`; 0 if there is none. The constructor, epoch() and end() throw
+  // Error{file} if the log cannot be written; epoch() and end() also if `out` cannot be written.
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
-  // Says which checkpoint the training continues, which options have changed, and, if the checkpoint is not locked,
-  // why.
+  // Reports which checkpoint the training continues, which options have changed, and, if the checkpoint is not locked,
+  // the reason.
   void resumed(const Restored& restored, const std::string& lock_missing);
   void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
@@ -41,7 +41,7 @@ class Report {
 
  private:
   std::ostream& begin_line();
-  void write(const std::string& entry);  // into the log; also throws if earlier output to `out` was lost
+  void write(const std::string& entry);  // to the log; also throws if earlier output to `out` was lost
   [[noreturn]] void refuse_log() const;
 
   World& world_;

@@ -39,7 +39,7 @@ std::string list_of(const World& world, const std::vector<int>& ranks) {
   return ranks.size() > kNamed ? list + " and " + std::to_string(ranks.size() - kNamed) + " more" : list;
 }
 
-// Returns the lines of `a` that `b` does not have at the same position: "--seed 2 and --lr 0.1".
+// Returns the lines of `a` whose position in `b` has another line or none: "--seed 2 and --lr 0.1".
 std::string only_in(const std::string& a, const std::string& b) {
   std::istringstream lines(a), others(b);
   std::string only;

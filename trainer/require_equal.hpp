@@ -9,8 +9,8 @@
 
 namespace anello::trainer {
 
-// Throws Error{mismatch} on every rank if the options differ. The ranks outside of a majority are at fault. The message
-// names the options, both values, the ranks and their hosts.
+// Throws Error{mismatch} on every rank if the options differ. If a majority of ranks agrees, the other ranks are at
+// fault. The message names the options, both values, these ranks and their hosts.
 void require_equal(World& world, const Facts& options);
 
 // Compares one value in the same way. The message calls it `what`, a plural.

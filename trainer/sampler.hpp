@@ -1,8 +1,8 @@
-// The samples that a rank takes in each step. "shard": each epoch has one permutation of all samples, made from the
-// seed and the epoch alone; it is cut into global batches, and each batch into one share for each rank. So every sample
-// is used once in an epoch, and the batches are the same on any number of ranks. "random": each rank draws its shares
-// from all samples, with its own seed. In both, all ranks take the same number of steps; a share may be empty. One
-// thread.
+// Chooses the samples that a rank takes in each step. "shard": each epoch has one permutation of all samples, made from
+// the seed and the epoch alone. It is divided into global batches, and each batch into one share for each rank. So
+// every sample is used once in an epoch, and the batches are the same on any number of ranks. "random": each rank draws
+// its shares from all samples, with its own seed. In both cases all ranks take the same number of steps; a share may be
+// empty. One thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

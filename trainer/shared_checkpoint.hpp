@@ -24,18 +24,18 @@ struct Restored {
 class SharedCheckpoint {
  public:
   // Rank 0 locks the file until this object is destroyed. Without --checkpoint nothing is read, written or sent. All
-  // arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be written or another training
-  // writes it.
+  // arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be written, or if another
+  // training writes it.
   SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
                    DataParallel& optimizer);
 
-  // Collective. If --resume asks for it, fills rank 0's state, which is not sent to the others, and the residuals of
-  // all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
+  // Collective. If --resume asks for it, fills rank 0's state (the other ranks do not receive it here) and the
+  // residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
   Restored restore();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);
 
-  // Why the file is not locked; empty if it is, and on other ranks than 0.
+  // Returns why the file is not locked; empty if it is locked, and on all ranks but 0.
   std::string lock_missing() const { return lock_ ? lock_->missing() : ""; }
 
  private:

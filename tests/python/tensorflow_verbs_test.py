@@ -226,7 +226,7 @@ def test_a_function_of_a_set_that_is_gone_does_not_run_on_the_next_one():
     try:
         assert made.process_set_id == 1 and gone.process_set_id is None
         if hvd.rank() == 1:
-            with pytest.raises(tf.errors.FailedPreconditionError, match="functions of a removed set"):
+            with pytest.raises(tf.errors.FailedPreconditionError, match="if the set was removed"):
                 call()
     finally:
         hvd.remove_process_set(made)

@@ -25,8 +25,8 @@ using fake::Value;
 constexpr int kFloat = fake::kTypeOf<float>, kInt = fake::kTypeOf<int32_t>, kLong = fake::kTypeOf<int64_t>;
 constexpr int kInvalidArgument = 3, kResourceExhausted = 8, kFailedPrecondition = 9, kInternalError = 13;
 constexpr const char* kNotRegistered =
-    "the operation's process set is not registered: give it to init() or add_process_set(), and make functions of a "
-    "removed set anew";
+    "the operation's process set is not registered: give it to init() or add_process_set(); if the set was "
+    "removed, build its functions again";
 constexpr std::chrono::minutes kAtMost{5};  // limit for events that must happen, on a busy machine with sanitizers
 
 class WithOps : public testing::Test {

@@ -148,7 +148,7 @@ TEST(Program, SigtermSavesACheckpoint) {
     kill(all ? training.pid() : rank_1, SIGTERM);
     EXPECT_EQ(training.wait(), 128 + SIGTERM);
     EXPECT_THAT(training.out(), HasSubstr("[0] stopped by SIGTERM in epoch "));
-    EXPECT_THAT(training.out(), HasSubstr("the same command with --resume auto goes on"));
+    EXPECT_THAT(training.out(), HasSubstr("continue with the same command and --resume auto"));
     EXPECT_EQ(count(training.err(), "anello-train: rank"), 0) << training.err();
     const Outcome resumed =
         run(ranks(2, {"--epochs", "1", "--global-batch", "96", "--checkpoint", file, "--resume", "auto"}));

@@ -238,7 +238,7 @@ TEST_F(Training, GoesOnAsIfItHadNotBeenInterrupted) {
       train_on(2, with(saved, {"--epochs", "2"}));
       EXPECT_EQ(stopped_, 2);
       const std::string at = step <= 3 ? "1 after " + std::to_string(step) : "2 after 1";
-      EXPECT_THAT(said_, HasSubstr("stopped by SIGTERM in epoch " + at + " of 3 steps; '" + file + "' has it all"));
+      EXPECT_THAT(said_, HasSubstr("stopped by SIGTERM in epoch " + at + " of 3 steps; '" + file + "' has the state"));
     }
     asked_to_stop_ = -1;
     const auto parts = train_on(2, with(saved, {"--epochs", "2"}));

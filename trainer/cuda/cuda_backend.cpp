@@ -32,12 +32,12 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
                 text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
-// Waits for all queued work, because it may use memory that is about to be released. False if the work is not done in
-// time.
+// Waits for all queued work, because it may use memory that is about to be released. Returns false if the work is not
+// done in time.
 bool CudaBackend::drain() noexcept {
   try {
     gpu::record(device_, arrival_, stream());
-    gpu::wait(device_, arrival_, gpu::kLastWait, "the end of what is queued");
+    gpu::wait(device_, arrival_, gpu::kLastWait, "the end of all queued work");
     return true;
   } catch (const Error&) {
     return false;
@@ -131,7 +131,7 @@ const CudaBackend::Resident& CudaBackend::resident(const Chosen& chosen) {
     all.labels = gpu::make_memory(device_, chosen.labels.size());
     all.pixels = gpu::make_memory(device_, chosen.pixels.size());
   } catch (const Error& full) {
-    log(Severity::info, text("batches come from host memory: ", full.what()));
+    log(Severity::info, text("every batch is copied from host memory: ", full.what()));
     all.labels = {};
     return all;
   }
@@ -155,8 +155,8 @@ bool CudaBackend::gather(const Chosen& chosen, Matrix images, std::uint8_t* labe
   return true;
 }
 
-// Queues the work itself the first time, because libraries then load code and allocate memory, which is forbidden
-// during a capture.
+// The first call queues the work itself: libraries load code and allocate memory in their first calls, and both are
+// forbidden during a capture.
 void CudaBackend::repeat(Recording& recording, const std::function<void()>& work) {
   if (!graphs_ || !recording) {
     work();

@@ -1,6 +1,6 @@
 // The arithmetic of training on a GPU: every function of Backend queues a kernel on one stream. The host waits only in
-// functions that return numbers: copy_out(), take_score(), square_sum(). Used by one thread, whose current device is
-// this one as long as the backend lives; independent of ranks.
+// functions that return numbers: copy_out(), take_score(), square_sum(). Used by one thread; this GPU must be the
+// thread's current device as long as the backend lives. Independent of ranks.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace anello::trainer {
 
 class CudaBackend : public Backend {
  public:
-  // The tables must outlive it. Without graphs, repeat() queues all kernels each time. Throws Error{device}.
+  // The tables must outlive this object. Without graphs, repeat() queues all kernels each time. Throws Error{device}.
   CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels, bool graphs = true);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
@@ -44,13 +44,13 @@ class CudaBackend : public Backend {
                  std::span<float> square, const AdamRates& rates) override;
 
  private:
-  // Pinned host memory through which bytes go to the device. It may be written again once `passed` is done.
+  // Pinned host memory through which bytes are copied to the device. The host may write it again once `passed` is done.
   struct Staging {
     gpu::PinnedMemory memory;
     std::size_t bytes = 0;
     gpu::Event passed;
   };
-  // A copy of all samples, or nothing if they do not fit.
+  // A copy of all samples in the device's memory, or nothing if they do not fit.
   struct Resident {
     const std::uint8_t* of;  // host memory
     gpu::DeviceMemory pixels, labels;

@@ -13,7 +13,7 @@ constexpr int kOtherReason = -1;
 constexpr uint64_t kPatienceMs = 100;  // Python handles Ctrl-C between two waits
 thread_local int failed_with = ANELLO_OK;
 
-// TensorFlow may free the node, and start others that wait for it: nothing may use `call` after this.
+// TensorFlow may free the node, and start other nodes that wait for it: nothing may use `call` after this function.
 void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
   if (failure) {
     if (call->options.waits) failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
@@ -37,7 +37,8 @@ Failure interruption() {
   return Failure(Code::cancelled, "interrupted by a signal");
 }
 
-// The operation goes on, and frees the call, whose memory it uses, when it is done. False: there is no memory for that.
+// Returns at once; the operation goes on, and frees the call when it is done, because it uses the call's memory.
+// Returns false if there is no memory for that.
 bool leave(std::unique_ptr<Call>& call) {
   TF_OpKernelContext* const context = call->context;
   DoneCallback done = std::move(call->done);
@@ -64,7 +65,7 @@ void finish_here(std::unique_ptr<Call> call) {
     status = anello_named_wait(operation, kPatienceMs);
   }
   if (is_interrupted) return end(std::move(call), interruption());
-  // The operation may have ended after the wait, or with this very status.
+  // The operation may have ended after the wait, or its own status may be ANELLO_TIMED_OUT.
   if (status == ANELLO_TIMED_OUT) status = anello_named_wait(operation, 0);
   finish(call.release(), status, status == ANELLO_OK ? nullptr : anello_last_error());
 }
@@ -76,7 +77,7 @@ void finish_when_done(std::unique_ptr<Call> call) {
   if (status != ANELLO_OK) finish(kept, status, anello_last_error());
 }
 
-// Frees an output: its memory belongs to the operation.
+// Called by TensorFlow when it frees an output whose memory belongs to the operation.
 void let_go(void*, std::size_t, void* operation) {
   delete static_cast<std::shared_ptr<anello_named>*>(operation);
 }
@@ -89,7 +90,7 @@ void Call::add_input(int index) {
 }
 
 void Call::add_input_and_output(int index) {
-  // Releases the input first: another reference would keep TensorFlow from reusing its memory for the output.
+  // Releases the input first: TensorFlow cannot reuse its memory for the output while there is another reference to it.
   const std::vector<int64_t> dims = dims_of(input_of(context, index).get());
   const Status status;
   int forwarded = -1;

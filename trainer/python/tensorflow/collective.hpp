@@ -26,29 +26,31 @@ struct Call {
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
   std::shared_ptr<anello_named> operation = {};
 
-  // Takes input `index` from TensorFlow; the operation only reads it.
+  // Takes input `index` from TensorFlow. The operation only reads its memory.
   void add_input(int index);
-  // Takes the input, and gives TensorFlow an output of the same shape: in the same memory, if nothing else uses that.
+  // Takes the input, and gives TensorFlow an output of the same shape. Both are the same memory if nothing else uses
+  // the input.
   void add_input_and_output(int index);
-  // Gives TensorFlow an output that the operation has made, without a copy.
+  // Gives TensorFlow an output in the operation's own memory, without a copy.
   void set_made_output(int index);
 };
 
 // Several threads may run calls of one node at the same time.
 class Collective {
  public:
-  // `waits`: the thread that runs the node waits for the operation's end; it may be Python's thread.
+  // `waits`: the thread that runs the node waits for the operation's end; the thread may be Python's.
   explicit Collective(int process_set, bool waits = false) : process_set_(process_set), waits_(waits) {}
   virtual ~Collective() = default;
 
-  // Submits the operation and returns, unless the node waits: no other thread of TensorFlow's waits for other ranks.
-  // Runs `done` when the outputs are there or the operation has failed.
+  // Submits the operation. Returns at once, so that TensorFlow's threads do not wait for other ranks; a node with
+  // `waits` returns at the operation's end. Runs `done` when the outputs are there or the operation has failed.
   void run(TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) const;
 
   // Takes the inputs that submit() needs from TensorFlow. Throws Failure.
   virtual void take(Call& call, const ProcessSet& set) const = 0;
   virtual anello_status submit(Call& call, const ProcessSet& set, anello_named** operation) const = 0;
-  // Called if take() has failed: makes the operation fail on the other ranks too, which would wait for this one.
+  // Called if take() has failed: makes the operation fail on the other ranks too, because they would wait for this
+  // rank.
   virtual void refuse(const Call& call, const ProcessSet& set, const char* why) const = 0;
   // Called when the operation is complete: gives TensorFlow the remaining outputs. Throws Failure.
   virtual void deliver(Call& call) const = 0;
@@ -65,12 +67,12 @@ class Collective {
 
 }  // namespace anello::tensorflow
 
-// Called by Python after a node that waits has failed on this thread. Returns the status of the library, whose error
+// Called by Python after a node with `waits` has failed on this thread. Returns the status of the library, whose error
 // anello_last_error() describes; ANELLO_OK if no node has failed since the last call; -1 if a node has failed for
-// another reason, which other ranks that wait for this one have received too.
+// another reason. In that case, other ranks that wait for this rank have received the reason too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
-// Called by Python before it calls an op: a signal may have kept it from taking what the one before has left. With
-// Python's global lock.
+// Called by Python before it calls an op: a signal may have kept Python from taking the failure of the op before. The
+// caller holds Python's global lock.
 extern "C" void anello_tensorflow_forget_failure(void);
 ANELLO_API_END

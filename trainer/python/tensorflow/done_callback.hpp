@@ -6,17 +6,17 @@
 
 namespace anello::tensorflow {
 
-// TensorFlow gives a kernel the address of a std::function<void()> that dies when the kernel returns. A kernel that
-// ends later must move the function out. TensorFlow's C API does not offer that; it is possible because TensorFlow
-// requires libstdc++'s std::function of every custom op. If the object does not look like a std::function, it is not
-// moved.
+// TensorFlow passes a kernel the address of a std::function<void()> that is destroyed when the kernel returns. A kernel
+// that ends later must move the function to a place of its own. TensorFlow's C API does not offer that. It is possible
+// because TensorFlow requires custom ops to be built with libstdc++'s std::function. If the object does not look like
+// such a std::function, it is not moved.
 class DoneCallback {
  public:
   explicit DoneCallback(TF_AsyncOpKernelDoneCallback* given);
 
-  // True if the kernel may return before run() is called.
+  // Returns whether the kernel may return before run() is called.
   bool is_kept() const { return kept_ != nullptr; }
-  // Ends the kernel; called once. TensorFlow may free the kernel and its context meanwhile.
+  // Ends the kernel; must be called only once. TensorFlow may free the kernel and its context during the call.
   void run();
 
  private:
@@ -24,8 +24,8 @@ class DoneCallback {
   std::function<void()> kept_;
 };
 
-// True if the third and the fourth word at the address point into code of one shared object: libstdc++'s std::function
-// calls these two.
+// Returns whether the third and the fourth word at the address point into the code of one shared object. In libstdc++'s
+// std::function, these two words point to functions.
 bool is_std_function(const void* address);
 
 }  // namespace anello::tensorflow

@@ -1,5 +1,5 @@
 // Registers the ops while TensorFlow loads the library: tf.load_op_library() collects the ops that are registered
-// meanwhile.
+// during the call.
 #include <anello/export.h>
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ const std::string kFailure = register_with_loaded_tensorflow();
 }  // namespace anello::tensorflow
 
 ANELLO_API_BEGIN
-// Returns in one clause why there are no ops; NULL if there are. Called by Python.
+// Returns why there are no ops, as one clause of a sentence; NULL if there are ops. Called by Python.
 extern "C" const char* anello_tensorflow_failure() {
   return anello::tensorflow::kFailure.empty() ? nullptr : anello::tensorflow::kFailure.c_str();
 }

@@ -11,7 +11,8 @@ struct _object;  // PyObject
 namespace anello::tensorflow {
 namespace {
 
-// The part of Python's C API that is used, looked up in the process, so that one build serves all versions.
+// The functions of Python's C API that are used here. They are looked up in the process, so that one build serves all
+// versions of Python.
 struct Python {
   int (*take_lock)() = look_up<int (*)()>("PyGILState_Ensure");
   void (*give_lock)(int) = look_up<void (*)(int)>("PyGILState_Release");
@@ -42,7 +43,8 @@ thread_local Exception raised;
 }  // namespace
 
 bool interrupted() {
-  // Python handles signals only on its first thread. While it exits, it ends other threads that ask for its lock.
+  // Python handles signals only on its first thread. While Python exits, it ends any other thread that asks for its
+  // lock.
   if (gettid() != getpid() || !python().is_complete()) return false;
   const int held = python().take_lock();
   const bool is_raised = python().check_signals() != 0;
@@ -62,8 +64,8 @@ void forget_interruption() {
 using namespace anello::tensorflow;
 
 ANELLO_API_BEGIN
-// Raises the exception that interrupted() has kept for this thread, if there is one. Called by Python, with its global
-// lock.
+// Raises the exception that interrupted() has kept for this thread, if there is one. Called by Python; the caller holds
+// Python's global lock.
 extern "C" void anello_tensorflow_raise_interruption() {
   const Exception kept = std::exchange(raised, {});
   if (kept.type) python().restore(kept.type, kept.value, kept.trace);

@@ -24,7 +24,7 @@ void define(const Definition& op) {
   for (const auto& each : op.attributes) tf.OpDefinitionBuilderAddAttr(builder, each.c_str());
   for (const auto& each : op.inputs) tf.OpDefinitionBuilderAddInput(builder, each.c_str());
   for (const auto& each : op.outputs) tf.OpDefinitionBuilderAddOutput(builder, each.c_str());
-  // TensorFlow ignores the argument: the op would be stateful even with false.
+  // TensorFlow ignores the function's argument: even false would make the op stateful.
   if (op.stateful) tf.OpDefinitionBuilderSetIsStateful(builder, true);
   tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, op.shapes);
   const Status status;
@@ -32,7 +32,7 @@ void define(const Definition& op) {
   status.require_ok();
 }
 
-// On a GPU, TensorFlow copies inputs and outputs from and to host memory.
+// An op on a GPU has its inputs and outputs in host memory: TensorFlow copies them there and back.
 void register_kernel(const Definition& op, const char* device, TF_KernelBuilder* builder) {
   const bool on_host = std::string_view(device) == "CPU";
   for (const Specs* arguments : {&op.inputs, &op.outputs})
@@ -86,9 +86,9 @@ Specs operator+(Specs first, const Specs& second) {
   return first;
 }
 
-// TensorFlow merges equal stateless nodes, and runs nodes with constant inputs while it prepares a graph, in an order
-// that differs between ranks. The attribute `distinct` prevents the first, the input `now` the second. Stateful ops
-// would not do: TensorFlow would run them one after the other.
+// TensorFlow merges equal stateless nodes. While it prepares a graph, it runs nodes with constant inputs, in an order
+// that differs between ranks. The attribute `distinct` prevents the merging, the input `now` the early run. Stateful
+// ops are no solution: TensorFlow would run them one after the other.
 void add_collectives() {
   const std::string types = names_of_types();
   const Specs set = {"process_set: int = 0"};

@@ -49,8 +49,8 @@ class Registry {
     const auto found = entries_.find(id);
     if (found == entries_.end())
       throw Failure(Code::failed_precondition,
-                    "the operation's process set is not registered: give it to init() or add_process_set(), and make "
-                    "functions of a removed set anew");
+                    "the operation's process set is not registered: give it to init() or add_process_set(); if the set "
+                    "was removed, build its functions again");
     const std::shared_ptr<Entry> entry = found->second;
     entry->users++;
     return {&entry->set, [this, entry](const ProcessSet*) { stop_using(*entry); }};
@@ -66,8 +66,8 @@ class Registry {
     if (!world_) throw Failure(Code::failed_precondition, "Horovod has not been initialized; use hvd.init().");
   }
 
-  // Counts callers instead of holding a lock for them: submitting an operation can end another one, after which
-  // TensorFlow may run the next kernel on the same thread.
+  // Counts callers instead of holding a lock during their calls: submitting an operation can end another operation, and
+  // TensorFlow may then run the next kernel on the same thread.
   void remove(std::unique_lock<std::mutex>& lock, int id) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
@@ -87,7 +87,7 @@ class Registry {
   std::map<int, std::shared_ptr<Entry>> entries_;
 };
 
-// Never freed: TensorFlow's threads may still run when the process ends.
+// The registry is never freed: TensorFlow's threads may still run when the process ends.
 Registry& registry() {
   static auto* const all = new Registry;
   return *all;

@@ -21,11 +21,11 @@ struct ProcessSet {
   int rank_of(int world_rank) const;
 };
 
-// Both throw Failure if Python has not made the world or the set, or has removed it.
+// Both throw Failure if Python has not made the world or the process set, or has removed it.
 World world();
-// The agenda is not freed as long as the result is held: hold it for one call that does not wait.
+// While the caller holds the result, the agenda is not freed. Hold it only during one call that does not wait.
 std::shared_ptr<const ProcessSet> process_set(int id);
-// Like process_set(), but throws Failure also if this process is not a member.
+// Like process_set(), but also throws Failure if this process is not a member.
 std::shared_ptr<const ProcessSet> own_process_set(int id);
 
 }  // namespace anello::tensorflow
@@ -34,7 +34,8 @@ std::shared_ptr<const ProcessSet> own_process_set(int id);
 ANELLO_API_BEGIN
 extern "C" {
 void anello_tensorflow_begin_world(int rank, int size, int local_rank, int local_size);
-// `agenda` is borrowed until the set is removed; NULL if this process is not a member. `members`: ranks of the world.
+// `agenda` is borrowed until the process set is removed; NULL if this process is not a member. `members`: ranks of the
+// world.
 void anello_tensorflow_add_process_set(int id, anello_agenda* agenda, int size, const int* members);
 // When these return, no kernel uses the agenda any more.
 void anello_tensorflow_remove_process_set(int id);

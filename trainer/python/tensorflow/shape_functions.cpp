@@ -12,7 +12,7 @@ struct DeleteShape {
 };
 using Shape = std::unique_ptr<TF_ShapeHandle, DeleteShape>;
 
-// Reads and sets the shapes of one node. Errors stay in `status`, where TensorFlow finds them.
+// Reads and sets the shapes of one node. Errors stay in `status`; TensorFlow reads them there.
 struct Shapes {
   TF_ShapeInferenceContext* context;
   TF_Status* status;
@@ -32,7 +32,7 @@ struct Shapes {
     tf.ShapeInferenceContextConcatenateShapes(context, first.get(), second.get(), shape.get(), status);
     return shape;
   }
-  // Sets no output if the input's shape is unknown: an output that is not set is unknown too.
+  // Sets no output if the input's shape is unknown: the output's shape then stays unknown.
   void set_other_rows(int index) const {
     const Shape shape = input(index);
     if (!tf.ShapeInferenceContextRankKnown(context, shape.get())) return;

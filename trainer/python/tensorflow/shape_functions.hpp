@@ -1,4 +1,4 @@
-// Derives the shapes of outputs from those of inputs, as far as possible.
+// Computes the shapes of outputs from those of inputs, as far as these are known.
 #pragma once
 #include "trainer/python/tensorflow/tf_c_api.hpp"
 
@@ -8,7 +8,7 @@ namespace anello::tensorflow {
 void same_shapes(TF_ShapeInferenceContext* context, TF_Status* status);
 // Each output has the shape of its input, except for the first dimension, which is unknown.
 void other_rows(TF_ShapeInferenceContext* context, TF_Status* status);
-// The outputs of other_rows, and a table with the rows of each rank in each output.
+// Shapes as in other_rows(), and then the shape of a table with the number of rows of each rank in each output.
 void allgather_shapes(TF_ShapeInferenceContext* context, TF_Status* status);
 void alltoall_shapes(TF_ShapeInferenceContext* context, TF_Status* status);
 void scalar_shape(TF_ShapeInferenceContext* context, TF_Status* status);

@@ -1,5 +1,5 @@
-// The part of TensorFlow's C API of ops and kernels that is used, without TensorFlow's headers. The functions are
-// looked up in the TensorFlow that the process has loaded, so that one build serves all of its versions.
+// The functions of TensorFlow's C API (for ops and kernels) that are used, declared without TensorFlow's headers. They
+// are looked up in the TensorFlow that the process has loaded, so that one build serves all versions.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace anello::tensorflow {
 namespace {
 
 constexpr struct Type {
-  int number;  // TensorFlow's
+  int number;  // TensorFlow's number of the type
   anello_dtype dtype;
   const char* name;  // in the definition of an op
 } kTypes[] = {{1, ANELLO_F32, "float"},      {2, ANELLO_F64, "double"}, {kInt32, ANELLO_I32, "int32"},
@@ -85,7 +85,7 @@ Tensor allocate_output(TF_OpKernelContext* context, int index, int type, std::sp
 }
 
 void Arrays::add(const TF_Tensor* tensor) {
-  static char nothing;  // the address of a tensor without elements, for which TensorFlow may return nullptr
+  static char nothing;  // stands for a tensor without elements: TensorFlow may return nullptr for it
   const std::vector<int64_t> dims = dims_of(tensor);
   const auto& shape = shapes_.emplace_back(dims.begin(), dims.end());
   void* data = tf.TensorData(tensor);

@@ -23,8 +23,8 @@ enum class Code {
   internal = 13
 };
 
-// Code `internal` means that the world has ended, and nothing else. After `aborted` and `unavailable` TensorFlow's
-// sessions would start again, forever.
+// Code `internal` means that the world has ended, and nothing else. The codes `aborted` and `unavailable` are not used:
+// after them, TensorFlow's sessions would start again, forever.
 Code code_of(anello_status status);
 
 // The error of a kernel.
@@ -54,7 +54,7 @@ std::optional<Failure> failure_of(Step step) {
   }
 }
 
-// Throws the thread's last error unless the status is ANELLO_OK.
+// Throws the error of this thread's last call unless the status is ANELLO_OK.
 void require(anello_status status);
 
 class Status {
@@ -75,10 +75,10 @@ class Status {
   TF_Status* its_;
 };
 
-// TensorFlow's numbers of the types that Anello makes itself.
+// TensorFlow's numbers of the types of outputs that Anello makes itself.
 constexpr int kInt32 = 3, kInt64 = 9;
 
-// The names of the types that Anello has, as the definition of an op wants them: {float, double}.
+// The names of the types that Anello has, in the form that the definition of an op needs: {float, double}.
 std::string names_of_types();
 // Returns Anello's type. Throws Failure if there is none.
 anello_dtype dtype_of(int type);
@@ -114,6 +114,7 @@ class Arrays {
 }  // namespace anello::tensorflow
 
 ANELLO_API_BEGIN
-// TensorFlow's number for a type that Anello has, from index 0 on; 0 after the last one. Called by Python.
+// Called by Python with index 0, 1, ...: returns TensorFlow's number of one type that Anello has; 0 after the last
+// type.
 extern "C" int anello_tensorflow_type(int index);
 ANELLO_API_END

@@ -10,8 +10,8 @@ namespace anello::tensorflow {
 namespace {
 
 // Returns the number of inputs without the last one, `now`. In a graph, `now` only keeps TensorFlow from running the
-// node too early. For a node that waits it carries the values that may differ from call to call, because TensorFlow
-// would keep a kernel for each value of an attribute: the words of the factors before and after a reduction, and the
+// node too early. If the node has `waits`, `now` contains values that may differ from call to call (as attributes, each
+// value would make TensorFlow keep another kernel): the words of the factors before and after a reduction, and the
 // bytes of the operation's name.
 int tensors_of(const Call& call) {
   return tf.NumInputs(call.context) - 1;
@@ -146,7 +146,7 @@ void Alltoall::take(Call& call, const ProcessSet& set) const {
     throw Failure(Code::invalid_argument,
                   "there are " + std::to_string(count) + " splits for " + std::to_string(set.size()) + " ranks");
   const auto* values = static_cast<const int32_t*>(tf.TensorData(splits.get()));
-  // A negative count becomes larger than any number of rows, so the library refuses it on all ranks.
+  // A negative count becomes a number larger than any count of rows, so the library refuses it on all ranks.
   for (std::size_t rank = 0; rank < count; rank++) call.splits.push_back(uint64_t(values[rank]));
 }
 

@@ -28,8 +28,8 @@ class Named : public Collective {
   void deliver(Call&) const override {}
 
  protected:
-  // The name of a call; empty if operations are counted. Calls of one node that may be under way at the same time, in a
-  // while loop, have different names.
+  // Returns the name of a call; an empty name if operations are numbered instead. In a while loop, several calls of one
+  // node may run at the same time; they have different names.
   Name name(const Call& call) const;
   virtual anello_verb verb() const = 0;
 
