@@ -213,7 +213,7 @@ world = anello.init()
     ("world.members()", "members is an attribute in anello", "anello/"),
     ("world.broadcast(bytearray(1), root='0')", "TypeError: root must be the number of a rank, from 0 to 0, not '0'",
      "ctypes"),
-    ("world.allreduce(2**64)", "OverflowError: an int travels as 64 bits", "scalars.py"),
+    ("world.allreduce(2**64)", "OverflowError: an int is sent as 64 bits", "scalars.py"),
 ])
 def test_what_a_script_prints(line, why, hidden, tmp_path):
     script = tmp_path / "script.py"

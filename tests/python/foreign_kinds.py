@@ -26,7 +26,7 @@ def foreign_kinds():
         return Kind(name, outcome, make, dtype, count, read, why)
 
     bf16 = ml_dtypes.bfloat16
-    immutable = "does not say by DLPack that it may be written.*out="
+    immutable = "does not state by DLPack that it may be written.*out="
     return [
         kind("tf.constant", INPUT, tensor, why="EagerTensor " + immutable),
         kind("tf.constant without dimensions", INPUT, lambda v: tensorflow.constant(float(v)), count=1, why=immutable),

@@ -172,7 +172,7 @@ def test_numbers_keep_their_type(kind):
 
 def test_numbers_of_more_than_64_bits_are_refused():
     for call in (hvd.allgather, hvd.allreduce, lambda value: hvd.broadcast(value, 0)):
-        with pytest.raises(OverflowError, match="an int travels as 64 bits"):
+        with pytest.raises(OverflowError, match="an int is sent as 64 bits"):
             call(2**64)
 
 

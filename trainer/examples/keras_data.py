@@ -1,4 +1,4 @@
-"""Two ways of loading data: anello run -n 2 -- python3 keras_data.py dataset, or files in its place"""
+"""Two ways to load data: anello run -n 2 -- python3 keras_data.py dataset (or files)"""
 import pathlib
 import shutil
 import sys
@@ -19,7 +19,7 @@ def from_dataset(rows, batch):
 
 
 def from_files(folder, batch):
-    """Every rank reads its own files: for large data. Ranks agree on the number of steps, since files differ."""
+    """Every rank reads files of its own: for large data. Ranks agree on the number of steps, since files differ."""
     paths = anello.shard(sorted(folder.glob("*.npy")), hvd.rank(), hvd.size(), uneven="drop")
     mine = np.concatenate([np.load(path) for path in paths])
     steps = int(hvd.world().min(len(mine) // batch))
@@ -27,7 +27,7 @@ def from_files(folder, batch):
 
 
 def write_files(rows, number=12):
-    """Rank 0 makes the files that a job finds on the storage of its cluster."""
+    """Rank 0 writes the files that would lie on a cluster's storage."""
     folder = None
     if hvd.rank() == 0:
         folder = pathlib.Path(tempfile.mkdtemp())

@@ -11,7 +11,7 @@ import anello.tensorflow as hvd
 
 
 class Residual(tf.keras.Model):
-    """The residual of the equation at some points, which training makes zero."""
+    """The residual of the equation at some points. Training makes it zero."""
 
     def __init__(self):
         super().__init__()

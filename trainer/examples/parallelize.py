@@ -1,4 +1,4 @@
-"""A training of one process made one of many by one call: anello run -n 2 -- python3 parallelize.py"""
+"""Turns a training of one process into one of many processes by one call: anello run -n 2 -- python3 parallelize.py"""
 import sys
 
 import torch

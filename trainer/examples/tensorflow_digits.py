@@ -18,13 +18,13 @@ def main(checkpoint=None, epochs=5, batch=16, rate=0.05):
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 
-    # 3. Shard the data, before it is shuffled: all ranks have the same order, and take different items.
+    # 3. Shard the data before it is shuffled: all ranks have the same order, and take different items.
     train = np.array(digits.split(digits.rows())[0])
     dataset = tf.data.Dataset.from_tensor_slices((train[:, :64].astype("f4") / 16, train[:, 64]))
     mine = anello.shard(dataset, hvd.rank(), hvd.size(), uneven="drop")
     mine = mine.shuffle(len(mine)).batch(batch)
 
-    # 4. Scale the learning rate: the batch of a step is that of all ranks.
+    # 4. Scale the learning rate: a step uses the batches of all ranks.
     optimizer = tf.keras.optimizers.SGD(rate * hvd.size(), momentum=0.9)
     model = tf.keras.Sequential([tf.keras.Input((64,)), tf.keras.layers.Dense(128, activation="relu"),
                                  tf.keras.layers.Dense(10)])

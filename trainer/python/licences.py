@@ -1,4 +1,4 @@
-"""The licences of the libraries whose code a wheel contains, as Debian's packages and CUDA's toolkit have them."""
+"""The licences of the libraries whose code a wheel contains. Debian's packages and CUDA's toolkit contain them."""
 import os
 import pathlib
 
@@ -7,7 +7,7 @@ PACKAGES = ("libasio-dev", "libcli11-dev", "libhwy-dev", "libpmix-dev", "libssl-
 
 
 def of_libraries(build):
-    """The licence files for a build in this folder, by their names in a wheel. FileNotFoundError if one is missing."""
+    """Licence files for a build in this folder, by name in a wheel. FileNotFoundError if one is missing."""
     files = {each: DEBIAN / "doc" / each / "copyright" for each in PACKAGES}
     files["Apache-2.0"] = DEBIAN / "common-licenses" / "Apache-2.0"  # Highway's and OpenSSL's refer to it
     for name, file in files.items():
@@ -21,7 +21,7 @@ def of_libraries(build):
 
 def _of_cuda(toolkit):
     """Licences of CUDA's runtime, which the GPU plugin contains."""
-    for pattern in "EULA.txt", "**/nvidia_cuda_runtime-*/**/License.txt":  # in NVIDIA's archives; in Python packages
+    for pattern in "EULA.txt", "**/nvidia_cuda_runtime-*/**/License.txt":  # NVIDIA's archives; Python packages
         for file in toolkit.glob(pattern):
             return file
     raise FileNotFoundError(f"the GPU plugin contains CUDA's runtime, but there is no EULA.txt in {toolkit}: name the "

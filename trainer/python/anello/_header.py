@@ -1,7 +1,7 @@
 """Reads anello.h and gpu.h, which lie beside this file, so that no declaration is written twice.
 
-`read(text)` returns a `Header`: the constants by name, the structs as ctypes classes, and for each function its result
-and its arguments as ctypes types. It parses only the part of C that anello.h uses, and refuses anything else.
+`read(text)` returns a `Header`: the constants by name, the structs as ctypes classes, and the types of each function's
+result and arguments. It parses only the part of C that anello.h uses, and refuses anything else.
 """
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _defaults(text: str) -> Dict[str, List[str]]:
 
 
 def read(text: str) -> Header:
-    """The declarations of a header's text. ValueError names the text that it cannot parse."""
+    """The declarations of a header's text. Raises ValueError, which shows the text, if it cannot parse a part."""
     reader = _Reader()
     text = _COMMENT.sub("", text)
     text = re.sub(r"[ \t]+$", "", text, flags=re.M)

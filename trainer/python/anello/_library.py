@@ -39,7 +39,7 @@ Tensor = header.structs["anello_tensor"]
 class _Functions:
     """The functions of the library; each is declared when it is first used."""
 
-    # Not checked, because their callers look at the status: ANELLO_TIMED_OUT is not an error.
+    # These are not checked: their callers look at the status, because ANELLO_TIMED_OUT is not an error.
     _WAITS = ("anello_work_wait", "anello_work_wait_for", "anello_named_wait")
 
     def __init__(self) -> None:

@@ -23,14 +23,14 @@ _Array = header.structs["anello_array"]
 
 
 class Gpu(NamedTuple):
-    """The GPU whose memory holds the tensors, and the cudaStream_t on which they are made."""
+    """The GPU whose memory holds the tensors, and the cudaStream_t on which work that makes them is queued."""
 
     device: int
     stream: int
 
 
 class Operation(Pending):
-    """A handle of a named operation. wait() returns what `result` makes of it."""
+    """A handle of a named operation. wait() returns result(operation)."""
 
     def __init__(self, handle: Optional[int], keep: Any, result: Callable[["Operation"], Any]) -> None:
         self._make_result = result
@@ -55,7 +55,7 @@ class Operation(Pending):
         return (line.value or b"").decode("utf-8", "replace")
 
     def _outputs(self, like: Sequence[Any]) -> List[Any]:
-        """The tensors that the operation made, in the library's memory, which stays as long as the tensors live."""
+        """The tensors that the operation made. They use the library's memory, which lives as long as they do."""
         made = []
         for index, each in enumerate(like):
             array = _Array()
@@ -83,7 +83,7 @@ class Operation(Pending):
         return dlpack.to_torch(managed.value or 0)
 
     def rows(self, index: int, ranks: int) -> Tuple[int, ...]:
-        """The rows of each rank in output `index` of an allgather or alltoall that is complete."""
+        """The rows of each rank in output `index` of a complete allgather or alltoall."""
         rows = ctypes.c_void_p()
         lib.anello_named_rows(self._owned.handle, index, ctypes.byref(rows))
         return _numbers(rows.value, ranks)
@@ -95,7 +95,7 @@ class Operation(Pending):
 
 
 def _submits(verb: str) -> Callable[[Method], Method]:
-    """A method of an agenda that submits an operation of this verb."""
+    """Makes a function that submits an operation of this verb a method of an agenda."""
 
     def of(method: Method) -> Method:
 
@@ -113,10 +113,10 @@ def _submits(verb: str) -> Callable[[Method], Method]:
 
 
 class Agenda:
-    """The named operations of a group, with connections of their own. All ranks create theirs in the same order.
+    """The named operations of a group, with connections of their own. All ranks create their agendas in the same order.
 
     Every verb returns an `Operation`. With `waits=True` the caller waits for it at once, which is faster. A list of
-    tensors is one operation: either all of it is done, or nothing.
+    tensors is one operation: either all tensors are processed, or none.
     """
 
     def __init__(self, group: Group) -> None:
@@ -126,7 +126,7 @@ class Agenda:
         self._owned = Owned(handle.value, lib.anello_agenda_free)
 
     def use_gpus(self, world: Any) -> None:
-        """Allows tensors of later allreduces and broadcasts in GPU memory. All ranks of the group call."""
+        """Allows tensors in GPU memory in later allreduces and broadcasts. All ranks of the group call."""
         lib.anello_agenda_use_gpus(self._owned.live("agenda"), world._world.live("world"))
 
     @property
@@ -135,7 +135,7 @@ class Agenda:
         return self._owned.live("agenda")
 
     def free(self) -> None:
-        """Ends the agenda for this rank. All ranks should pass a barrier before."""
+        """Ends the agenda for this rank. All ranks should pass a barrier before they call it."""
         self._owned.free()
 
     @_submits("allreduce")
@@ -175,7 +175,7 @@ class Agenda:
     @_submits("broadcast")
     def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
                   gpu: Optional[Gpu] = None) -> Operation:
-        """Copies the root's elements to the same tensors of every other rank. `gpu` as in allreduce()."""
+        """Copies the root's elements to the same tensors of every other rank. `gpu`: see allreduce()."""
         given = _Arrays(tensors, gpu, View.in_place)
         result = given.results()
         return self._submit(C.BROADCAST, name, given, root=arguments.rank("root", root, self.group.size),
@@ -184,7 +184,7 @@ class Agenda:
     @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
-        """(output, rows from each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
+        """(output, number of rows from each rank): splits[r] rows go to rank r; without splits, parts are equal."""
         given = _Arrays([tensor], makes=True)
         ranks = self.group.size
         rows = counts_of_ranks("splits", splits, ranks)
@@ -194,7 +194,7 @@ class Agenda:
     @_submits("reduce_scatter")
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
-        """This rank's rows of the reduction of each tensor; the first ranks get one more if some are left over."""
+        """This rank's rows of each tensor's reduction. If rows are left over, the first ranks get one more."""
         given = _Arrays(tensors, prepare=self._reduction(op), makes=True)
         return self._submit(C.REDUCE_SCATTER, name, given, op=op_code(op),
                             options=_options(prescale, postscale, None, waits),
@@ -216,7 +216,7 @@ class Agenda:
         return Operation(handle.value, None, Operation._last)
 
     def refuse(self, verb: str, name: Optional[str], error: Exception) -> None:
-        """Counts a call as submitted although it failed before: the other ranks get Mismatch, with the reason.
+        """Counts a call as submitted although it failed before that: the other ranks get Mismatch with the reason.
 
         Does nothing if this error has been reported already.
         """
@@ -240,12 +240,12 @@ class Agenda:
 
 
 class _Arrays:
-    """Tensors as anello_array, and the objects that keep their memory.
+    """Tensors as anello_array, and the objects that keep the tensors' memory alive.
 
     Args:
-        use: the check of a tensor: View.input, View.in_place or View.output. Raises if the verb cannot use it.
+        use: converts a view: View.input, View.in_place or View.output. Raises if the verb cannot use the tensor.
         prepare: converts a number to the number that is sent.
-        makes: the verb makes tensors of the same kind for its result.
+        makes: whether the verb makes new tensors of the same kind for its result.
     """
 
     def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None, use: Callable[[View], Any] = View.input,
@@ -266,7 +266,7 @@ class _Arrays:
         self.list = (_Array * len(tensors))(*map(_array, self.views, self.shapes))
 
     def results(self) -> Callable[[], Any]:
-        """Makes the result of a verb that has worked in place."""
+        """Returns a function that makes the result of a verb which worked in place."""
         return results(self.tensors, self.views)
 
 

@@ -1,4 +1,4 @@
-"""Converts arguments of verbs for the library. An error names the argument, and says what it must be."""
+"""Converts arguments of verbs for the library. An error names the argument and its allowed values."""
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +17,7 @@ _WIRES = {None: 0, "f16": C.F16, "bf16": C.BF16}
 
 
 def op_code(op: str) -> int:
-    """The number of a reduction. ValueError lists their names."""
+    """The number of a reduction. ValueError lists the reductions' names."""
     found = _OPS.get(op) if isinstance(op, str) else None
     if found is None:
         raise ValueError(f"op must be one of {', '.join(_OPS)}, not {reprlib.repr(op)}")
@@ -25,7 +25,7 @@ def op_code(op: str) -> int:
 
 
 def wire_code(wire: Optional[str]) -> int:
-    """The number of the type in which elements are sent; 0: their own."""
+    """The number of the type in which elements are sent; 0: the elements' own type."""
     found = _WIRES.get(wire) if wire is None or isinstance(wire, str) else None
     if found is None:
         raise ValueError(f"wire must be 'f16', 'bf16' or None, not {reprlib.repr(wire)}")
@@ -40,7 +40,7 @@ def factor(which: str, value: float) -> float:
     if not is_complex and not is_masked(value) and not isinstance(value, (str, bytes, bytearray)):
         try:
             return float(value)
-        except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError is torch's
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises RuntimeError
             pass
     raise TypeError(f"{which} must be a number, not {reprlib.repr(value)}")
 
@@ -93,7 +93,7 @@ def text(which: str, value: Optional[str]) -> Optional[bytes]:
 
 
 def readable(reason: str) -> bytes:
-    """Converts a message for the library, whatever characters it has, so that each failure can be reported."""
+    """Converts a message for the library. Accepts any characters, so that every failure can be reported."""
     return reason.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
 
 
@@ -136,7 +136,7 @@ def counts_list(which: str, counts: Any) -> List[int]:
 
 
 def counts_of_ranks(which: str, counts: Optional[Sequence[int]], size: int) -> Any:
-    """A list with one number for each rank, as many as the library reads; None without counts."""
+    """Converts a list with one number for each rank: the library reads exactly that many. None without counts."""
     if counts is None:
         return None
     numbers = counts_list(which, counts)

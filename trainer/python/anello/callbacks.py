@@ -1,7 +1,7 @@
 """Callbacks for loops like those of Keras, which call on_train_begin, on_batch_begin and on_epoch_end.
 
-They need no framework: the loop passes them the values that they change. `Callbacks` calls a list of them in order.
-(They have not been tried with TensorFlow itself.)
+They need no framework: the loop passes them the values that they may change. `Callbacks` calls a list of callbacks in
+order. (They have not been tried with TensorFlow itself.)
 """
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LearningRateWarmupCallback(Callback):
 
     Args:
         set_rate: called with the rate of the next step.
-        rate: the final rate, usually that of one rank times their number.
+        rate: the final rate, usually the rate of one rank times the number of ranks.
     """
 
     def __init__(self, group: Group, set_rate: Callable[[float], None], rate: float, steps_per_epoch: int,

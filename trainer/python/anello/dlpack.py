@@ -1,4 +1,4 @@
-"""DLPack: reads tensors of any library without a copy, and gives torch memory of the engine as a tensor."""
+"""DLPack: reads tensors of any library without a copy, and makes tensors of torch from the engine's memory."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +12,7 @@ _TYPE_OF = {dtype: code for code, dtype in BY_DLPACK.items()}
 CPU = 1
 HOST = (CPU, 3, 11)  # CPU and memory that is pinned for a GPU
 _UNSIGNED, COMPLEX = 1, 5
-# Type codes that older versions of torch do not accept: their elements are given to torch as bytes.
+# Type codes that older versions of torch do not accept: torch gets their elements as bytes.
 _BYTES_OF_TORCH = {6: "bool", 10: "float8_e4m3fn", 12: "float8_e5m2"}
 _READ_ONLY, _IS_COPIED = 1, 2
 
@@ -40,12 +40,12 @@ class _Versioned(ctypes.Structure):
 
 
 class _Block(_Managed):
-    """A DLManagedTensor at the start of the memory that it describes, so that the library's function frees both."""
+    """A DLManagedTensor at the start of the memory that it describes: the library frees both by one call."""
 
     _fields_ = [("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
 
 
-_HEAD_BYTES = 128  # of _Block, and the alignment that tensor libraries want
+_HEAD_BYTES = 128  # size of _Block; a multiple of the alignment that libraries of tensors need
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -58,10 +58,10 @@ _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def read(capsule: Any) -> Tuple[Tensor, bool]:
-    """The tensor of a capsule that was not consumed, valid as long as the capsule; and whether it is writable.
+    """The tensor of a capsule, and whether it is writable. It is valid as long as the capsule, if nobody consumes that.
 
-    A capsule without a version cannot say so, and counts as read-only: writing a copy would not change the program's
-    tensor.
+    A capsule without a version cannot state whether it is a copy, and counts as read-only: to write a copy would not
+    change the program's tensor.
     """
     if not _is_capsule(capsule, b"dltensor_versioned"):
         return Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False
@@ -72,10 +72,10 @@ def read(capsule: Any) -> Tuple[Tensor, bool]:
 
 
 def to_torch(managed: int) -> Any:
-    """Makes torch's tensor of a DLManagedTensor, which is freed if torch refuses it.
+    """Makes torch's tensor of a DLManagedTensor. If torch refuses it, frees it.
 
-    torch frees it without Python, so it may outlive the interpreter, as a part of a graph that was never freed. A
-    tensor of torch.frombuffer would need Python for that, and would block forever.
+    torch frees it without Python, so it may outlive the interpreter, for example as a part of a graph that was never
+    freed. A tensor of torch.frombuffer would need Python for that, and would then block forever.
     """
     torch = sys.modules["torch"]
     given = Tensor.from_address(managed)

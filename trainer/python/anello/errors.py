@@ -31,7 +31,7 @@ class Mismatch(Error):
 
 
 class RankFailed(Error):
-    """A rank died, hangs, left, or ended the world; `rank` says which."""
+    """A rank died, hangs, left, or ended the world; `rank` is its number."""
 
 
 class Unsupported(Error, NotImplementedError):
@@ -57,7 +57,7 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
 
 
 def first_report(error: BaseException) -> bool:
-    """Notes that the other ranks have received the reason of an error. False if that was noted before."""
+    """Notes that the other ranks have received the reason of an error. Returns False if that was noted before."""
     noted = vars(error).get("_is_reported", False)
     vars(error)["_is_reported"] = True
     return not noted
@@ -71,7 +71,7 @@ _CALLED_ATTRIBUTE = re.compile(r"\.(rank|size|local_rank|local_size|node_rank|no
 
 
 def _explain_call(error: Any, trace: Optional[TracebackType]) -> None:
-    """Completes the message of an attribute of a group that was called like a method, as in Horovod."""
+    """Completes the message if an attribute of a group was called like a method, as in Horovod."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is not None and re.fullmatch("'(int|list|str)' object is not callable", str(error)):
@@ -82,7 +82,7 @@ def _explain_call(error: Any, trace: Optional[TracebackType]) -> None:
 
 
 def _end_at_call(trace: Optional[TracebackType]) -> None:
-    """Removes the frames below the program's call into this package, also where torch made the call for the program."""
+    """Removes the frames below the program's call into this package, even if torch made the call for the program."""
     frames = []
     while trace is not None:
         frames.append(trace)
@@ -97,7 +97,7 @@ def _end_at_call(trace: Optional[TracebackType]) -> None:
 
 
 def _show(kind: Any, error: Any, trace: Optional[TracebackType]) -> None:
-    """For sys.excepthook: the traceback of an error of the engine or of an argument ends at the program's call."""
+    """For sys.excepthook: ends the traceback of an error of the engine or of an argument at the program's call."""
     if isinstance(error, TypeError):
         _explain_call(error, trace)
     if isinstance(error, (Error, OverflowError, TypeError, ValueError)):

@@ -22,13 +22,14 @@ class Group:
 
     A tensor is a numpy array, a torch tensor, a buffer or an object with __dlpack__ or __array_interface__; it is
     contiguous and in host memory. Verbs work in place unless `out` is given, and return the output. Each verb has a
-    second form with _async, which returns a `Work` at once; the tensors must not be touched until it is done. TypeError
-    or ValueError, before anything is sent, if a tensor or an argument cannot be used. A tensor that is read-only, or
-    does not declare that it may be written, can only be an input, with `out` for the result.
+    second form with _async, which returns a `Work` at once; the tensors must not be touched until it is done. They
+    raise TypeError or ValueError, before anything is sent, if a tensor or an argument cannot be used. A tensor that is
+    read-only, or does not declare that it may be written, can only be an input: then `out` must be given.
 
-    A number (bool, int, float or a scalar of numpy) is a tensor of one element, which is not changed: the verb returns
-    the result as a number of the same type. An int has 64 bits, and the average of ints is a float; OverflowError
-    before a sum or product could wrap around. A bool is reduced as in arrays: its sum is `any`.
+    A number (bool, int, float or a scalar of numpy) counts as a tensor of one element. It is not changed: the verb
+    returns the result as a number of the same type. An int has 64 bits, and the average of ints is a float. If a sum or
+    product of ints could need more bits, the verb raises OverflowError. Bools are reduced as in arrays: the sum of
+    bools is their `any`.
 
     Attributes:
         rank: this process's number in the group, from 0. It is not a method: `world.rank`, not `world.rank()`.
@@ -56,11 +57,11 @@ class Group:
 
     @property
     def members(self) -> List[int]:
-        """The world's numbers of the group's ranks, in order."""
+        """The numbers in the world of the group's ranks, in order."""
         return [lib.anello_world_rank(self._handle, rank) for rank in range(self.size)]
 
     def rank_of(self, world_rank: int) -> Optional[int]:
-        """The number in the group of a rank of the world; None if that rank is not a member."""
+        """The number in the group of the rank that has this number in the world; None if it is not a member."""
         rank = lib.anello_rank_of(self._handle, integer("world_rank", world_rank, -2**31, 2**31 - 1))
         return None if rank < 0 else rank
 
@@ -72,7 +73,7 @@ class Group:
 
     @collective
     def split(self, colour: int, key: int = 0) -> "Group":
-        """Makes one group for each colour, of the ranks that give it, ordered by key. All ranks call; blocks."""
+        """Makes one group for each colour, of the ranks that gave it, ordered by key. All ranks call; blocks."""
         made, least, most = ctypes.c_void_p(), -2**31, 2**31 - 1
         lib.anello_group_split(self._handle, integer("colour", colour, least, most), integer("key", key, least, most),
                                ctypes.byref(made))
@@ -97,15 +98,15 @@ class Group:
     def allreduce(self, tensor: Any, op: str = "sum", **options: Any) -> Any:
         """out[i] = the reduction of tensor[i] over all ranks; in place without `out`.
 
-        A list of tensors of one type is one operation, in place. For a number, or a list of numbers, the result is
-        returned.
+        A list of tensors of one type is one operation, in place. If `tensor` is a number or a list of numbers, the
+        result is returned.
 
         Args:
             op: sum, average, min, max, product, bit_and, bit_or or bit_xor.
             out: receives the result.
             wire: "f16" or "bf16": elements are rounded to this type and sent in it.
-            prescale, postscale: finite factors for inputs and results, of floating-point types. Each rank may have
-                a prescale of its own, which makes a weighted sum; the postscale is the same on all ranks.
+            prescale, postscale: finite factors for inputs and results, which must have floating-point types. Each rank
+                may have its own prescale: the result is then a weighted sum. The postscale is the same on all ranks.
             name: appears in errors and diagnostics.
         """
         return self.allreduce_async(tensor, op, **options).wait()
@@ -142,7 +143,7 @@ class Group:
                           result=given.result(tensor), keep=(given, options))
 
     def broadcast(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Any:
-        """Copies the root's elements to the same tensor of every other rank; also for a list of tensors of one type."""
+        """Copies the root's elements to the same tensor of every other rank. A list (of one type) is one operation."""
         return self.broadcast_async(tensor, root, name=name).wait()
 
     @collective
@@ -158,8 +159,8 @@ class Group:
                   name: Optional[str] = None) -> Any:
         """The tensors of all ranks, concatenated along the first dimension, on every rank.
 
-        Without `out`, numbers of numpy become an array, other numbers a list. Raises Mismatch, on all ranks and
-        before any tensor is sent, if the rows of two ranks have different numbers of elements.
+        Without `out`, the result of numpy's numbers is an array, and that of other numbers a list. Raises Mismatch, on
+        all ranks and before any tensor is sent, if the rows of two ranks have different numbers of elements.
 
         Args:
             out: receives the result; None: a new tensor, for which the ranks first exchange their first dimensions.
@@ -170,7 +171,7 @@ class Group:
         return self.allgather_async(tensor, out, counts=counts, name=name).wait()
 
     def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
-        """Exchanges the first dimensions, then gathers the tensors. Wrong arguments of this rank raise before."""
+        """Exchanges the first dimensions, then gathers. If this rank's arguments are wrong, raises before both."""
         with reporting(self._refuse):
             given, _ = view(tensor), text("name", name)
             require_results(tensor)
@@ -188,7 +189,7 @@ class Group:
 
     def _gathered(self, tensor: Any, given: View, out: Any,
                   counts: Optional[Sequence[int]]) -> Tuple[View, Callable[[], Any]]:
-        """The place for the tensors of all ranks, and a function that returns it: `out`, or a new tensor."""
+        """The memory for all ranks' tensors, and a function that returns it as `out` or as a new tensor."""
         if out is not None:
             return view(out), lambda: out
         rows, per_row = given.rows * self.size, math.prod(given.shape[1:])
@@ -209,9 +210,9 @@ class Group:
                           result=result, keep=(given, made, options))
 
     def gather(self, tensor: Any, out: Any = None, root: int = 0, **options: Any) -> Any:
-        """The tensors of all ranks, concatenated along the first dimension, on the root; others get None.
+        """On the root, the tensors of all ranks, concatenated along the first dimension; other ranks get None.
 
-        Unlike in allgather(), ranks do not exchange their first dimensions: without `counts` all tensors have one
+        Ranks do not exchange their first dimensions (allgather() does): without `counts`, all tensors must have one
         shape.
 
         Args:
@@ -243,7 +244,7 @@ class Group:
                           ctypes.byref(options), result=lambda: out, keep=(given, made, options))
 
     def reduce_scatter(self, tensor: Any, out: Any, op: str = "sum", **options: Any) -> Any:
-        """out = the reduction over all ranks of this rank's part of their tensors."""
+        """out = this rank's part of the reduction of all ranks' tensors."""
         return self.reduce_scatter_async(tensor, out, op, **options).wait()
 
     @collective
@@ -258,15 +259,15 @@ class Group:
                           ctypes.byref(options), result=lambda: out, keep=(given, made, lists, options))
 
     def alltoall(self, tensor: Any, out: Any, **options: Any) -> Any:
-        """Part r of out = this rank's part of rank r's tensor.
+        """Sends part r of `tensor` to rank r; part r of `out` is the part that comes from rank r.
 
         Args:
-            send_counts, recv_counts: the number of elements for and from each rank; None: equal parts.
+            send_counts, recv_counts: the number of elements to each rank, and from each rank; None: equal parts.
         """
         return self.alltoall_async(tensor, out, **options).wait()
 
     def _refuse(self, reason: bytes) -> None:
-        """Reports why this rank does not come to a collective, to the ranks that wait for it there."""
+        """Sends the reason why this rank does not make a collective call to the ranks that wait for it there."""
         lib.anello_refuse(self._handle, reason)
 
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
@@ -282,7 +283,8 @@ class Group:
 
         Args:
             name: appears in errors and diagnostics.
-            consistency_token: any number that the program chooses; Mismatch if the receiver's number differs.
+            consistency_token: any number that the program chooses. If the receiver's number differs, the call raises
+                Mismatch.
         """
         self.send_async(tensor, to, **options).wait()
 
@@ -295,13 +297,13 @@ class Group:
                               result=lambda: tensor, keep=(made, options))
 
     def recv(self, tensor: Any, source: int, **options: Any) -> Any:
-        """Receives the next tensor from `source`; count and type must be the same. Options are those of send()."""
+        """Receives the next tensor from `source`; its count and type must match. Options: see send()."""
         return self.recv_async(tensor, source, **options).wait()
 
     def probe(self, source: int) -> bool:
         """True if `source` has sent something to this rank that no recv has taken yet. Does not block.
 
-        False while a recv from that rank is pending, because that recv takes what comes. Raises as recv() does.
+        False while a recv from that rank is pending, because that recv takes the message. Raises the errors of recv().
         """
         arrived, source = ctypes.c_int(), self._rank("source", source)
         with self._receiving:
@@ -311,7 +313,7 @@ class Group:
     def recv_arrived_async(self, tensor: Any, sources: Iterable[int], **options: Any) -> Optional[Tuple[int, Work]]:
         """Starts recv() from the first of some ranks that has sent something, and returns that rank. Does not block.
 
-        None if no rank has. No other thread can take the message in between.
+        Returns None if no rank has sent anything. No other thread can take the message in between.
         """
         with self._receiving:
             for source in sources:
@@ -330,26 +332,26 @@ class Group:
         self.barrier_async(name=name).wait()
 
     def average(self, value: float) -> float:
-        """The mean of a number over all ranks."""
+        """The mean of all ranks' numbers."""
         return self._number(value, "average")
 
     def sum(self, value: float) -> float:
-        """The sum of a number over all ranks."""
+        """The sum of all ranks' numbers."""
         return self._number(value, "sum")
 
     def min(self, value: float) -> float:
-        """The least of a number over all ranks."""
+        """The smallest of all ranks' numbers."""
         return self._number(value, "min")
 
     def max(self, value: float) -> float:
-        """The greatest of a number over all ranks."""
+        """The largest of all ranks' numbers."""
         return self._number(value, "max")
 
     @collective
     def _number(self, value: float, op: str) -> float:
         one, exact = (ctypes.c_double * 1)(factor("value", value)), arguments.index(value)
         if exact is not None and int(one[0]) != exact:
-            raise OverflowError(f"{value} is not exact as a float: give it to allreduce(), which takes it as an int")
+            raise OverflowError(f"{value} cannot be a float without rounding: use allreduce(), which accepts ints")
         self.allreduce(one, op)
         return one[0]
 
@@ -361,7 +363,7 @@ class Group:
 
     @collective
     def allgather_object(self, value: Any) -> List[Any]:
-        """Returns the values of all ranks, in order. They are pickled: use it between ranks that trust each other."""
+        """The values of all ranks, in order. They are pickled: use it only between ranks that trust each other."""
         mine = bytearray(pickle.dumps(value))
         sizes = self._numbers(len(mine))
         everything = bytearray(sum(sizes))
@@ -374,7 +376,7 @@ class Group:
 
     @collective
     def broadcast_object(self, value: Any = None, root: int = 0) -> Any:
-        """The root's value on every rank; the values of other ranks are ignored. Pickled, as in allgather_object."""
+        """The root's value on every rank; other ranks' values are ignored. It is pickled, as in allgather_object()."""
         root = self._rank("root", root)
         mine = bytearray(pickle.dumps(value)) if self.rank == root else bytearray()
         size = (ctypes.c_uint64 * 1)(len(mine))
@@ -386,7 +388,7 @@ class Group:
 
 
 def _placed(tensor: Any, given: View, out: Any) -> Tuple[Any, Callable[[], Any], View]:
-    """The place for a reduction's result, a function that returns it, and the view that holds its memory."""
+    """The memory for a reduction's result, a function that returns the result, and a view that keeps the memory."""
     if out is None:
         return given.in_place(), given.result(tensor), given
     made = view(out)

@@ -1,6 +1,6 @@
-"""Finds out where the elements of an object lie: of torch, numpy, __array_interface__, DLPack, and buffers.
+"""Finds the memory of an object's elements: of torch, numpy, __array_interface__ or DLPack, or of a buffer.
 
-Each reader returns a View, or raises TypeError or ValueError with the type of the object and a remedy.
+Each reader returns a View, or raises TypeError or ValueError; the message names the type of the object and a remedy.
 Neither torch nor numpy is imported here. Tensors must be contiguous, in row-major order, in host memory or, if the
 caller allows that, in GPU memory.
 """
@@ -26,7 +26,7 @@ _dtypes: Dict[Any, int] = {}  # element types of numpy and torch, filled when fi
 def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
     """A tensor of torch.
 
-    The view holds the tensor's storage, which the program may exchange while an operation is under way.
+    The view holds the tensor's storage, because the program may give the tensor another one during an operation.
     """
     dtype = _dtypes.get(tensor.dtype) or _note_torch_dtype(tensor)
     if tensor.layout is not _strided() or tensor.is_nested:
@@ -36,7 +36,7 @@ def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
     if not tensor.is_contiguous():
         raise ValueError("the tensor is not contiguous: call .contiguous()")
     fixed = ""
-    if tensor.is_neg():  # memory holds the negated values
+    if tensor.is_neg():  # the values in memory have the opposite sign
         tensor, fixed = tensor.detach().resolve_neg(), ("the signs of the tensor are not in its memory, as in the "
                                                         "imaginary part of .conj(): give its resolve_neg(), or out=")
     address, storage = _memory_of(tensor)
@@ -117,7 +117,7 @@ def view_numpy_scalar(scalar: Any) -> View:
 
 
 def refuse_masked(array: Any) -> View:
-    """TypeError: the elements of an array of numpy.ma are sent without its mask."""
+    """TypeError for an array of numpy.ma: its elements would be sent without its mask."""
     raise TypeError(f"the mask of a {kind_of(array)} would be lost: give its .filled(value), or .data and .mask one "
                     "after the other")
 
@@ -148,8 +148,8 @@ def _no_type(typestr: str) -> str:
 def view_interface(owner: Any) -> View:
     """An object with __array_interface__ that is not numpy's.
 
-    The protocol says that the object owns its memory, but objects that make it anew at each access, and free it at
-    once, are common. So an address is used only if it is certain which object holds the memory; see _holder_of().
+    The protocol requires that the object owns its memory. But many objects make new memory at each access, and free it
+    at once. So an address is used only if it is certain which object holds the memory; see _holder_of().
     """
     interface = owner.__array_interface__
     typestr, shape = interface["typestr"], tuple(interface["shape"])
@@ -183,7 +183,7 @@ def _holder_of(owner: Any, address: int, size: int) -> Any:
             found = _memory_in(each)
         except (TypeError, ValueError, BufferError):  # it does not export a buffer
             continue
-        # The second access returns the same memory, unless the object stores what it made for the last access.
+        # The second access gives the same address, unless the object had stored what it made for the first access.
         if (found.address <= address and address + size <= found.address + found.count * found.item_bytes
                 and owner.__array_interface__["data"][0] == address):
             return owner, found.keep
@@ -220,7 +220,7 @@ def _row_major(shape: Sequence[int], strides: Sequence[int], item: int) -> bool:
 
 
 def view_buffer(buffer: memoryview, owner: Any = None) -> View:
-    """A buffer, which cannot change its size while the view lives. A read-only buffer is copied."""
+    """A buffer. It cannot change its size while the view lives. A read-only buffer is copied."""
     shape = buffer.shape or ()
     code = buffer.format.lstrip("<@=")
     dtype = _BUFFER.get(code)
@@ -244,8 +244,8 @@ def view_buffer(buffer: memoryview, owner: Any = None) -> View:
 def view_dlpack(tensor: Any) -> View:
     """A tensor of a library that supports DLPack.
 
-    Only the newer protocol can declare a tensor writable. Tensors of TensorFlow and JAX, which use the older one,
-    are immutable, and may share their memory with others.
+    Only the newer protocol can declare that a tensor is writable. TensorFlow and JAX use the older one: their tensors
+    are immutable, and may share their memory with other tensors.
     """
     if getattr(getattr(tensor, "dtype", None), "name", "") in ("string", "resource", "variant"):
         # __dlpack__() of such a tensor of TensorFlow ends the process.
@@ -263,7 +263,7 @@ def view_dlpack(tensor: Any) -> View:
     shape = tuple(given.shape[k] for k in range(given.ndim))
     if given.strides and not _row_major(shape, [given.strides[k] for k in range(given.ndim)], 1):
         raise ValueError("the tensor is not contiguous")
-    fixed = "" if may_write else (f"{kind_of(tensor)} does not say by DLPack that it may be written: give out=, or a "
+    fixed = "" if may_write else (f"{kind_of(tensor)} does not state by DLPack that it may be written: give out=, or a "
                                   "writable copy, for example numpy.array(it)")
     # The capsule was not consumed, so it frees its tensor when it dies.
     return aligned(View((given.data or 0) + given.byte_offset, shape, dtype, fixed, (tensor, capsule)), tensor)

@@ -1,4 +1,4 @@
-"""Calls that fail in Python. Ranks that wait for this rank get the reason, as for calls that the library refuses.
+"""Reports calls that fail in Python: waiting ranks get the reason, as if the library had refused the call.
 
 Nothing here changes or hides the error that the program gets.
 """
@@ -16,9 +16,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
-    """Reports the reason to the other ranks by `refuse`, unless an inner call or the library has done so.
+    """Sends the reason to the other ranks by `refuse`, unless an inner call or the library has done that.
 
-    Does nothing if the world has ended, or for a call that names no ranks: no rank waits then.
+    Does nothing if the world has ended, or if the call names no ranks: then no rank waits.
     """
     if first_report(error):
         with contextlib.suppress(Exception):
@@ -27,7 +27,7 @@ def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
 
 @contextlib.contextmanager
 def reporting(refuse: Callable[[bytes], Any]) -> Iterator[None]:
-    """A block that prepares and makes a call: errors in it are reported by `refuse`."""
+    """A block that prepares and makes a call. Sends errors in the block to the other ranks by `refuse`."""
     try:
         yield
     except Exception as error:

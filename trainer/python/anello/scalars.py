@@ -1,6 +1,6 @@
 """Numbers as tensors of one element: Python's bool, int and float, and numpy's scalars.
 
-A number has no memory of its own that an operation could write. A copy of it is sent, and the verb returns the result
+A number has no memory that an operation could write. So a copy of the number is sent, and the verb returns the result
 as a number of the same type.
 """
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_numpy_scalar(value: Any) -> bool:
 
 
 def is_python_number(value: Any) -> bool:
-    """True for a bool, an int or a float, but not for numpy.float64, which is a float."""
+    """True for a bool, an int or a float, but not for numpy.float64, which is a subclass of float."""
     return isinstance(value, (int, float)) and not is_numpy_scalar(value)
 
 
@@ -39,7 +39,7 @@ def is_masked(value: Any) -> bool:
 def view_number(value: Any) -> View:
     """The view of a copy of a Python number. OverflowError if an int has more than 64 bits."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
-        raise OverflowError("an int travels as 64 bits, and this one needs more: give a float, or use "
+        raise OverflowError("an int is sent as 64 bits, and this one needs more: give a float, or use "
                             "allgather_object()")
     box, dtype = _box(value)
     return View(ctypes.addressof(box), (), dtype, "", box, lambda: box.value)

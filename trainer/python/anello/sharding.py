@@ -36,7 +36,7 @@ def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
 
 
 def _used(count: int, size: int, uneven: str) -> int:
-    """The number of items that are given out; those beyond the last item are the first ones again."""
+    """Returns the number of items to divide between the ranks. Those beyond the last item are the first items again."""
     left = count % size
     if left and uneven == "error":
         raise ValueError(f"{count} items cannot be divided evenly between {size} ranks: {left} are left over. "

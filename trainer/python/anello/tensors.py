@@ -86,7 +86,7 @@ def in_place_array(views: Sequence[View]) -> Any:
 
 
 def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
-    """Makes the result of a verb that worked on a list in place: the list, or a list with the new numbers."""
+    """A function for the result of a verb that changed a list in place: the list, or one with the new numbers."""
     if all(each.value is None for each in views):
         return lambda: tensors
     return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
@@ -119,14 +119,14 @@ def require_results(tensor: Any) -> None:
 
 
 def made_result(tensor: Any, made: Any) -> Callable[[], Any]:
-    """Returns the tensor of empty_like() in the form of a verb's result: a list for Python numbers."""
+    """Returns a function that makes a verb's result from the tensor of empty_like(): a list for Python numbers."""
     if is_python_number(tensor):
         return lambda: list(made)
     return lambda: made
 
 
 def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
-    """A numpy array of the type of `like` over memory that lives as long as `owner`, without a copy.
+    """A numpy array of the type of `like`, over memory that lives as long as `owner`. Copies nothing.
 
     For a Python number it is a list, for a View another View. TypeError if `like` is none of these.
     """

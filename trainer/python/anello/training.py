@@ -1,4 +1,4 @@
-"""The parts of data-parallel training beside allreduce and shard(): learning rates, checkpoints, metrics.
+"""The parts of data-parallel training besides allreduce() and shard(): learning rates, checkpoints, metrics.
 
 Nothing here needs numpy or torch.
 """
@@ -14,7 +14,7 @@ from .group import Group
 
 
 def steps_per_epoch(samples: int, batch: int, size: int) -> int:
-    """Steps in which `size` ranks see `samples` samples once, with `batch` samples a rank and step, rounded down."""
+    """Steps in which `size` ranks see `samples` once, with `batch` samples in each rank's step; rounded down."""
     steps = samples // (batch * size) if batch > 0 and size > 0 else 0
     if steps == 0:
         raise ValueError(f"{samples} samples are fewer than one batch of {batch} on each of {size} ranks")
@@ -22,7 +22,7 @@ def steps_per_epoch(samples: int, batch: int, size: int) -> int:
 
 
 def scaled_learning_rate(rate: float, global_batch: int, reference_batch: int) -> float:
-    """Scales a rate that was tuned for `reference_batch` in proportion to the batch (Goyal et al., 2017)."""
+    """Scales a rate that was tuned for batches of `reference_batch` in proportion to the batch (Goyal et al., 2017)."""
     return rate * global_batch / reference_batch
 
 
@@ -34,9 +34,9 @@ def warm_up(steps: int, start: float = 0.0) -> Callable[[int], float]:
 
 
 def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, float]:
-    """Averages each metric over the ranks, which must have the same metrics; in one operation."""
+    """Averages each metric over the ranks in one operation. All ranks must have the same metrics."""
     names = sorted(metrics)
-    values = array.array("d", [float(metrics[name]) for name in names])  # before the operation: a wrong one may raise
+    values = array.array("d", [float(metrics[name]) for name in names])  # raises before the operation
     others = group.allgather_object(names)
     for rank, each in enumerate(others):
         if each != names:
@@ -47,7 +47,7 @@ def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, flo
 
 @contextlib.contextmanager
 def replacing(path: "os.PathLike[str] | str") -> Iterator[BinaryIO]:
-    """A file to write to. It replaces `path` when it is complete, and is removed if the writing fails.
+    """A file to write to. It replaces `path` when it is complete, and is removed if writing fails.
 
     Even after a crash, a reader finds the old file or the new file, never a part.
     """

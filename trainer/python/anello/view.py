@@ -13,9 +13,9 @@ class View(NamedTuple):
     """Describes where a tensor's elements lie.
 
     Attributes:
-        fixed: why an operation may not write the elements, with a remedy; empty if it may.
+        fixed: the reason why an operation may not write the elements, with a remedy; empty if it may write them.
         keep: holds the memory while the view lives.
-        value: for a number, which has no memory of its own: reads the view's memory as a number of the same type.
+        value: only for a number: reads the view's memory as a number of the same type.
     """
 
     address: int
@@ -63,7 +63,7 @@ class View(NamedTuple):
         return self.in_place()
 
     def result(self, tensor: Any) -> Callable[[], Any]:
-        """Makes the result of a verb that has worked in place: the tensor, or the new number."""
+        """Returns a function that makes the result of a verb which worked in place: the tensor, or the new number."""
         return self.value or (lambda: tensor)
 
 
@@ -75,7 +75,7 @@ def kind_of(tensor: Any) -> str:
 
 
 def aligned(found: View, tensor: Any) -> View:
-    """The view; of a copy if its elements are not at multiples of their size."""
+    """Returns the view; if its elements are not at multiples of their size, a view of a copy."""
     if found.address % ITEM_BYTES[found.dtype] == 0:
         return found
     elements = ctypes.string_at(found.address, found.count * found.item_bytes)
@@ -88,4 +88,4 @@ def unaligned(tensor: Any) -> str:
     return f"the elements of this {kind_of(tensor)} do not lie at a multiple of their size: give a copy(), or out="
 
 
-NOTHING = View(0, (0,), C.F32, "", None)  # for an argument that is ignored
+NOTHING = View(0, (0,), C.F32, "", None)  # passed for an argument that is ignored

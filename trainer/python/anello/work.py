@@ -13,9 +13,9 @@ _MAIN = threading.main_thread()
 # The longest wait of the main thread inside the library: Python handles Ctrl-C between two waits.
 _PATIENCE_MS = 100
 _LONGEST_MS = 2**31 - 1  # the longest wait of another thread
-# Unfinished operations: their tensors must live, even if the program has dropped the handle.
+# The unfinished operations. Their tensors must live, even if the program has dropped the handles.
 _pending: Set["Pending"] = set()
-_process = 0  # changes in a child made by fork(), which must not use its parent's handles
+_process = 0  # another number after fork(): a child must not use its parent's handles
 
 
 def _after_fork() -> None:
@@ -28,7 +28,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _limit_ms(timeout: Optional[float]) -> Optional[int]:
-    """Converts a limit in seconds for the library; None for no limit, given as None or infinity."""
+    """Converts a limit in seconds for the library; None for no limit, which is given as None or infinity."""
     if timeout is None or timeout == math.inf:
         return None
     if math.isnan(timeout):
@@ -60,7 +60,7 @@ class Owned:
                         "this process")
 
     def is_ours(self) -> bool:
-        """False in a child made by fork(): locks of its parent's threads are never released there."""
+        """False in a child made by fork(): there, a lock that another thread of the parent held is never released."""
         return self._made_by == _process
 
     def free(self) -> None:
@@ -108,8 +108,8 @@ class Pending:
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Blocks until the operation is done, and returns its output.
 
-        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds; at once if
-        `timeout` is zero or negative and the operation is not done.
+        Ctrl-C raises KeyboardInterrupt; the operation goes on. Raises TimeoutError if the operation is not done after
+        `timeout` seconds, at once if that is zero or negative.
         """
         left_ms = _limit_ms(timeout)
         if left_ms is None and threading.current_thread() is not _MAIN:
@@ -122,7 +122,7 @@ class Pending:
             status = self._wait_for(part)
             if status != C.TIMED_OUT:
                 break
-            if self._is_done():  # done since the limit passed, or with this very status
+            if self._is_done():  # it ended after the limit, or its own status is ANELLO_TIMED_OUT
                 status = self._wait_for(0)
                 break
             if left_ms is not None:

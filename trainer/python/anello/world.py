@@ -23,8 +23,8 @@ script_failures: List[str] = []  # why the script of this process failed, if it 
 class World(Group):
     """All ranks of a job, as a group; made by `anello.init()`. As a context manager it ends with finish().
 
-    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason. Calls
-    on a world that has ended raise ValueError.
+    An exception that ends the script or leaves the `with` block ends the world on every rank, with the exception as the
+    reason. Calls on a world that has ended raise ValueError.
     """
 
     _what = "world"
@@ -49,13 +49,13 @@ class World(Group):
             self.abort(f"{kind.__name__}: {error}")
 
     def finish(self) -> None:
-        """Ends the world in good order: blocks until every rank has called it. Does nothing if it has ended."""
+        """Ends the world regularly: blocks until every rank has called it. Does nothing if the world has ended."""
         if self._world.handle:
             lib.anello_finish(self._world.handle)
             self._end(None)
 
     def abort(self, reason: str) -> None:
-        """Ends the world on every rank: their calls raise RankFailed with this rank and the reason.
+        """Ends the world on every rank: all ranks' calls raise RankFailed with this rank's number and the reason.
 
         Does nothing if this rank's world has ended.
         """
@@ -74,7 +74,7 @@ class World(Group):
         self._world.free()
 
     def failure(self) -> Optional[Exception]:
-        """The error that ended the world; None before the end, and after a good end."""
+        """The error that ended the world; None before the end, and after a regular end."""
         if not self._world.handle:
             return self._failure
         try:
@@ -129,7 +129,7 @@ class World(Group):
 
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    """For sys.excepthook. In an interactive interpreter an exception does not end the script."""
+    """Installed as sys.excepthook. In an interactive interpreter an exception does not end the script."""
     if not hasattr(sys, "ps1"):
         script_failures.append(f"{kind.__name__}: {error}")
         for world in list(_worlds):
@@ -142,7 +142,7 @@ _excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 
 
 def init(settings: Sequence[str] = ()) -> World:
-    """Joins the world that the environment describes; without a launcher, a world of one rank.
+    """Joins the world that the environment describes. Without a launcher this is a world of one rank.
 
     Blocks until all ranks have joined, but not longer than ANELLO_START_TIMEOUT.
 
@@ -159,7 +159,7 @@ def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
     the call, and the main thread waits for it.
     """
     world, failures, ended = ctypes.c_void_p(), [], threading.Event()
-    made: List[Any] = []  # holds the world until one thread takes it
+    made: List[Any] = []  # holds the world until one of the two threads takes it
     interrupted = ctypes.c_int(0)
     config.interrupted = ctypes.addressof(interrupted)
 
@@ -173,7 +173,7 @@ def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
             made.append(world)
             if interrupted.value:
                 free_made()
-        except BaseException as error:  # for the thread that waits
+        except BaseException as error:  # raised again in the thread that waits
             failures.append(error)
         finally:
             ended.set()
@@ -187,9 +187,9 @@ def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
     except BaseException:
         interrupted.value = 1
         try:
-            ended.wait(1)  # the other ranks receive the reason; a store that is asked for a key may take longer
+            ended.wait(1)  # lets the other ranks receive the reason; a wait for a key of the store may take longer
         finally:
-            free_made()  # call() may have read `interrupted` before
+            free_made()  # call() may have read `interrupted` before it was set
         raise
     if failures:
         raise failures[0].with_traceback(None)
@@ -201,10 +201,11 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
     """Joins a world whose ranks find each other through a key-value store of the program or another library.
 
     Args:
-        rank, size: of this process and of the world.
+        rank, size: this process's number, and the number of ranks.
         put: stores a text under a new key.
-        get: the value of a key, when a rank has stored it; raises if that takes longer than the given seconds.
-        name: of the exchange, the same on all ranks.
+        get: waits until a rank has stored a key, and returns its value; raises if that takes longer than the given
+            seconds.
+        name: the name of the exchange, the same on all ranks.
         settings: as in init().
     """
     failures = []

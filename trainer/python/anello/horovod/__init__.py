@@ -1,1 +1,1 @@
-"""The part of Horovod's interface that frameworks share. Scripts find it in anello.torch."""
+"""The part of Horovod's interface that is the same for all frameworks. Scripts import anello.torch, for example."""

@@ -1,4 +1,4 @@
-"""The world of the process: init, shutdown, ranks and sizes, process sets, what this build can do."""
+"""The world of the process: init, shutdown, ranks and sizes, process sets, and the features of this build."""
 from __future__ import annotations
 
 import array
@@ -21,7 +21,7 @@ _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
-_joins = 0  # how often all ranks have joined, in all worlds of this process
+_joins = 0  # how often all ranks have called join() together, in all worlds of this process
 
 
 class Gpus(Protocol):
@@ -31,7 +31,7 @@ class Gpus(Protocol):
         """True if the engine can use such tensors of this process without a copy."""
 
     def missing(self) -> str:
-        """Says what this process lacks for that."""
+        """Describes what this process needs for that and does not have."""
 
     def enable(self, on_all_ranks: bool) -> None:
         """Called by init(), with the same argument on all ranks."""
@@ -40,7 +40,7 @@ class Gpus(Protocol):
         """True if tensors need not be copied to host memory."""
 
     def own(self) -> Optional[Gpu]:
-        """The GPU of this rank, if it takes part in operations without tensors of its own."""
+        """The GPU of this rank; for operations in which this rank takes part without tensors."""
 
 
 class _NoGpus:
@@ -72,10 +72,10 @@ def use_gpus(of_framework: Gpus) -> None:
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the world, and carries out a first sum; does nothing if the world is there already.
+    """Joins the world, and then computes a first sum; does nothing if the world is there already.
 
-    ValueError on all ranks, which have then left the world, if one rank's arguments are wrong; Mismatch if the ranks
-    were given different process sets.
+    If one rank's arguments are wrong, raises ValueError on all ranks, and all leave the world. Raises Mismatch if the
+    ranks were given different process sets.
 
     Args:
         comm: None, or the list of all ranks.
@@ -98,7 +98,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
     _gpus.enable(with_gpu == _world.size)
     if with_gpu and not _gpus.usable():
-        warn(f"rank {_world.rank} {_gpus.missing()}: tensors of GPUs are copied to host memory and back, on all ranks")
+        warn(f"rank {_world.rank} {_gpus.missing()}: all ranks copy tensors of GPUs to host memory and back")
     if _gpus.enabled():
         _sets.use_gpus()
     if with_timeline:
@@ -118,7 +118,7 @@ def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
 
 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:
-    """The requested sets, and why they are wrong. Does not raise, because other ranks wait for this rank."""
+    """The requested sets, and the reason if they are wrong. Does not raise, because other ranks wait for this rank."""
     assert _world is not None and _sets is not None
     if comm is not None and not (isinstance(comm, Iterable) and list(comm) == list(range(_world.size))):
         return [], "comm must be None: make a process set of some ranks with add_process_set()"
@@ -134,7 +134,7 @@ def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[s
 
 
 def _first_sums(size: int, *mine: float) -> List[float]:
-    """The first allreduce. It opens links, and loads code that ranks would otherwise load in the first step."""
+    """The first allreduce. It opens links, and loads code which otherwise the first step would have to load."""
     total = array.array("d", [1.0, *mine])
     global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
     ones, *sums = total
@@ -155,12 +155,12 @@ def _start_timeline(path: str) -> None:
 
 
 def shutdown() -> None:
-    """Ends the world in good order, when all ranks have called. Does nothing before init()."""
+    """Ends the world regularly, when all ranks have called it. Does nothing before init()."""
     _end(None)
 
 
 def _end(patience: Optional[float]) -> None:
-    """Ends the world. Waits that many seconds for the other ranks (None: without a limit), then leaves it."""
+    """Ends the world. Waits up to `patience` seconds for the other ranks (None: without a limit), then leaves it."""
     global _world, _sets
     with _lock:
         world, sets = _world, _sets
@@ -169,7 +169,7 @@ def _end(patience: Optional[float]) -> None:
         return
     try:
         if world.failure() is None:
-            # Other ranks may wait in a named operation: then their message names this rank.
+            # Other ranks may wait in a named operation: this barrier makes their messages name this rank.
             began = time.monotonic()
             global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
             left = None if patience is None else max(0.0, patience - (time.monotonic() - began))
@@ -187,7 +187,7 @@ def is_initialized() -> bool:
 
 
 def world() -> World:
-    """The world, for functions that take a group: anello.average_metrics(hvd.world(), metrics). Not in Horovod.
+    """The world, for functions that take a group, such as anello.average_metrics(). Horovod does not have it.
 
     ValueError before init().
     """
@@ -232,14 +232,14 @@ def is_homogeneous() -> bool:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Registers a process set, when all ranks have called it with the same ranks."""
+    """Registers a process set. Done when all ranks have called it with the same ranks."""
     world()
     assert _sets is not None
     return _sets.add(process_set)
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a process set, when all ranks have called. False if there is no such set."""
+    """Removes a process set. Done when all ranks have called it. Returns False if there is no such set."""
     world()
     assert _sets is not None
     return _sets.remove(process_set)
@@ -258,7 +258,7 @@ def process_set_included(process_set: ProcessSet = global_process_set) -> bool:
 
 
 def join(device: int = -1) -> int:
-    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
+    """For a rank without more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
     Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
     joined takes no steps: broadcast them before the training continues. `device` has no meaning.
@@ -271,7 +271,7 @@ def join(device: int = -1) -> int:
 
 
 def joins() -> int:
-    """How often all ranks have joined."""
+    """How often all ranks have called join() together."""
     return _joins
 
 
@@ -281,12 +281,12 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """All ranks begin to record; all ranks call. There are no cycles that could be marked."""
+    """All ranks begin to record. All ranks must call it. There are no cycles that could be marked."""
     world().start_timeline(file_path)
 
 
 def stop_timeline() -> None:
-    """Rank 0 writes the timeline of all ranks; all ranks call."""
+    """Rank 0 writes the timeline of all ranks. All ranks must call it."""
     world().stop_timeline()
 
 
@@ -312,12 +312,12 @@ def mpi_built() -> bool:
 
 
 def gloo_enabled() -> bool:
-    """True: scripts ask by this whether they run without MPI."""
+    """Returns True: scripts use it to ask whether they run without MPI."""
     return True
 
 
 def gloo_built() -> bool:
-    """True: scripts ask by this whether they run without MPI."""
+    """Returns True: scripts use it to ask whether they run without MPI."""
     return True
 
 

@@ -1,7 +1,8 @@
 """Horovod's elastic interface for worlds of a fixed size.
 
-The state is committed, restored and made equal on all ranks. If a rank fails the world ends, and `anello run --restarts
-N` starts the script again; a script that goes on then loads its own checkpoint (`anello.save_on_rank_0` writes it).
+A state can be committed, restored and made equal on all ranks. If a rank fails the world ends, and `anello run
+--restarts N` starts the script again. A script that continues then loads its own checkpoint (`anello.save_on_rank_0`
+writes it).
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class State:
 
     Args:
         bcast_object: gives all ranks an object of rank 0.
-        get_rank: accepted, and not needed where the hosts are fixed.
+        get_rank: accepted, but not used, because the hosts are fixed.
     """
 
     if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class State:
             each()
 
     def commit(self) -> None:
-        """Remembers the values as they are now."""
+        """Keeps a copy of the present values."""
         self.save()
         self.check_host_updates()
 
@@ -52,22 +53,22 @@ class State:
         """Does nothing: the hosts of a world are fixed."""
 
     def save(self) -> None:
-        """Remembers the values as they are now."""
+        """Keeps a copy of the present values."""
         self._saved = {name: _saved(getattr(self, name)) for name in self._names}
 
     def restore(self) -> None:
-        """Goes back to the values that were remembered last."""
+        """Restores the values of the last copy."""
         for name in self._names:
             setattr(self, name, _restored(getattr(self, name), self._saved[name]))
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and remembers them. If one rank cannot set a value, all raise."""
+        """Gives all ranks the values of rank 0, and keeps a copy. If one rank cannot set a value, all ranks raise."""
         for name in self._names:
             setattr(self, name, self._synchronized(getattr(self, name)))
         on_all_ranks(self.save)
 
     def _synchronized(self, value: Any) -> Any:
-        """The value of rank 0. Frameworks add what their models and optimizers need."""
+        """The value of rank 0. Frameworks override it for their models and optimizers."""
         if not _has_state(value):
             return self._broadcast_object(value)
         state = self._broadcast_object(on_all_ranks(value.state_dict))

@@ -1,4 +1,4 @@
-"""How the script of this process ended, and how its world is to end."""
+"""How the script of this process ended, and how its world must end."""
 from __future__ import annotations
 
 import sys
@@ -12,13 +12,14 @@ PATIENCE_S = 60.0  # how long a rank whose script has ended waits for the others
 
 
 def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> None:
-    """For atexit: a script need not end its world. If the script failed, the other ranks fail at once with its reason.
+    """Called at exit: a script need not end its world. If it failed, the other ranks fail at once with its reason.
 
-    Other ranks may still have much to do without this rank. If they wait for it, they fail when it leaves.
+    Other ranks may still have much work that does not need this rank. If they wait for this rank, they fail when it
+    leaves.
 
     Args:
-        end: ends the world in good order, and raises TimeoutError if the others take longer than the given seconds.
-        remedy: advice for a script that has less data than the others.
+        end: ends the world regularly, and raises TimeoutError if the other ranks take longer than the given seconds.
+        remedy: advice for a script that has less data than the other ranks.
     """
     if script_failures:
         world.abort(script_failures[-1])
@@ -40,7 +41,7 @@ def _say(line: str) -> None:
 
 
 class _Exit(SystemExit):
-    """The exception of sys.exit(). If nothing catches it, the interpreter asks for its code when no frame is left."""
+    """The exception of sys.exit(). If nothing catches it, the interpreter reads `code` when no frame is left."""
 
     @property
     def code(self) -> Any:  # type: ignore[override]  # the interpreter only reads it
@@ -54,7 +55,7 @@ class _Exit(SystemExit):
 
 
 def _exit(status: Any = None) -> NoReturn:
-    # In a thread, sys.exit() ends only the thread, and silently only if it raises SystemExit itself.
+    # In a thread, sys.exit() ends only that thread. It prints nothing only if it raises SystemExit itself.
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 
@@ -66,11 +67,11 @@ def _quit(quitter: Any, code: Any = None) -> None:
         _exit(code)
 
 
-# No documented hook sees how a script ended by SystemExit: for it the interpreter does not call sys.excepthook, sets no
-# sys.last_value, raises no audit event, and has dropped the exception when handlers of atexit run. The status reaches
-# only on_exit(3) of the C library, after Python has ended; the world must have ended before that.
+# No documented hook sees how a script ended by SystemExit: the interpreter then does not call sys.excepthook, does not
+# set sys.last_value, raises no audit event, and has dropped the exception when handlers of atexit run. Only on_exit(3)
+# of the C library receives the status, after Python has ended. The world must have ended before that.
 sys.exit = _exit
 _site = sys.modules.get("_sitebuiltins")  # missing without the module site
 if _site is not None:
-    # Changes their class: a program may have replaced these builtins.
+    # Changes the builtins' class, because a program may have replaced the builtins.
     _quitter_call, _site.Quitter.__call__ = _site.Quitter.__call__, _quit

@@ -1,4 +1,4 @@
-"""The groups of parameters that a program gives; the gradients of a group are sent together."""
+"""The groups of parameters that a program defines. All gradients of a group are sent together."""
 from __future__ import annotations
 
 from typing import Hashable, List, Sequence, TypeVar, Union
@@ -7,7 +7,7 @@ Parameter = TypeVar("Parameter", bound=Hashable)
 
 
 def grouped(parameters: List[Parameter], groups: Union[int, Sequence[Sequence[Parameter]]]) -> List[List[Parameter]]:
-    """The program's own groups; each parameter outside of them is a group of its own."""
+    """The program's own groups. Each parameter that is in none of them is a group by itself."""
     if isinstance(groups, int):
         if groups < 0:
             raise ValueError(f"groups must not be negative, but is {groups}")

@@ -6,14 +6,13 @@ from typing import Any, Tuple
 
 from . import basics
 
-_used: "weakref.WeakKeyDictionary[Any, Tuple[int, int]]" = weakref.WeakKeyDictionary()  # joins, and optimizers since
+_used: "weakref.WeakKeyDictionary[Any, Tuple[int, int]]" = weakref.WeakKeyDictionary()  # joins(), later optimizers
 
 
 def next_number(agenda: Any) -> int:
-    """The number of an optimizer that takes its first step with an agenda, or its first step after hvd.join().
+    """The number of an optimizer that makes its first step with an agenda, or its first step after hvd.join().
 
-    Counts optimizers when they are used and not when they are made: one rank may have made one more that it does not
-    use.
+    Counts optimizers when they are first used, not when they are made: a rank may have made one more and never use it.
     """
     joins, number = _used.get(agenda, (0, 0))
     if joins != basics.joins():

@@ -1,4 +1,4 @@
-"""Sends Python objects of one rank, or of all, to every rank."""
+"""Sends Python objects from one rank, or from all ranks, to every rank."""
 from __future__ import annotations
 
 import io
@@ -21,7 +21,7 @@ def _pickled(obj: Any) -> bytes:
 
 
 def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:
-    """The object that `load` returns on this rank. If the class is missing on only one rank, all ranks raise."""
+    """The object that `load` returns on this rank. If its class is missing on only one rank, all ranks raise."""
     return on_all_ranks(load, process_set, name and f"{name}, unpickled")
 
 

@@ -16,8 +16,8 @@ class ProcessSet:
         ranks: the ranks of the world that belong to it, in order.
         process_set_id: the same on all ranks; None before it is registered and after it is removed. A later set may
             get the id of a removed set, as in Horovod.
-        number: the same on all ranks, and never used again in this world: functions that were traced for a removed set
-            must not run on another set.
+        number: the same on all ranks. It is never used again in this world, so that functions which were traced for a
+            removed set do not run on another set.
     """
 
     def __init__(self, ranks_or_comm: Iterable[int]) -> None:
@@ -35,7 +35,7 @@ class ProcessSet:
         return self
 
     def __reduce__(self) -> Any:
-        """A set of the same ranks, not registered. The set of all ranks becomes that of the process that loads it."""
+        """Pickled: its ranks only, not registered. The set of all ranks becomes that of the loading process."""
         return "global_process_set" if self is global_process_set else (ProcessSet, (self.ranks,))
 
     def included(self) -> bool:
@@ -81,12 +81,12 @@ global_process_set = ProcessSet([])
 
 
 def as_process_set(given: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
-    """Makes a set of these ranks; a set is returned unchanged. ValueError or TypeError if it is not a list of ranks."""
+    """Makes a set of these ranks; a set is returned unchanged. ValueError or TypeError if `given` is neither."""
     return given if isinstance(given, ProcessSet) else ProcessSet(given)
 
 
 def require_set(given: Any) -> ProcessSet:
-    """The argument process_set of a call. TypeError if it is something else."""
+    """Returns the argument process_set of a call. TypeError if it is not a process set."""
     if not isinstance(given, ProcessSet):
         ranks = reprlib.repr(given)
         raise TypeError(f"process_set must be a ProcessSet, not {ranks}: call added = hvd.add_process_set({ranks}) once, "
@@ -95,16 +95,16 @@ def require_set(given: Any) -> ProcessSet:
 
 
 class Watcher(Protocol):
-    """Is informed which process sets there are."""
+    """Is informed when process sets are registered and removed."""
 
     def added(self, process_set: ProcessSet, world: Any) -> None:
-        """A set has been registered; the first is the set of all ranks."""
+        """A set has been registered. The first one is the set of all ranks."""
 
     def removed(self, process_set: ProcessSet) -> None:
-        """A set ends; its agenda is freed afterwards. The set of all ranks ends with the world."""
+        """A set ends; its agenda is freed after this call. The set of all ranks ends with the world."""
 
 
-_AGREEMENT = "process sets"  # the operation by which the ranks compare their calls of add and remove
+_AGREEMENT = "process sets"  # the operation in which the ranks compare their calls of add() and remove()
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
 
@@ -147,14 +147,14 @@ class ProcessSets:
         _current = self
 
     def use_gpus(self) -> None:
-        """Lets all sets use GPU tensors without a copy. All ranks call, before other sets are added."""
+        """Lets all sets use GPU tensors without a copy. All ranks call it before other sets are added."""
         self._on_gpus = True
         global_process_set.agenda.use_gpus(self.world)
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-        """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered.
+        """Registers a set; done when all ranks have called with the same ranks. ValueError if such a set exists.
 
-        Raises Mismatch if other ranks make a different call for process sets, or have refused theirs.
+        Raises Mismatch if another rank adds or removes a different set, or its call was refused.
         """
         try:
             made = self._checked(given)
@@ -205,7 +205,7 @@ class ProcessSets:
         return None
 
     def remove(self, given: ProcessSet) -> bool:
-        """Removes a set, when all ranks have called. False if it is not registered, or is the set of all ranks."""
+        """Removes a set; done when all ranks have called. False for the set of all ranks, or if not registered."""
         if given is global_process_set or given not in self.all:
             return False
         self._agree(f"removes the process set {given.ranks}")
@@ -214,7 +214,7 @@ class ProcessSets:
         return True
 
     def end(self) -> None:
-        """Ends all sets, because the world ends."""
+        """Ends all sets, because the world ends now."""
         global _current
         for each in self.all:
             self._forget(each)

@@ -37,7 +37,7 @@ def reduction_named(name: str) -> ReduceOp:
 
 def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequence[int] = (),
               of: str = "this operation") -> ReduceOp:
-    """The reduction that `op`, or the older `average`, asks for. Adasum is refused by name."""
+    """The reduction for `op`, or for the older argument `average`. Adasum is refused with an error of its own."""
     if op is not None and average is not None:
         raise ValueError("give op or average, not both")
     if op is None:

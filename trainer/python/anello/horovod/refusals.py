@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class submitting:
-    """A block that submits an operation: if it fails, the operation fails on the other ranks of the set too.
+    """A block that submits an operation. If the block fails, the operation fails on the other ranks of the set too.
 
     A generator with contextlib would take ten times as long in every call.
 
@@ -40,10 +40,10 @@ class submitting:
 
 def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set,
                  name: Optional[str] = "part of the program on all ranks") -> Result:
-    """The result of a part of the program that all ranks of a set call, and that may raise on only one of them.
+    """Returns the result of `part`, which all ranks of a set call, and which may raise on only some of them.
 
-    The others then raise too, with its reason, and do not wait for the operation that follows. Collective, if there is
-    a world; blocks. Threads that call it at the same time need different names.
+    If it raises on one rank, the others raise too, with its reason, and do not wait for the operation that follows.
+    Collective, if there is a world; blocks. Threads that call it at the same time need different names.
     """
     if not basics.is_initialized():
         return part()

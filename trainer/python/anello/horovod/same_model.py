@@ -1,4 +1,4 @@
-"""Checks that all ranks have the same parameters: a rank would wait forever for a parameter that others lack."""
+"""Checks that all ranks have the same parameters: a rank would wait forever for one that others lack."""
 from __future__ import annotations
 
 import collections
@@ -11,8 +11,8 @@ from ..errors import Mismatch
 from .process_sets import ProcessSet, require_set
 
 REMEDY = "make the same model on all ranks; freeze, unfreeze, add and replace the same parameters before the same step"
-NAMES = "names of the parameters"  # the operation of find_difference()
-_MANY = 4  # names in an error
+NAMES = "names of the parameters"  # the operation in find_difference()
+_MANY = 4  # an error shows at most so many names
 
 
 def names_number(names: Iterable[str]) -> int:
@@ -21,9 +21,9 @@ def names_number(names: Iterable[str]) -> int:
 
 
 def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -> Optional[Mismatch]:
-    """An error that names two ranks whose parameters have different names, the same on all ranks. All call; blocks.
+    """An error that names two ranks whose parameters have different names; equal on all ranks. All call; blocks.
 
-    Shapes are not compared here: an operation does that, and names the parameter.
+    Does not compare shapes: the later operations do that, and their error names the parameter.
     """
     mine = f"{names_number(name for name, _ in named)} {len(named)}".encode()
     gathered = require_set(process_set).agenda.allgather_bytes(mine, name=NAMES, waits=True)
@@ -34,9 +34,9 @@ def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -
 
 def explain_difference(named: Iterable[Tuple[str, Any]], process_set: ProcessSet, has: str,
                        changed: bool = False) -> Optional[Mismatch]:
-    """An error that says which parameters differ between two ranks, the same on all ranks. All call; blocks.
+    """An error that names the parameters which differ between two ranks; equal on all ranks. All call; blocks.
 
-    Its rank is one that differs from the majority; None if there is no majority.
+    The error's rank is a rank that differs from the majority; None if there is no majority.
 
     Args:
         has: describes what a rank does with its parameters, for the error.

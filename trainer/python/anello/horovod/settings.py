@@ -2,8 +2,8 @@
 
 Understood: HOROVOD_TIMELINE, HOROVOD_LOG_LEVEL, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE,
 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS, and, by DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's
-clock and cache have no meaning here: there is no clock. A variable of Anello's own has precedence. Rank 0 warns of
-a variable that looks like a misspelt variable of Horovod.
+cycle time and cache have no meaning here: there are neither cycles nor a cache. A variable of Anello's own has
+precedence. Rank 0 warns of a variable that looks like a misspelt variable of Horovod.
 """
 import difflib
 import math
@@ -64,13 +64,13 @@ def from_horovod() -> List[str]:
 
 
 def timeline() -> str:
-    """The file for a timeline from the start on, or ''. Only rank 0's is used; other ranks may have different paths."""
+    """The file for a timeline that begins at the start, or ''. Only rank 0's is used; other ranks' paths may differ."""
     path = os.environ.get("HOROVOD_TIMELINE", "")
     return "" if path == "DYNAMIC" or "ANELLO_TIMELINE" in os.environ else path
 
 
 def misspelt() -> Dict[str, str]:
-    """Unknown variables that resemble one of Horovod's, each with the variable that is probably meant."""
+    """Unknown variables whose names resemble a variable of Horovod, each with the variable that was probably meant."""
     unknown = [name for name in sorted(os.environ) if name.startswith("HOROVOD_") and name not in _KNOWN]
     nearest = {name: difflib.get_close_matches(name, sorted(_KNOWN), 1, 0.9) for name in unknown}
     return {name: found[0] for name, found in nearest.items() if found}

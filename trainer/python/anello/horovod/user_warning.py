@@ -1,4 +1,4 @@
-"""Warnings that show the line of the user's script that led to them."""
+"""Warnings that show the line of the user's script from which they came."""
 from __future__ import annotations
 
 import os
@@ -10,12 +10,12 @@ _not_the_users: List[str] = [os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def skip(framework: str) -> None:
-    """Also skips callers in this module's folder: they are not the user's."""
+    """Makes warn() also skip callers in this module's folder: they are not the user's."""
     _not_the_users.append(os.path.dirname(framework) + os.sep)
 
 
 def warn(message: str) -> None:
-    """Warns with the line of the nearest caller outside this package and the frameworks."""
+    """Warns, and shows the line of the nearest caller outside of this package and of the frameworks."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(tuple(_not_the_users)):
         level, frame = level + 1, frame.f_back
