@@ -207,7 +207,7 @@ def test_a_parameter_that_comes_too_late_is_an_error():
     backward(model)
     unfreeze(model, optimizer)
     backward(model[:1])
-    with pytest.raises(RuntimeError, match="the gradient of '0.weight' is that of this rank alone, because .*: change "
+    with pytest.raises(RuntimeError, match="the gradient of '0.weight' is only this rank's, because .*: change "
                                            "parameters before loss.backward"):
         optimizer.step()
     for _ in range(2):

@@ -56,14 +56,14 @@ def test_complex_tensors_move_and_are_summed():
     part = torch.zeros(1, dtype=mine.dtype)
     dist.reduce_scatter(part, [torch.tensor([1j * r]) for r in range(size())])
     assert part.item() == 1j * rank() * size()
-    with pytest.raises(RuntimeError, match="complex tensors can be summed or averaged only; product"):
+    with pytest.raises(RuntimeError, match="complex tensors can only be summed or averaged; product"):
         dist.reduce(total, 0, dist.ReduceOp.PRODUCT)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 def test_sparse_integers_are_summed_exactly(dtype):
     made = torch.sparse_coo_tensor([[0, 2]], torch.tensor([2**24 + 1, 3], dtype=dtype), (4,))
-    with pytest.raises(RuntimeError, match="PREMUL_SUM is for tensors of floating point"):
+    with pytest.raises(RuntimeError, match="PREMUL_SUM is for floating-point tensors"):
         dist.distributed_c10d._get_default_group()._allreduce_sparse([made], "sum", 0.5)
     dist.all_reduce(made)
     assert made.dtype == dtype and made.to_dense().tolist() == [(2**24 + 1) * size(), 0, 3 * size(), 0]
@@ -182,7 +182,7 @@ def premul_sum(factor):
 def test_the_factor_of_premul_sum_is_that_of_each_rank():
     given, op = torch.full((5,), 3.0), premul_sum(rank() + 1.0)
     if torch.__version__ < "2":
-        with pytest.raises(RuntimeError, match="PREMUL_SUM is available .* from torch 2 on: multiply the tensor by the"):
+        with pytest.raises(RuntimeError, match="PREMUL_SUM needs one .* torch 2 or later: multiply the tensor by the"):
             dist.all_reduce(given, op)
         return
     dist.all_reduce(given, op)

@@ -225,5 +225,5 @@ def test_float8_is_sent_and_not_reduced():
     assert [each.float()[0].item() for each in parts] == EVERYONE[:size()]
     dist.broadcast(small, 1)
     assert (small.float() == 2).all()
-    with pytest.raises(TypeError, match="float8 can be sent, not reduced"):
+    with pytest.raises(TypeError, match="float8 can be sent, but not reduced"):
         dist.all_reduce(small)

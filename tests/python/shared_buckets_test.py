@@ -173,7 +173,7 @@ def test_where_no_memory_can_be_shared_buckets_stay_ordinary_and_one_warning_say
     forbid(monkeypatch)
     monkeypatch.setattr(shared_buckets, "_has_warned", False)
     shared, made = shared_buckets.SharedBuckets(1), [bucket(3), bucket(4)]
-    with pytest.warns(UserWarning, match="gradients travel more slowly.*(No such file|Permission denied)") as warnings:
+    with pytest.warns(UserWarning, match="gradients are sent more slowly.*(No such file|Permission denied)") as warnings:
         assert [moved(shared, each) for each in made] == [None, None]
     assert len(warnings) == 1 and len(shared) == 0
     assert (made[0] == 3).all() and (made[1] == 4).all()
@@ -189,7 +189,7 @@ def test_an_optimizers_bucket_without_shared_memory_is_made_of_ordinary_memory(m
 
     dlpack.lib.anello_allocate = staticmethod(anello_allocate)
     parameters = [torch.nn.Parameter(torch.ones(2, 3)), torch.nn.Parameter(torch.ones(4))]
-    with pytest.warns(UserWarning, match="gradients travel more slowly.*Permission denied") as warnings:
+    with pytest.warns(UserWarning, match="gradients are sent more slowly.*Permission denied") as warnings:
         made = [buckets.Bucket(name, parameters, shared=True) for name in ("first", "second")]
     assert len(warnings) == 1
     assert all(each.zero() and parameters[1].grad.shape == (4,) for each in made)

@@ -72,7 +72,7 @@ def test_buckets_of_any_size(run, weights, threshold, monkeypatch):
 
 def test_groups_of_variables(run, weights):
     near(of_all_ranks(run, weights, groups=[[weights[0], weights[4]], [weights[1]]]), of_one_process(weights))
-    with pytest.warns(UserWarning, match="num_groups has been replaced"):
+    with pytest.warns(UserWarning, match="num_groups is deprecated"):
         near(of_all_ranks(lambda call, *given: call(*given), weights, num_groups=2), of_one_process(weights))
 
 

@@ -44,5 +44,5 @@ __all__ = ["Adasum", "Average", "BroadcastGlobalVariablesHook", "Compression", "
            "process_set_included_op", "rank", "rank_op", "reducescatter", "remove_process_set", "rocm_built",
            "shutdown", "size", "size_op", "start_timeline", "stop_timeline", "world"]
 
-from .keras.parallel import Parallel, parallelize  # noqa: E402  (it takes the names above, and so does the next)
+from .keras.parallel import Parallel, parallelize  # noqa: E402  (this and the next import use names defined above)
 from . import mpi_ops  # noqa: E402,F401

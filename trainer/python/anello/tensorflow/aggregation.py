@@ -1,4 +1,4 @@
-"""Adds up the gradients of several backward passes in variables of a graph before they are sent."""
+"""Adds up the gradients of several backward passes before they are sent, in variables of a graph."""
 from __future__ import annotations
 
 from typing import Any, Callable, List, Sequence
@@ -9,7 +9,7 @@ from .gradients import Gradient, Gradients
 
 
 class Aggregation:
-    """Sends the sums of gradients in the last pass of each step.
+    """In the last pass of each step, sends the sums of the gradients.
 
     Its variables are local variables of the graph (tf.compat.v1.local_variables_initializer).
     """
@@ -28,7 +28,7 @@ class Aggregation:
         self._is_last: Any = None
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Any]:
-        """The combined gradients in the last pass of a step; in other passes values that apply() does not use."""
+        """The combined gradients in the last pass of a step. In other passes, values that apply() does not use."""
         there = [k for k, each in enumerate(gradients) if each is not None]
         made = list(gradients)
         with tf.compat.v1.variable_scope(None, f"aggregation_of_{self._name}"):
@@ -50,7 +50,7 @@ class Aggregation:
         return [each / tf.cast(divisor, each.dtype) for each in self._gradients.combine(sums, variables)]
 
     def apply(self, step: Callable[[], Any], gradients: Sequence[Gradient], global_step: Any) -> tf.Operation:
-        """Takes the step in the last pass; in other passes only the global step is increased."""
+        """Makes the step in the last pass. In other passes only the global step is increased."""
         with tf.control_dependencies([each for each in gradients if each is not None]):
             return tf.cond(self._is_last, lambda: _after(step()), lambda: _after(_count(global_step)))
 

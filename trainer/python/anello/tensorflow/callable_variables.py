@@ -22,7 +22,7 @@ def _callable(its_list: Callable[[Any], List[Any]]) -> Callable[[Any], _Variable
 
 
 def make_callable() -> None:
-    """Keras 2 had a method where Keras 3 has a list. After this call both ways to write it work."""
+    """Keras 2 had a method where Keras 3 has a list. After this call both optimizer.variables() and .variables work."""
     for kind in tf.keras.optimizers.Optimizer.__mro__:
         its = kind.__dict__.get("variables")
         if isinstance(its, property):

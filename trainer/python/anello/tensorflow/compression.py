@@ -56,10 +56,10 @@ class Compression:
 
 def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequence[Optional[str]],
                compression: Any) -> List[List[tf.Tensor]]:
-    """Does the same as operations.allreduces(), compressed.
+    """Does the same as operations.allreduces(), with compression.
 
     With Compression.fp16 and .bf16 the engine rounds the elements that it sends, and sums in the tensors' own type. If
-    it cannot, or for a compressor of the program's own, compress() and decompress() of the compressor are called.
+    it cannot, or if the program has its own compressor, calls compress() and decompress() of the compressor.
     """
     if compression is NoneCompressor:
         return operations.allreduces(lists, how, names)
@@ -72,7 +72,7 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
 
 def compressed(reduce: Any, lists: Sequence[Sequence[tf.Tensor]], compression: Any,
                compressing: ContextManager[None]) -> List[List[tf.Tensor]]:
-    """Reduces lists of tensors after compress() of a compressor, in the block `compressing`."""
+    """Reduces lists of tensors: compresses them in the block `compressing`, and decompresses the results."""
     with compressing:
         pairs = [[checked(compression).compress(each) for each in tensors] for tensors in lists]
     made = reduce([[sent for sent, _ in each] for each in pairs])

@@ -34,13 +34,13 @@ class preparing(submitting):
 def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Optional[str], process_set: ProcessSet,
         prescale: float = 1.0, postscale: float = 1.0, require: Callable[[], Any] = lambda: None,
         **arguments: Any) -> Any:
-    """Calls a function of the library, and returns its result. Errors of this rank make the others fail too.
+    """Calls a function of the library, and returns its result. If it fails on this rank, the other ranks fail too.
 
     Args:
-        sent: the arguments that are sent.
-        name: None: the operation is counted.
+        sent: the tensors to send.
+        name: None: the operation gets a number instead.
         prescale, postscale: the factors of a reduction.
-        require: raises if other arguments are wrong.
+        require: checks the other arguments, and raises if one is wrong.
     """
     with as_tensorflow(), submitting(verb, name, process_set):
         for each in sent:
@@ -57,13 +57,13 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
 
 
 def factors_in(now: tf.Tensor) -> Tuple[float, float]:
-    """The factors before and after a reduction, from the input into which run() has put them."""
+    """The factors before and after a reduction, from the input in which run() passes them."""
     prescale, postscale = now[:4].numpy().view(numpy.float64)
     return float(prescale), float(postscale)
 
 
 def require_root(root_rank: int, process_set: ProcessSet) -> None:
-    """InvalidArgument if a rank of the world is not a member of a set."""
+    """Raises InvalidArgument if the root, a rank of the world, is not a member of the process set."""
     try:
         process_set.rank_of(root_rank)
     except ValueError as error:
@@ -94,7 +94,7 @@ class _synchronous:
 def _require_sendable(tensor: tf.Tensor) -> None:
     if tensor.dtype not in library.types:
         remedy = ("use hvd.broadcast_object() or hvd.allgather_object()" if tensor.dtype == tf.string
-                  else "cast them, or send parts of them")
+                  else "cast them, or send their parts")
         raise TypeError(f"tensors of {tensor.dtype.name} cannot be sent: {remedy}")
 
 
@@ -102,7 +102,7 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
     """The input for values that may differ from call to call: the words of both factors, and the bytes of the name.
 
-    TensorFlow would keep a kernel for each value of an attribute.
+    They are not attributes, because TensorFlow would keep a kernel for each value of an attribute.
     """
     factors = numpy.array([prescale, postscale], numpy.float64).view(numpy.int32)
     letters = numpy.frombuffer(name or b"", numpy.uint8).astype(numpy.int32)
@@ -111,13 +111,13 @@ def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tens
 
 
 def _reason(error: tf.errors.OpError) -> BaseException:
-    """The reason why a function of the library has failed, as an exception that calls of the engine raise."""
+    """The reason why a function of the library failed, as an exception that the engine's calls raise."""
     status = library.take_failure()
     if isinstance(error, tf.errors.CancelledError):
         try:
             library.raise_interruption()
         except BaseException as interruption:
-            first_report(interruption)  # nothing to report to other ranks: the operation is submitted, and goes on
+            first_report(interruption)  # other ranks need no report: the operation was submitted, and goes on
             return interruption
     try:
         check(max(status, 0))

@@ -28,7 +28,7 @@ class TensorFlowState(State):
     """Some variables, and plain values as keyword arguments.
 
     Args:
-        variables: may be left out in a graph of TensorFlow 1, for all global variables.
+        variables: in a graph of TensorFlow 1, they may be omitted, which means all global variables.
         session: the session of a graph.
     """
 
@@ -44,13 +44,13 @@ class TensorFlowState(State):
         return list(tf.compat.v1.global_variables() if self._given is None else self._given)
 
     def save(self) -> None:
-        """Remembers the values as they are now."""
+        """Keeps a copy of the present values."""
         variables = [of_tensorflow(each) for each in self.variables]
         self._kept = [each.numpy() for each in variables] if self._broadcast is None else self.session.run(variables)
         super().save()
 
     def restore(self) -> None:
-        """Goes back to the values that were remembered last."""
+        """Restores the values of the last copy."""
         for variable, value in zip(self.variables, self._kept):
             if self._broadcast is None:
                 variable.assign(value)
@@ -59,7 +59,7 @@ class TensorFlowState(State):
         super().restore()
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and remembers them."""
+        """Gives all ranks the values of rank 0, and keeps a copy."""
         if self._broadcast is None:
             broadcast_variables(self.variables, 0)
         else:
@@ -71,7 +71,7 @@ class TensorFlowKerasState(TensorFlowState):
     """A model of Keras, its optimizer, and plain values as keyword arguments.
 
     Args:
-        optimizer: may be left out, for the model's.
+        optimizer: may be omitted, which means the model's optimizer.
         backend: in a graph of TensorFlow 1, the object that has the session: get_session().
     """
 
@@ -85,7 +85,7 @@ class TensorFlowKerasState(TensorFlowState):
 
     @property
     def variables(self) -> List[Any]:
-        """The variables of the model, without seeds, and of the optimizer as they are now."""
+        """The present variables of the model (without seeds) and of the optimizer."""
         return [*self.model.weights, *(of_optimizer(self.optimizer) if self.optimizer is not None else [])]
 
 

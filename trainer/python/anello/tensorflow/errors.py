@@ -1,4 +1,4 @@
-"""Errors of eager calls: of the engine, and also of TensorFlow's types, as graphs raise them."""
+"""Errors of eager calls. They have types of the engine and also TensorFlow's types, which graphs raise."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, TypeVar
@@ -34,7 +34,7 @@ class InvalidArgumentError(errors.InvalidArgument, _WithNode, tf.errors.InvalidA
 
 
 class as_tensorflow:
-    """A block that raises the engine's errors such that a script which expects TensorFlow's errors catches them."""
+    """A block that gives the engine's errors TensorFlow's types too, so that scripts which expect these catch them."""
 
     def __enter__(self) -> None:
         pass
@@ -47,7 +47,7 @@ class as_tensorflow:
 
 
 def of_world(error: tf.errors.OpError) -> Optional[errors.Error]:
-    """The error that ended the world, if a function of TensorFlow has failed because of it."""
+    """The error that ended the world, if TensorFlow's error came from it."""
     failure: Any = basics.world().failure() if basics.is_initialized() else None
     return failure if isinstance(error, tf.errors.InternalError) else None
 

@@ -5,10 +5,10 @@ import tensorflow as tf
 
 
 def keep_own(local_rank: int) -> None:
-    """If TensorFlow sees several GPUs, hides all but the one with the rank's number on its host.
+    """If TensorFlow sees several GPUs, hides all but one: the GPU whose number is the rank's number on its host.
 
-    Otherwise each rank would take memory on all of them. ValueError if there are too few, RuntimeError if TensorFlow
-    uses them already.
+    Otherwise each rank would take memory on all GPUs. ValueError if there are too few, RuntimeError if TensorFlow uses
+    them already.
     """
     gpus = tf.config.get_visible_devices("GPU")
     if len(gpus) < 2:

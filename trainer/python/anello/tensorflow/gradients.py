@@ -27,16 +27,18 @@ Gradient = Union[None, tf.Tensor, tf.IndexedSlices]
 class Gradients:
     """Combines the gradients of this rank with those of all ranks.
 
-    In a graph, buckets are planned when it is made. Each is one operation, which starts when its gradients are ready.
+    In a graph, buckets are planned when the graph is made. A bucket is one operation; it starts when its gradients are
+    ready.
     """
 
     def __init__(self, op: int = Average, compression: Any = Compression.none, sparse_as_dense: bool = False,
                  gradient_predivide_factor: float = 1.0, groups: Groups = None,
                  process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> None:
-        """ValueError or NotImplementedError names the wrong argument. The arguments are equal on all ranks.
+        """Raises ValueError or NotImplementedError if an argument is wrong. All ranks must pass the same arguments.
 
         Args:
-            gradient_predivide_factor: averages are divided by it before they are added up, and multiplied afterwards.
+            gradient_predivide_factor: for averages: gradients are divided by it before they are added up, and the sum
+                is multiplied by it.
             groups: a number of groups of gradients, or lists of variables: a group is one operation. None: buckets of
                 HOROVOD_FUSION_THRESHOLD bytes.
             scale_local_gradients: gradients of local variables are divided by the number of ranks.
@@ -62,7 +64,7 @@ class Gradients:
         return key(variable) in self._local
 
     def compare(self, variables: Sequence[Any]) -> None:
-        """Finds a forgotten broadcast; see same_start."""
+        """Detects that the script has forgotten to broadcast; see same_start."""
         compare([each for each in variables if not self.is_local(each)], self._how.process_set)
 
     @tf.autograph.experimental.do_not_convert
@@ -70,9 +72,10 @@ class Gradients:
         """The gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            gradients: None for a missing gradient, on all ranks: an error about different shapes shows it as (0,).
+            gradients: None for a gradient that is missing on all ranks. If other ranks have it, their error shows its
+                shape here as (0,).
             variables: the variables of the gradients.
-            name: operations are named by it and their number, independent of their place in a graph.
+            name: operations get this name and a number; the name does not depend on their place in a graph.
         """
         process_set = self._how.process_set
         if not process_set.included() or process_set.size() == 1:
@@ -89,7 +92,8 @@ class Gradients:
         lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
-        # At the top level, nodes of a second call get other names, which end like those of the first.
+        # At the top level, the nodes of a second call get other names, which end like the names of the first call's
+        # nodes.
         with tf.name_scope("DistributedGradients" if name is None else ""):
             sent = [[made[k] for k in each] for each in lists]
             for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),
@@ -119,20 +123,20 @@ class Gradients:
 
 
 def groups_of(groups: Groups, num_groups: int) -> Groups:
-    """The argument `groups`, or the older num_groups if the program gives that."""
+    """The argument `groups`, or the older argument num_groups if the program passes that."""
     if num_groups:
-        warn("num_groups has been replaced by groups")
+        warn("num_groups is deprecated: use groups")
     return num_groups if groups is None and num_groups else groups
 
 
 def _checked(groups: Groups) -> Groups:
     if groups is None or isinstance(groups, (list, tuple)) or (isinstance(groups, int) and groups > 0):
         return groups
-    raise ValueError(f"groups must be a number from 1 on or a list of lists of variables, not {groups!r}")
+    raise ValueError(f"groups must be a number of at least 1 or a list of lists of variables, not {groups!r}")
 
 
 def _unscaled(how: Reduction) -> Reduction:
-    """Leaves out the factors before and after the sum: gathered values are not added up here."""
+    """Removes the factors before and after the sum: gathered values are not added up here."""
     return how._replace(prescale=1.0, postscale=1.0)
 
 

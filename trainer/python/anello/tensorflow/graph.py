@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: ProcessSet,
             ignore_name_scope: bool = False) -> Dict[str, Any]:
-    """The arguments of every operation. The node's name must be the same on all ranks: they meet under it.
+    """The arguments of every operation. The node's name must be the same on all ranks: it identifies the operation.
 
     NotImplementedError in a function that XLA compiles, ValueError if the process set is not registered.
     """
@@ -41,5 +41,5 @@ def _now(graph: Any) -> tf.Tensor:
     """
     if not hasattr(graph, "_anello_now"):
         with tf.control_dependencies(None):
-            graph._anello_now = ops.anello_rank()  # stored in the graph, since it refers to the graph
+            graph._anello_now = ops.anello_rank()  # stored in the graph to which it belongs
     return graph._anello_now

@@ -1,4 +1,4 @@
-"""The library of operations: `ops` has them as functions of TensorFlow. It is kept informed of the process sets."""
+"""The library of operations: `ops` has the operations as functions of TensorFlow. The library gets all process sets."""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +15,7 @@ _FILE = pathlib.Path(__file__).parent.parent / "libanello_tensorflow.so"
 
 
 def _load() -> Tuple[Any, Any]:
-    """TensorFlow loads the file first, because it collects only ops that are registered while it loads the file."""
+    """Lets TensorFlow load the file first: TensorFlow collects only ops that are registered while it loads a file."""
     try:
         registered = tf.load_op_library(str(_FILE))
         functions = ctypes.CDLL(str(_FILE))
@@ -31,7 +31,7 @@ def _load() -> Tuple[Any, Any]:
 
 
 class _Sets:
-    """Gives the library the agendas of the process sets."""
+    """Passes the agendas of the process sets to the library."""
 
     def added(self, process_set: ProcessSet, world: Any) -> None:
         if process_set is global_process_set:
@@ -48,7 +48,7 @@ class _Sets:
 
 
 def number(process_set: ProcessSet) -> int:
-    """A set's number. ValueError if it is not registered, TypeError if it is not a set."""
+    """The number of a set. ValueError if it is not registered, TypeError if the object is not a set."""
     require_set(process_set).included()
     assert process_set.number is not None
     if set_with_number(process_set.number) is not process_set:
@@ -57,10 +57,10 @@ def number(process_set: ProcessSet) -> int:
 
 
 ops, _functions = _load()
-# Those that an operation takes.
+# The types that an operation accepts.
 types = frozenset(map(tf.as_dtype, itertools.takewhile(bool, map(_functions.anello_tensorflow_type, itertools.count()))))
 take_failure = _functions.anello_tensorflow_take_failure
-# Calls of PyDLL keep the global lock, and raise the exception that the called function has set.
+# Calls by PyDLL keep Python's global lock, and raise the exception that the called function has set.
 _with_lock = ctypes.PyDLL(str(_FILE))
 raise_interruption = _with_lock.anello_tensorflow_raise_interruption
 forget_failure = _with_lock.anello_tensorflow_forget_failure

@@ -15,7 +15,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: Op
 
 def broadcast_object_fn(root_rank: int = 0, session: Any = None, name: Optional[str] = None,
                         process_set: ProcessSet = global_process_set) -> Callable[[Any], Any]:
-    """A function that does the same as broadcast_object()."""
+    """A function that does the same as broadcast_object() from this root."""
     return lambda obj: objects.broadcast_object(obj, root_rank, name, process_set)
 
 

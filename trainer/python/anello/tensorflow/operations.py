@@ -1,6 +1,6 @@
 """The operations on lists of tensors, with their gradients: one list is one operation.
 
-They call the library's functions, which make nodes in graphs, and block outside of them.
+They call the library's functions. In a graph these make nodes; outside of graphs they block.
 """
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
-    """This rank's rows of each reduction. Gradients are gathered, and for a sum multiplied by the number of ranks."""
+    """This rank's rows of each reduction. Gradients are gathered; for a sum also multiplied by the number of ranks."""
     return list(_reduce(ops.anello_reducescatter, "reduce_scatter", tensors, name, how))
 
 
@@ -63,9 +63,9 @@ def _gathered(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 def allgather(tensors: Tensors, process_set: ProcessSet, name: Optional[str] = None,
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """For each tensor the tensors of all ranks, concatenated.
+    """For each tensor of the list, the tensors of all ranks, concatenated.
 
-    The gradient of a tensor is the average over the ranks of this tensor's part of the gradients.
+    All ranks' gradients of the result are averaged; the gradient of a tensor is its part of that average.
     """
     return list(_call(ops.anello_allgather, "allgather", tensors, name, process_set, ignore_name_scope,
                       tensors=tensors).gathered)
@@ -87,7 +87,7 @@ def _averages_of_parts(gradients: Tensors, parts: Sequence[Tuple[Any, Any]], how
 
 def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: Optional[str] = None,
               ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """The root's tensors. The gradients are averages over the ranks on the root, and zero on other ranks."""
+    """The root's tensors. On the root, the gradients are averages over the ranks; on other ranks they are zero."""
     return list(_call(ops.anello_broadcast, "broadcast", tensors, name, process_set, ignore_name_scope,
                       lambda: eager.require_root(root_rank, process_set), tensors=tensors, root=root_rank))
 
@@ -96,7 +96,7 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 def _broadcast_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
     how = Reduction(Average, set_with_number(op.get_attr("process_set")),
                     ignore_name_scope=op.get_attr("ignore_name_scope"))
-    # All ranks must have the same graph: if the result were always zero, TensorFlow would leave the reduction out.
+    # All ranks must have the same graph: if the result were always zero, TensorFlow would remove the reduction.
     is_root = tf.equal(ops.anello_rank(), op.get_attr("root"))
     return [*_only_on_root(_complete(op.outputs, gradients), is_root, how), None]
 
@@ -126,7 +126,7 @@ def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
 
 def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[str], how: Reduction,
             **arguments: Any) -> Any:
-    """_call() for a reduction. In a graph, factors are texts, because an attribute that is a number has 32 bits."""
+    """_call() for a reduction. In a graph, factors become texts: an attribute that is a number has only 32 bits."""
     if executing_eagerly():
         return eager.run(op, verb, tensors, name, how.process_set, how.prescale, how.postscale, tensors=tensors,
                          reduce_op=int(how.op), **arguments)
@@ -137,10 +137,10 @@ def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[
 
 def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str], process_set: ProcessSet,
           ignore_name_scope: bool, require: Callable[[], Any] = lambda: None, **arguments: Any) -> Any:
-    """Calls a function of the library, or adds it to the graph.
+    """Calls a function of the library, or adds a node for it to the graph.
 
     Args:
-        require: outside of graphs, raises if arguments other than the tensors are wrong.
+        require: outside of graphs, checks the arguments other than the tensors, and raises if one is wrong.
     """
     if executing_eagerly():
         return eager.run(op, verb, sent, name, process_set, require=require, **arguments)
@@ -148,13 +148,13 @@ def _call(op: Callable[..., Any], verb: str, sent: Tensors, name: Optional[str],
 
 
 def _complete(made: Tensors, gradients: Sequence[Any]) -> List[tf.Tensor]:
-    """Replaces missing gradients by zeros (TensorFlow gives None for unused results), and casts the others."""
+    """Replaces missing gradients by zeros (TensorFlow passes None for unused results), and casts all others."""
     return [tf.zeros_like(its) if each is None else tf.cast(tf.convert_to_tensor(each), its.dtype)
             for its, each in zip(made, gradients)]
 
 
 def _reduction(op: tf.Operation) -> Reduction:
-    """The reduction with which a node was made. An operation without an attribute `wire` sends elements unchanged."""
+    """The reduction for which a node was made. An operation without an attribute `wire` sends elements unchanged."""
     wire = tf.compat.as_str(op.get_attr("wire")) if op.type == "AnelloAllreduce" else ""
     factors = (eager.factors_in(op.inputs[-1]) if op.get_attr("waits")
                else (float(op.get_attr("prescale")), float(op.get_attr("postscale"))))

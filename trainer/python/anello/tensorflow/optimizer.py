@@ -39,7 +39,7 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         return list(zip(self._agg_helper.combine(gradients, variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """The wrapped optimizer's method; with several backward passes for a step, only in the last pass."""
+        """The wrapped optimizer's method. If a step has several backward passes, it acts only in the last pass."""
         pairs = list(grads_and_vars)
 
         def step() -> Any:
@@ -69,7 +69,7 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
     """An optimizer whose steps use the gradients of all ranks.
 
-    An optimizer of Keras is wrapped by anello.tensorflow.keras.DistributedOptimizer(). Other arguments: see Gradients.
+    For an optimizer of Keras, calls anello.tensorflow.keras.DistributedOptimizer(). Other arguments: see Gradients.
 
     Args:
         optimizer: of tf.compat.v1.train or tf.keras.

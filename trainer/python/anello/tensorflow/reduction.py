@@ -11,7 +11,7 @@ class Reduction(NamedTuple):
     """How tensors are reduced, and between which ranks.
 
     Attributes:
-        wire: "f16" or "bf16" if elements are sent in that type; "" or None: in their own.
+        wire: "f16" or "bf16": the type in which elements are sent; "" or None: their own type.
         ignore_name_scope: in a graph, the operation's name does not contain the names of scopes.
     """
 

@@ -1,4 +1,4 @@
-"""Checks that the ranks have the same variables. Names may differ: Keras counts the layers that a rank has made."""
+"""Checks that the ranks have the same variables. Names may differ: Keras numbers the layers that a rank has made."""
 from __future__ import annotations
 
 import array
@@ -14,7 +14,8 @@ def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Option
     """Raises Mismatch on all ranks if the number, shapes or kinds of their variables differ. All ranks call; blocks.
 
     Args:
-        name: of an allreduce that other ranks may begin instead of this call: all ranks then get a Mismatch.
+        name: an allreduce of this name may be called by other ranks instead of require_same(): then all ranks get a
+            Mismatch.
     """
     named = _described(variables)
     number = names_number(each for each, _ in named)
@@ -30,16 +31,16 @@ def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Option
 
 
 def _kept_by_tensorflow(error: Mismatch) -> Mismatch:
-    """Sets an attribute without which TensorFlow, when it makes a function, replaces the error by one of its own."""
+    """Without this attribute, TensorFlow replaces the error by one of its own while it makes a function."""
     error.ag_pass_through = True  # type: ignore[attr-defined]
     return error
 
 
 def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
-    """Names that do not depend on other objects that a rank has made, with shapes, so that shapes are compared too."""
+    """The variables, with names that do not depend on a rank's other objects, and contain shapes to compare them."""
     return [(f"{k}: {_last_part(each)} {tuple(each.shape)}", each) for k, each in enumerate(variables)]
 
 
 def _last_part(variable: Any) -> str:
-    """A variable's name without the number that Keras adds for variables without a name."""
+    """A variable's name, without the number that Keras adds if the program gave it no name."""
     return re.sub(r"_\d+$", "", str(variable.name).split("/")[-1].split(":")[0])

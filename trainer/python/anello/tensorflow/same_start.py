@@ -1,4 +1,4 @@
-"""Whether all ranks begin a training with the same values, or the script has forgotten to broadcast them."""
+"""Checks whether all ranks begin a training with the same values, or the script has forgotten to broadcast them."""
 from __future__ import annotations
 
 import array
@@ -17,14 +17,15 @@ from .variables import of_tensorflow
 
 _CALL = 2  # a script may broadcast after the first call
 _LIMIT = 2**32
-_MAX_KEYS = 16  # sets of variables with one first variable that are counted: a loop may give ever new ones
+_MAX_KEYS = 16  # at most so many sets with the same first variable are counted: a loop may pass new sets forever
 
 
 def first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optional[int]:
     """The index of the first variable whose values differ between ranks. All ranks call it; blocks."""
     values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
     numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
-    # Sends both halves for their maxima: if ranks differ, the maxima do not add up. A joined rank gives the lowest int.
+    # Sends the halves, and their complements, for maxima. If ranks differ, the two maxima do not add up to the limit. A
+    # rank that has joined contributes the lowest int.
     sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
     process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
     count = len(numbers)
@@ -32,7 +33,7 @@ def first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optio
 
 
 class _Worlds:
-    """Counts worlds: in a new one some ranks may be new, so all variables are compared again."""
+    """Counts worlds. In a new world some ranks may be new, so all variables are compared again."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -49,10 +50,10 @@ process_sets.watch(_worlds)
 
 
 def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
-    """Compares the values of variables in the second eager call for them, once in a world; rank 0 warns if they differ.
+    """Compares variables' values in the second eager call for them, once in each world. If they differ, rank 0 warns.
 
-    All ranks call it, and the comparison blocks. In a tf.function it does nothing: its operations would be part of the
-    program's graph, which could then not be saved.
+    All ranks call it, and the comparison blocks. In a tf.function it does nothing: its operations would become a part
+    of the program's graph, and that could not be saved then.
     """
     if not tf.executing_eagerly() or not process_set.included() or process_set.size() == 1:
         return
@@ -62,7 +63,7 @@ def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
 
 
 def _count(variables: Sequence[Any]) -> int:
-    """The number of this call for these variables in this world. It lives as long as the first of them."""
+    """The number of this call for these variables in this world. Counts as long as the first of them lives."""
     calls: Dict[Tuple[int, ...], int] = vars(of_tensorflow(variables[0])).setdefault("_anello_calls", {})
     key = (_worlds.number, *map(id, variables))
     if key not in calls and len(calls) >= _MAX_KEYS:
@@ -73,7 +74,7 @@ def _count(variables: Sequence[Any]) -> int:
 
 def _warn_if_different(variables: Sequence[Any], process_set: ProcessSet) -> None:
     different: Optional[int] = None
-    with contextlib.suppress(Error):  # the gradients that follow raise it
+    with contextlib.suppress(Error):  # the operations for the gradients, which follow, raise it
         different = first_difference(variables, process_set)
     if different is not None and process_set.rank() == 0:
         variable = variables[different]

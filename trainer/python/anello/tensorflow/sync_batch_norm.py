@@ -13,8 +13,8 @@ from .verbs import grouped_allreduce
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
     """tf.keras.layers.BatchNormalization with mean and variance over the batches of all ranks while training.
 
-    Batches may have different sizes, and may be empty on some ranks. Sums are computed in float32 at least, and sent in
-    float64: 16 bits could not even count the elements.
+    Batches may have different sizes, and may be empty on some ranks. Sums are computed in float32 or float64, and sent
+    in float64: types of 16 bits could not even count the elements.
 
     Args:
         fused: must be False.
@@ -42,7 +42,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         total, count = self._sums(axes, wide * weights, weights)
         count = tf.maximum(count, 1)
         mean = total / count
-        # A sum of squares minus the square of the sum would lose digits.
+        # A second sum: the sum of squares minus the square of the sum would lose digits.
         squares, = self._sums(axes, tf.square(wide - tf.cast(mean, wide.dtype)) * weights)
         moments = [tf.cast(each, wide.dtype) for each in (mean, squares / count)]
         return tuple(each if keeps else tf.squeeze(each, list(axes)) for each in moments)

@@ -17,7 +17,7 @@ class _Distributed(tf.GradientTape):
     _of_all_ranks: Gradients
 
     def register_local_source(self, source: Any) -> None:
-        """Each rank keeps its own gradients of this source, divided by the number of ranks if scale_local_gradients."""
+        """Each rank keeps its own gradients of this source (scale_local_gradients: divided by the number of ranks)."""
         self._of_all_ranks.register_local(source)
 
     @tf.autograph.experimental.do_not_convert
@@ -26,8 +26,9 @@ class _Distributed(tf.GradientTape):
         """tf.GradientTape.gradient(), with the gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            use_generic_names: operations are named by their number, for ranks whose graphs differ, or that have made
-                different numbers of Keras layers before. Otherwise operations in a graph are named after its gradients.
+            use_generic_names: operations are named by their number. This is for ranks whose graphs differ, or which
+                have made different numbers of Keras layers before. Otherwise operations in a graph are named after the
+                gradients.
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
         name = "grad" if use_generic_names else None
@@ -38,7 +39,7 @@ class _Distributed(tf.GradientTape):
 
     def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
                                        use_generic_names: bool = False) -> Tuple[List[Any], List[Any]]:
-        """Two lists of pairs (source, gradient): first for registered local sources, then for all others."""
+        """Two lists of pairs (source, gradient): the first for registered local sources, the second for all others."""
         gradients = self.gradient(target, sources, output_gradients, use_generic_names)
         pairs = list(zip(sources, gradients))
         return ([pair for pair in pairs if self._of_all_ranks.is_local(pair[0])],
@@ -51,7 +52,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
                             process_set: ProcessSet = global_process_set,
                             scale_local_gradients: bool = True) -> Any:
-    """A tape whose gradient() gives the gradients of all ranks. The wrapped tape still records, before and afterwards.
+    """A tape whose gradient() returns the gradients of all ranks. The wrapped tape goes on recording.
 
     Args: see Gradients. Devices are accepted and not needed; num_groups is an older name of groups.
     """
@@ -61,7 +62,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
     made: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    made.__dict__ = gradtape.__dict__  # both are one tape, which either of them may start and stop
+    made.__dict__ = gradtape.__dict__  # both objects are one tape: either of them may start and stop it
     made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
                                    groups_of(groups, num_groups), process_set, scale_local_gradients)
     return made
@@ -74,7 +75,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
                                    groups: Groups = None, process_set: ProcessSet = global_process_set,
                                    local_layers: Union[None, Any, Iterable[Any]] = None,
                                    scale_local_gradients: bool = True) -> Any:
-    """DistributedGradientTape() for all layers but some, whose gradients each rank keeps for itself.
+    """DistributedGradientTape() for all layers except for some: each rank keeps its own gradients of these.
 
     Args:
         local_layers: a layer of Keras, or a list of layers.

@@ -1,4 +1,4 @@
-"""The names that scripts import from Horovod's module of this name."""
+"""The names that scripts import from Horovod's module `util`."""
 import tensorflow as tf
 
 

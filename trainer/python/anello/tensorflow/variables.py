@@ -1,4 +1,4 @@
-"""Sends variables of one rank to every rank. They may be TensorFlow's or those of Keras 3."""
+"""Sends variables of one rank to every rank. They may be variables of TensorFlow or of Keras 3."""
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Optional, Sequence
@@ -19,12 +19,12 @@ def of_tensorflow(variable: Any) -> Any:
 
 
 def key(variable: Any) -> Any:
-    """A key for a variable in a set or dict: variables of TensorFlow cannot be compared."""
+    """A key for a variable in a set or dict, since variables of TensorFlow cannot be compared."""
     return of_tensorflow(variable).ref()
 
 
 def of_optimizer(optimizer: Any) -> List[Any]:
-    """The variables of an optimizer of Keras, with its learning rate, which is not in the list of tf-keras."""
+    """The variables of an optimizer of Keras, and its learning rate, which the list of tf-keras does not contain."""
     variables = optimizer.variables
     found = list(variables() if callable(variables) else variables)
     rate = getattr(optimizer, "_learning_rate", None)
@@ -77,7 +77,7 @@ def _checked(variables: Any) -> List[Any]:
     every = list(variables) if isinstance(variables, Iterable) else [variables]
     for each in every:
         if not isinstance(of_tensorflow(each), tf.Variable):
-            raise TypeError(f"variables must be a list of variables, as model.variables is; a {type(each).__name__} is "
+            raise TypeError(f"variables must be a list of variables, like model.variables; a {type(each).__name__} is "
                             "not one: hvd.broadcast() takes tensors, hvd.broadcast_object() other objects")
     return every
 

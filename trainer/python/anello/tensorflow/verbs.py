@@ -1,8 +1,8 @@
 """The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
 
-They wait for their result outside of graphs; in a graph they are nodes. Gradients are supported, except for
-minima, maxima and products. Devices are accepted and not needed. Operations of different ranks match by their names;
-unnamed operations are counted, and in a graph named after their tensor.
+Outside of graphs they wait for their result; in a graph they are nodes. Gradients are supported, except for minima,
+maxima and products. Devices are accepted and not needed. Operations of different ranks match by their names; operations
+without a name are numbered; in a graph they are named after their tensor.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .library import number, ops
 from .reduction import Reduction
 
 Tensor = Union[tf.Tensor, tf.Variable, Any]
-_as_written = tf.autograph.experimental.do_not_convert  # nothing in them depends on the values of tensors
+_as_written = tf.autograph.experimental.do_not_convert  # they do not depend on values of tensors
 
 
 @_as_written
@@ -31,7 +31,7 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
               process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False) -> Any:
     """The reduction of a tensor over all ranks, as a new tensor.
 
-    The values and indices of tf.IndexedSlices are gathered: sums and averages only, without factors.
+    For tf.IndexedSlices, values and indices are gathered: only for sums and averages, and without factors.
 
     Args:
         average: older form of `op`: True for Average, False for Sum.
@@ -43,8 +43,8 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
         ignore_name_scope: in a graph, the operation's name does not contain the names of scopes.
 
     Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or
-    arguments; in the latter case it is also a tf.errors.FailedPreconditionError, and later operations still work. A
-    graph raises tf.errors.InternalError if a rank has failed.
+    arguments; if ranks differ, it is also a tf.errors.FailedPreconditionError, and later operations still work. A graph
+    raises tf.errors.InternalError if a rank has failed.
     """
     return _allreduce([tensor], average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)[0]
@@ -56,7 +56,7 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
-    """The reduction of each tensor of a list. The list is one operation; all its tf.IndexedSlices are another one."""
+    """The reduction of each tensor of a list. The list is one operation; its tf.IndexedSlices are another one."""
     return _allreduce(tensors, average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)
 
@@ -66,7 +66,7 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
     with preparing("allreduce", name, process_set):
         every = list(tensors)
     sparse = [each for each in every if isinstance(each, IndexedSlices)]
-    # Ranks wait in the first of the two operations, and do not come to the second if the first fails.
+    # Other ranks wait in the first of the two operations. If it fails, they do not come to the second one.
     first = ("allgather", _of_slices(name)) if sparse else ("allreduce", name)
     with preparing(*first, process_set):
         how = Reduction(reduction(op, average), process_set, prescale, postscale, ignore_name_scope=ignore_name_scope)
@@ -79,7 +79,7 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
-    """Gathers the values and indices of all ranks: as an index may occur several times, that adds the values up."""
+    """Gathers values and indices of all ranks. If an index then occurs several times, its values count as added up."""
     with preparing("allgather", name, how.process_set):
         if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
             raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
@@ -128,8 +128,8 @@ def alltoall(tensor: Tensor, splits: Any = None, name: Optional[str] = None, ign
              process_set: ProcessSet = global_process_set) -> Union[tf.Tensor, Tuple[tf.Tensor, tf.Tensor]]:
     """Exchanges rows: splits[r] rows go to rank r of the process set. The splits must add up to all rows.
 
-    Without splits the parts are equal, and the result is the received rows; with splits it is a pair: the rows, and
-    the number of rows from each rank.
+    Without splits the parts are equal, and the result is the received rows. With splits the result is a pair: the rows,
+    and the number of rows from each rank.
     """
     with preparing("alltoall", name, process_set):
         parts = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
@@ -143,7 +143,7 @@ def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Com
                   op: Optional[int] = Average, name: Optional[str] = None,
                   process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                   prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> tf.Tensor:
-    """This rank's rows of the reduction; the first ranks get one more if rows are left over."""
+    """This rank's rows of the reduction. If rows are left over, the first ranks get one more."""
     return _reducescatter([tensor], name, compression, op, process_set, prescale_factor, postscale_factor,
                           ignore_name_scope)[0]
 
@@ -152,7 +152,7 @@ def reducescatter(tensor: Tensor, device_dense: str = "", compression: Any = Com
 def grouped_reducescatter(tensors: Sequence[Tensor], device_dense: str = "", compression: Any = Compression.none,
                           op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
-    """For each tensor of a list this rank's rows of its reduction. The list is one operation."""
+    """For each tensor of a list, this rank's rows of its reduction. The list is one operation."""
     return _reducescatter(tensors, None, compression, op, process_set, prescale_factor, postscale_factor)
 
 
@@ -173,7 +173,7 @@ def _reducescatter(tensors: Sequence[Tensor], name: Optional[str], compression: 
 
 @_as_written
 def join() -> tf.Tensor:
-    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
+    """For a rank without more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
     The result is the rank that joined last, the same on all ranks.
     """
@@ -190,7 +190,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operati
 
 
 def rank_op(name: Optional[str] = None) -> tf.Tensor:
-    """This process's number, an int32 that is read when a graph runs. The same holds for the following functions."""
+    """This process's number as an int32, read when a graph runs. So do the following functions with their numbers."""
     return ops.anello_rank(name=name)
 
 
@@ -215,7 +215,7 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
 
 
 def _number_of(process_set_id: int) -> int:
-    """The set of all ranks has the same number in every world, which may be used before there is a world."""
+    """Returns the set's number. That of the set of all ranks is always the same: graphs may use it before init()."""
     return number(set_with_id(process_set_id)) if process_set_id else 0
 
 

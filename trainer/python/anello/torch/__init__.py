@@ -47,4 +47,4 @@ __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodI
            "process_set_included", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
            "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize", "world"]
 
-from . import mpi_ops  # noqa: E402,F401  (it takes the names above)
+from . import mpi_ops  # noqa: E402,F401  (this module uses names defined above)

@@ -1,4 +1,4 @@
-"""The operations that wait for their result. Those that return a new tensor support gradients."""
+"""The operations that wait for their result. Gradients are supported for those that return a new tensor."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, Union
@@ -32,7 +32,7 @@ class _Allreduce(torch.autograd.Function):
 
 
 class _Allgather(torch.autograd.Function):
-    """The gradient of an input is the average over the ranks of this input's part of the gradients."""
+    """All ranks' gradients of the result are averaged; the gradient of an input is its part of that average."""
 
     @staticmethod
     def forward(ctx: Any, process_set: ProcessSet, name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -54,7 +54,7 @@ def _part(rows: Sequence[int], rank: int) -> Tuple[int, int]:
 
 
 class _Broadcast(torch.autograd.Function):
-    """The root's gradient is the average over the ranks; the gradient of the other ranks is zero."""
+    """The gradient on the root is the average over the ranks; on the other ranks it is zero."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Any:
@@ -70,7 +70,7 @@ class _Broadcast(torch.autograd.Function):
 
 
 class _Alltoall(torch.autograd.Function):
-    """Gradients go back to the ranks of the rows."""
+    """The gradient of a row goes back to the rank from which the row came."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
@@ -97,7 +97,7 @@ def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor
 
 
 class _ReduceScatter(torch.autograd.Function):
-    """The gradients are gathered, and for a sum also multiplied by the number of ranks."""
+    """The gradients are gathered; those of a sum are also multiplied by the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, options: Dict[str, Any], name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -115,16 +115,17 @@ class _ReduceScatter(torch.autograd.Function):
 
 
 class _NoGradient:
-    """The context of a function whose gradient is not needed."""
+    """A context for a function whose gradient is not needed."""
 
     def mark_non_differentiable(self, *_: torch.Tensor) -> None:
         pass
 
 
 def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
-    """function.apply(), or only its forward(), which takes 10 us less, if no tensor needs a gradient.
+    """Calls function.apply(). If no tensor needs a gradient, calls only forward(), which takes 10 us less.
 
-    apply() refuses tensors with a tangent (torch.autograd.forward_ad), which forward() would ignore.
+    Tensors with a tangent (torch.autograd.forward_ad) need apply(), which refuses them: forward() would ignore the
+    tangent.
     """
     if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in arguments):
         return function.apply(*arguments)
@@ -144,7 +145,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
                       compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
-    """The reduction of each tensor of a list, which is one operation; see allreduce()."""
+    """The reduction of each tensor of a list. The list is one operation; see allreduce()."""
     with submitting("allreduce", name, process_set):
         options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
                    "postscale_factor": postscale_factor, "process_set": process_set}
@@ -157,7 +158,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
               compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
               prescale_factor: float = 1.0, postscale_factor: float = 1.0,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The reduction of a tensor over all ranks, as a new tensor; arguments as those of allreduce_async()."""
+    """The reduction of a tensor over all ranks, as a new tensor. For the arguments see allreduce_async()."""
     if ops.is_plain_number(tensor):
         return ops.allreduce_async(tensor, average, name, op, prescale_factor, postscale_factor, process_set,
                                    waits=True).wait()
@@ -168,7 +169,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
 def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                        op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                        process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
-    """grouped_allreduce_async_(), and waits."""
+    """Calls grouped_allreduce_async_(), and waits."""
     return ops.grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set,
                                         waits=True).wait()
 
@@ -176,7 +177,7 @@ def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] 
 def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
                op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """allreduce_async_(), and waits."""
+    """Calls allreduce_async_(), and waits."""
     return grouped_allreduce_([tensor], average, name, op, prescale_factor, postscale_factor, process_set)[0]
 
 
@@ -210,7 +211,7 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
 
 def alltoall(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
              name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Exchanges rows; see alltoall_async(). With splits it returns a pair."""
+    """Exchanges rows; see alltoall_async(). If splits are given, it returns a pair."""
     output, received = _apply(_Alltoall, tensor, splits, name, process_set)
     return output if splits is None else (output, received)
 
@@ -232,5 +233,5 @@ def reducescatter(tensor: torch.Tensor, name: Optional[str] = None,
                   compression: Type[Compressor] = Compression.none, op: Optional[int] = Average,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> torch.Tensor:
-    """This rank's rows of the reduction; the first ranks get one more if rows are left over."""
+    """This rank's rows of the reduction. If rows are left over, the first ranks get one more."""
     return grouped_reducescatter([tensor], name, compression, op, process_set, prescale_factor, postscale_factor)[0]

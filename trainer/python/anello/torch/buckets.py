@@ -1,8 +1,8 @@
 """Buckets: gradients that are sent as one operation, without a copy.
 
-The gradients of a shared bucket are views of one flat tensor, which is what is sent. autograd adds to them in place. A
-gradient elsewhere is copied into its view, and the view replaces it. The bucket keeps views of its own, because the
-program may replace the memory of a gradient: `grad.data = ...`, or model.half().
+The gradients of a shared bucket are views of one flat tensor, and this tensor is sent. autograd adds to the views in
+place. If a gradient lies elsewhere, it is copied into its view, and the view replaces it. The bucket keeps its own list
+of views, because the program may replace the memory of a gradient: by `grad.data = ...` or model.half().
 """
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class Reduction:
     def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet,
                  feedback: bool = False) -> None:
         self.op = op
-        self.factor = factor  # inputs are divided by it, results multiplied
+        self.factor = factor  # inputs are divided by it, and results multiplied by it
         self.compression = checked(compression)
         self.process_set = require_set(process_set)
-        # Tensors that are rounded by the engine need no copy. A program's own compressor does; it may be an object.
+        # The engine rounds tensors while it sends them, so they need no copy. A program's own compressor, which may be
+        # an object, needs one.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback
         if feedback and (self.wire is None or op not in ("average", "sum")):
-            raise ValueError("error_feedback is for sums and averages of gradients that travel rounded: give "
+            raise ValueError("error_feedback is for sums and averages of gradients that are rounded: give "
                              "compression=Compression.fp16 or .bf16")
 
     def start(self, tensors: Sequence[torch.Tensor], name: str,
@@ -49,8 +50,8 @@ class Reduction:
         """Starts the reduction of tensors in place. Returns a function that waits for the end.
 
         Args:
-            lost: with feedback, the rounding errors of each tensor: they are added to it, and replaced by the new
-                errors.
+            lost: with error feedback: the rounding errors of each tensor. They are added to the tensor, and then
+                replaced by the new errors.
         """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
         gpu = None if self.feedback or self.by_copy else gpus.place(tensors)
@@ -74,7 +75,7 @@ class Reduction:
         return wait
 
     def _round(self, sent: Sequence[torch.Tensor], lost: Sequence[torch.Tensor]) -> None:
-        """Rounds this rank's parts of the result to the type that is sent: nothing may scale them afterwards."""
+        """Rounds this rank's parts of the result to the type that is sent. After that, nothing may scale them."""
         factor = 1 / self.process_set.size() if self.op == "average" else 1.0
         for each, its in zip(sent, lost):
             lib.anello_round_with_feedback(view(each).output(), factor, wire_code(self.wire), view(its).address)
@@ -94,7 +95,7 @@ class Bucket:
         self._streams = gpus.Streams()
         self._wait: Optional[Callable[[], None]] = None
         self._sent: Optional[_Gradients] = None
-        self._refusal: Optional[Exception] = None  # the error of start(), which then sent nothing
+        self._refusal: Optional[Exception] = None  # the error of start(); if there is one, start() sent nothing
         self._absent: List[torch.nn.Parameter] = []  # frozen parameters without a gradient in this step
         if shared:
             self._share()
@@ -108,7 +109,7 @@ class Bucket:
             self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
 
     def keep_lost(self, lost: Dict[Any, torch.Tensor]) -> None:
-        """Error feedback: copies the rounding errors of each gradient so far to the bucket's memory for them."""
+        """For error feedback: copies each gradient's rounding errors so far to the bucket's memory for them."""
         flat = torch.cat([lost[each].reshape(-1) for each in self.parameters])
         parts = flat.split([each.numel() for each in self.parameters])
         lost.update({each: part.view(each.shape) for each, part in zip(self.parameters, parts)})
@@ -125,7 +126,7 @@ class Bucket:
         return self._refusal is not None
 
     def ready(self, parameter: torch.nn.Parameter) -> bool:
-        """Counts a complete gradient; True if it was the last."""
+        """Counts a complete gradient. True if it was the bucket's last one."""
         self._missing.discard(parameter)
         self._streams.note(parameter)
         return not self._missing
@@ -134,7 +135,8 @@ class Bucket:
     def start(self, reduction: Reduction) -> None:
         """Sends the gradients; a missing gradient counts as zero.
 
-        If that fails, the bucket counts as started: finish() raises the error again, and Mismatch on the other ranks.
+        If that fails, the bucket counts as started: finish() raises the error again, and raises Mismatch on the other
+        ranks.
         """
         try:
             self._wait = self._send(reduction)
@@ -157,7 +159,7 @@ class Bucket:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Waits until the gradients are those of all ranks. Raises RuntimeError if the program changed them since."""
+        """Waits until the gradients are combined. RuntimeError if the program changed them after they were sent."""
         wait, self._wait = self._wait, None
         sent, self._sent = self._sent, None
         refusal, self._refusal = self._refusal, None
@@ -171,22 +173,22 @@ class Bucket:
             if parameter.grad is not None and not parameter.grad.any():  # no rank trains it: momentum must not move it
                 parameter.grad = None
         if not same:
-            raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them, by clipping for "
-                               "example: call optimizer.synchronize() first, then change them, then call "
+            raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them (by clipping, for "
+                               "example): call optimizer.synchronize() first, then change them, then call "
                                "optimizer.step() within optimizer.skip_synchronize()")
 
     def _gradients(self) -> _Gradients:
-        """The gradients, their addresses, and torch's numbers of changes to shared gradients.
+        """The gradients, their addresses, and torch's counts of changes to shared gradients.
 
-        Autograd may make gradients that are not shared as parts of one tensor, which has one number for all parts. In
-        torch.inference_mode() nothing is counted.
+        Gradients that are not shared have no such count here: autograd may make them as parts of one tensor, which has
+        one count for all parts. In torch.inference_mode() torch counts nothing.
         """
         versions = [flat._version for flat in self._flat if not flat.is_inference()]
         gradients = [each.grad for each in self.parameters]
         return gradients, [None if each is None else each.data_ptr() for each in gradients], versions
 
     def zero(self) -> bool:
-        """Sets the gradients to zero in place. False if they are not shared."""
+        """Sets the gradients to zero in place. Returns False if they are not shared."""
         self._missing = self._all.copy()
         for flat in self._flat:
             flat.zero_()
@@ -236,7 +238,7 @@ class SparseBucket(Bucket):
         self._gather = reduce
 
     def _send(self, reduction: Reduction) -> Callable[[], None]:
-        """A missing gradient counts as one without rows."""
+        """Sends the gradient; a missing gradient counts as a gradient without rows."""
         parameter = self.parameters[0]
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter).to_sparse(1)
@@ -249,9 +251,9 @@ class SparseBucket(Bucket):
 
 
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
-    """Divides parameters into buckets of one type and device, from the last parameter on: gradients get ready so.
+    """Divides parameters into buckets of one type and device. The last parameter comes first: gradients get ready so.
 
-    Ranks whose models are each on one device, which may differ, get the same buckets.
+    Ranks get the same buckets if each rank's model is on one device; that may be another device on another rank.
     """
     buckets: List[List[torch.nn.Parameter]] = []
     open_buckets: Dict[Any, List[torch.nn.Parameter]] = {}

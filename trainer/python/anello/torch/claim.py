@@ -1,4 +1,4 @@
-"""Optimizers that share parameters: only one of them sends a gradient, and only once."""
+"""If several optimizers share parameters, only one of them sends a gradient, and only once."""
 from __future__ import annotations
 
 import weakref
@@ -8,11 +8,11 @@ _all: "weakref.WeakSet[Claim]" = weakref.WeakSet()
 
 
 class Claim:
-    """Which gradients an optimizer may send.
+    """Decides which gradients an optimizer may send.
 
-    Another optimizer over the same parameters may be a left-over that is never used again (a cell of a notebook that
-    was run twice), or it may be for another phase of the training. So the optimizer that was made or used last sends
-    gradients during the backward pass; any other optimizer sends its gradients in step().
+    A second optimizer for the same parameters may be never used again (if a cell of a notebook was run twice), or it
+    may be for another phase of the training. So the optimizer that was made or used last sends gradients during the
+    backward pass; any other optimizer sends its gradients in step().
 
     Attributes:
         sends_early: the optimizer sends gradients during the backward pass.
@@ -24,7 +24,7 @@ class Claim:
         self.is_sending = False
         self._names: Dict[Any, str] = {}
         self._rivals: "weakref.WeakSet[Claim]" = weakref.WeakSet()
-        self._are_averaged = False  # by another optimizer, since the last gradient
+        self._are_averaged = False  # another optimizer has averaged them since the last gradient was computed
 
     def follow(self, names: Dict[Any, str]) -> None:
         """Sets the current parameters of the optimizer."""
@@ -40,11 +40,11 @@ class Claim:
         _all.add(self)
 
     def note_gradient(self) -> None:
-        """A gradient was computed."""
+        """Records that a gradient was computed."""
         self._are_averaged = False
 
     def take(self, averages: bool = False) -> None:
-        """Marks the optimizer as used, so that others over the same parameters do not send early any more.
+        """Marks this optimizer as used, so that other optimizers for the same parameters do not send early any more.
 
         Args:
             averages: the optimizer averages the gradients now.
@@ -55,7 +55,7 @@ class Claim:
             other._are_averaged = other._are_averaged or averages
 
     def require_unsent(self) -> None:
-        """Call before gradients are averaged. RuntimeError if another optimizer has already sent one of them."""
+        """Called before gradients are averaged. RuntimeError if another optimizer has already sent one of them."""
         for other in self._rivals:
             if self._are_averaged or other.is_sending:
                 name = next(name for each, name in self._names.items() if each in other._names)

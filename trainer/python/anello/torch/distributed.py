@@ -26,7 +26,7 @@ _beside: List[World] = []  # worlds of groups beside a default group of another 
 
 
 def _maps_memory(world: World) -> bool:
-    """True if the ranks of a world reduce tensors in place when these are in memory of the engine."""
+    """True if the ranks of a world reduce tensors in place when the tensors lie in memory of the engine."""
     _, hosts, transport, _ = world.layout.split()
     return (hosts, transport) == ("1", "memory")
 
@@ -52,7 +52,7 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
 
 
 def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
-    """The world's numbers of the members of a new group. Each member has only its own, so they exchange them."""
+    """The numbers in the world of a new group's members. Each member has only its own number, so they exchange them."""
     store.set(f"anello/{rank}", str(world_rank))
     members = []
     for each in range(size):
@@ -75,8 +75,8 @@ def _init_through(store: Any, rank: int, size: int) -> World:
 def _next_name(store: Any, size: int) -> str:
     """The name of the next world of a group's members: the same on all of them, and different from every other world.
 
-    Members cannot count the worlds that they make, because each of them is in other groups. The first member to come
-    chooses the name, so that no member waits here for one that does not come.
+    Members cannot count the worlds that they make, because each member may also be in other groups. The first member
+    that comes chooses the name, so that no member waits here for another one.
     """
     number, others = divmod(store.add("anello/joins", 1) - 1, size)
     key = f"anello/name/{number}"
@@ -88,7 +88,8 @@ def _next_name(store: Any, size: int) -> str:
 def _end(patience: Optional[float]) -> None:
     """Ends the worlds of this process, in the order in which all ranks have made them.
 
-    Waits that many seconds for unfinished operations, and for the others (None: without a limit); then TimeoutError.
+    Waits up to `patience` seconds for unfinished operations and for the other ranks (None: without a limit), then
+    raises TimeoutError.
     """
     global _world
     worlds = ([_world] if _world is not None else []) + _beside

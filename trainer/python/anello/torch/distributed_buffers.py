@@ -9,7 +9,7 @@ from ..readers import require_dense
 
 
 class Buffers:
-    """Contiguous tensors for the engine; results are copied back from those that are copies."""
+    """Contiguous tensors for the engine. If a tensor needed a copy, the result is copied back to it."""
 
     def __init__(self) -> None:
         self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
@@ -29,7 +29,7 @@ class Buffers:
 
 
 def require_host(device: torch.device) -> None:
-    """RuntimeError for other devices, even if a script has given them another backend."""
+    """Raises RuntimeError if a device is not the host: a script may have given such tensors another backend."""
     if device.type != "cpu":
         raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {device}: for those make "
                            'another group, for example by new_group(backend="nccl"); of "cpu:anello,cuda:nccl" torch '
@@ -41,9 +41,9 @@ def is_float8(tensor: torch.Tensor) -> bool:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of a type that the engine has: complex numbers as a further dimension of size 2, and float8 as bytes.
+    """A tensor of a type that the engine has: complex numbers get a further dimension of size 2; float8 become bytes.
 
-    A copy if the tensor is conjugated or negated.
+    Returns a copy if the tensor is conjugated or negated.
     """
     made = tensor.resolve_conj().resolve_neg()
     if is_float8(made):
@@ -52,13 +52,13 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def write_plain(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies the result of plain() for a tensor of this size into the tensor."""
+    """Copies into a tensor the values that the engine computed in the form of plain()."""
     typed = torch.view_as_complex(values.view(-1, 2)) if tensor.is_complex() else values.view(tensor.dtype)
     write(tensor, typed.view(tensor.shape))
 
 
 def write(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies values into a tensor. torch writes to a tensor of inference mode only in inference mode."""
+    """Copies values into a tensor. If it is a tensor of inference mode, torch requires that mode for it."""
     with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
         tensor.copy_(values)
 
@@ -66,5 +66,5 @@ def write(tensor: torch.Tensor, values: torch.Tensor) -> None:
 def require_writable(tensor: torch.Tensor) -> None:
     """RuntimeError if a tensor cannot take a result of its shape."""
     if torch._debug_has_internal_overlap(tensor) == 1:
-        raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one place, as "
+        raise RuntimeError("the result does not fit into the tensor: several of its elements lie in one place, as "
                            "expand() makes them: give its clone()")

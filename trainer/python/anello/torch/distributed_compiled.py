@@ -5,10 +5,11 @@ import torch
 
 
 def called_as_is(group: type) -> type:
-    """Keeps torch.compile out of a class's methods.
+    """Makes torch.compile call a class's methods without compiling them.
 
-    torch's C++ code also calls them during the compiled forward pass of DistributedDataParallel. There torch.compile
-    would take their code for a part of the model, and a group for an object of torch's own without further attributes.
+    torch's C++ code also calls the methods during the compiled forward pass of DistributedDataParallel. There
+    torch.compile would treat their code as a part of the model, and a group as an object of torch's own type, without
+    our attributes.
     """
     if hasattr(getattr(torch, "compiler", None), "disable"):  # available since torch 2.1
         for name, method in list(vars(group).items()):

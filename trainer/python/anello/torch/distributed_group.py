@@ -22,10 +22,10 @@ from .distributed_work import AnyReceive, AnySource, Completer, Operation, uncla
 
 def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int,
                    any_size: Sequence[int] = ()) -> None:
-    """Every rank has a part like the one that this rank gives, or gets; those of `any_size` may differ in size."""
+    """Raises ValueError unless every rank's part is like this rank's. Parts of `any_size` may differ in size."""
     if len(parts) != ranks:
         raise ValueError(f"{verb}: there are {len(parts)} {which} tensors, but the group has {ranks} ranks: give one "
-                         "for each")
+                         "tensor for each rank")
     for rank, part in enumerate(parts):
         if part.numel() != like.numel() and rank not in any_size or part.dtype != like.dtype:
             raise ValueError(f"{verb}: {which} tensor {rank} has {part.numel()} elements of {part.dtype}, but this "
@@ -35,7 +35,7 @@ def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: t
 
 
 def _tagged(tag: int) -> Dict[str, Any]:
-    """Options of a transfer whose tags are compared."""
+    """Options of a transfer that compares tags."""
     return {"name": f"tag {tag}", "consistency_token": tag & (2**64 - 1)} if tag else {}
 
 
@@ -51,14 +51,14 @@ class AnelloProcessGroup(Identity):
     """The operations of torch.distributed over an Anello group. All ranks call them in the same order."""
 
     def __init__(self, group: Group, limit: timedelta, store: Any, maps_memory: bool) -> None:
-        """`maps_memory`: the world's ranks reduce tensors in place when these are in memory of the engine."""
+        """`maps_memory`: the world's ranks reduce tensors in place when the tensors lie in memory of the engine."""
         super().__init__(group.rank, group.size, limit, store)
         self._group = group
         self._maps_memory = maps_memory
         self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = {}
         self._limited: "collections.deque[Operation]" = collections.deque()
-        # Not at exit: handlers of the script may still use the group. The world ends after those handlers, in
+        # Must not run at exit: handlers of the script may still use the group. The world ends after those handlers, in
         # _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
@@ -70,18 +70,18 @@ class AnelloProcessGroup(Identity):
 
     @property
     def maps_memory(self) -> bool:
-        """True if its ranks reduce tensors in place when these are in memory of the engine."""
+        """True if its ranks reduce tensors in place when the tensors lie in memory of the engine."""
         return self._maps_memory and 2 <= self._group.size <= 8
 
     def average_in_memory(self, memory: Any, tensors: List[torch.Tensor]) -> Operation:
-        """Starts the average of a tensor whose memory is also mapped by the engine. Does not block."""
+        """Starts the average of a tensor whose memory the engine has mapped too. Does not block."""
         return self._start("allreduce", [self._group.allreduce_async(memory, "average")], tensors, lambda: None)
 
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
-        """`order`: operations with the same `order` are completed one after the other."""
+        """`order`: operations with the same `order` complete one after the other."""
         operation = Operation(verb, works, tensors, finish, self._limit, self._callbacks_of(order))
-        if order == "collectives":  # a transfer may be awaited only later
+        if order == "collectives":  # not for a transfer: the program may wait for it much later
             operation.limit_future(self._limited)
         return self._add(operation, order)
 
@@ -89,7 +89,7 @@ class AnelloProcessGroup(Identity):
         return self._completer(("callbacks of", order))
 
     def _completer(self, order: Any) -> Completer:
-        # setdefault() alone would be atomic for other threads, but makes a completer each time.
+        # setdefault() alone would also be atomic, but it would make a completer in each call.
         return self._completers.get(order) or self._completers.setdefault(order, Completer())
 
     def _add(self, operation: Operation, order: Any) -> Operation:
@@ -110,15 +110,15 @@ class AnelloProcessGroup(Identity):
     def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str, prescale: float) -> Operation:
         """The sum of sparse tensors: all ranks gather indices and values. Blocks."""
         if op != "sum":
-            raise RuntimeError(f"sparse tensors can be summed only; {op} is for dense ones: call to_dense()")
+            raise RuntimeError(f"sparse tensors can only be summed; for {op}, call to_dense()")
         if prescale != 1.0 and not all(each.is_floating_point() or each.is_complex() for each in tensors):
-            raise RuntimeError("PREMUL_SUM is for tensors of floating point: multiply integers before, and use SUM")
+            raise RuntimeError("PREMUL_SUM is for floating-point tensors: multiply integers yourself, and use SUM")
         for tensor in tensors:
             mine = tensor.detach().coalesce()
             scaled = mine.values() if prescale == 1.0 else mine.values() * prescale
             indices = self._group.allgather(mine.indices().t().contiguous())
             values = self._group.allgather(scaled.contiguous())
-            # Not into a detached tensor: it would not share the indices.
+            # Not into a detached tensor, because that would not share the indices.
             write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
@@ -136,7 +136,7 @@ class AnelloProcessGroup(Identity):
 
     @collective
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
-        """The tensors of two ranks may differ in size, if all ranks give outputs of these sizes."""
+        """Gathers tensors. They may differ in size between ranks, if all ranks give outputs of the right sizes."""
         out, mine = _only(outputs), _only(inputs)
         given = Buffers().usable(mine, written=False)
         counts = [plain(each).numel() for each in out]
@@ -269,7 +269,7 @@ class AnelloProcessGroup(Identity):
         return [each * plain(tensor[:1]).numel() for each in rows]
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
-        """The receiver gets a rank's messages in the order in which they are sent; a receive with another tag fails."""
+        """A rank's messages arrive in the order in which it sends them; a receive with another tag fails."""
         with sending_to(self._group, to):
             given = Buffers().usable(_only(tensors), written=False)
             work = self._group.send_async(given, to, **_tagged(tag))
@@ -284,7 +284,7 @@ class AnelloProcessGroup(Identity):
         return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
-        """Receives from the rank that sends first; earlier receives that name a rank get that rank's messages."""
+        """Receives from the rank that sends first. Earlier receives that name a rank take its messages before that."""
         if self._group.size == 1:
             raise RuntimeError("there is no other rank to receive from")
         buffers = Buffers()

@@ -1,4 +1,4 @@
-"""The properties of a group that torch asks for: its name, its devices, its limits of time."""
+"""The properties of a group that torch asks for: its name, its devices, its timeouts."""
 from __future__ import annotations
 
 import time
@@ -12,14 +12,14 @@ from .distributed_buffers import require_host
 
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
-    """The object that torch's C++ code uses as a group's backend. The code asks for hooks; its operations raise."""
+    """Torch's C++ code uses this object as a group's backend. It may only ask for hooks: operations raise."""
 
     def getBackendName(self) -> str:
         return "anello"
 
 
 class Identity(dist.ProcessGroup):
-    """A group that is its own backend: torch's C++ class has neither backend nor name for a group in Python."""
+    """A group that is its own backend: torch's C++ class gives a group in Python neither a backend nor a name."""
 
     supports_abort_hooks = supports_coalescing = supports_reconfigure = supports_shrinking = supports_window = False
     _supports_time_estimate = False
@@ -32,7 +32,7 @@ class Identity(dist.ProcessGroup):
         self._store = store
         self._name, self._description = "", "undefined"
         self._monitored_barriers = 0
-        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # torch registers its own hooks by this method
+        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # newer versions of torch register hooks by it
             self._placeholder = _Placeholder(rank, size)
             self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
             self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, self._placeholder)
@@ -64,7 +64,7 @@ class Identity(dist.ProcessGroup):
         return self._store
 
     def get_backend(self, device: Any) -> "Identity":
-        """RuntimeError if the device is not the host."""
+        """Returns this group. RuntimeError if the device is not the host."""
         require_host(torch.device(device))
         return self
 
@@ -76,20 +76,18 @@ class Identity(dist.ProcessGroup):
         """Does nothing: the ranks were connected when the world began."""
 
     def perform_nocolor_split(self, device: Any) -> None:
-        """Called on ranks that are not in a new group, which have nothing to do."""
+        """Does nothing. torch calls it on ranks that are not in a new group."""
 
     def shutdown(self) -> None:
-        """Does nothing, as others may need the world. It ends with the script or the next init_process_group()."""
+        """Does nothing: other groups may need the world. It ends with the script or the next init_process_group()."""
 
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Blocks until all ranks have called it.
 
         Raises RuntimeError on all ranks if a rank has not called it within `timeout` (the group's by default) after
-        rank 0:
-        it names the first such rank, or with `wait_all_ranks` all. The others wait for rank 0 at least as long as the
-        group's
-        limit, as with Gloo, since rank 0 may come late and then waits itself. The ranks meet in torch's store, so that
-        a missing rank disturbs no operation.
+        rank 0. The error names the first such rank, or all of them with `wait_all_ranks`. The other ranks wait for rank
+        0 at least as long as the group's limit, as with Gloo: rank 0 may come late, and then waits itself. The ranks
+        meet in torch's store, so that a missing rank disturbs no operation.
         """
         limit = self._limit if timeout is None else timeout
         self._monitored_barriers += 1
@@ -101,13 +99,13 @@ class Identity(dist.ProcessGroup):
             patience = max(limit, self._limit)
             if not self._appears(f"{prefix}/late", patience):
                 raise RuntimeError(f"monitored_barrier: rank 0 of the group has not called it within {patience}, or "
-                                   "waits for another rank still")
+                                   "still waits for another rank")
         late = self._store.get(f"{prefix}/late").decode()
         if late != "none":
             raise RuntimeError(f"monitored_barrier: rank {late} of the group has not called it within {limit}")
 
     def _late(self, prefix: str, limit: timedelta, all_of_them: bool) -> str:
-        """The ranks that have not come; "none" if all have."""
+        """The ranks that have not called it; "none" if all have."""
         end, late = time.monotonic() + limit.total_seconds(), []
         for rank in range(1, self.size()):
             if not self._appears(f"{prefix}/{rank}", timedelta(seconds=end - time.monotonic())):

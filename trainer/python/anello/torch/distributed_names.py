@@ -17,7 +17,7 @@ FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
     "set_timeout": ("_set_default_timeout",),
 }
 
-# Methods that torch calls and that are not available, each with the remedy.
+# Methods that torch calls, but that this backend does not have; each with the remedy.
 REFUSED: Dict[str, str] = {
     "_end_coalescing": "call _coalescing_manager() without device=",
     "_end_time_estimate": "measure the collective",
@@ -25,7 +25,7 @@ REFUSED: Dict[str, str] = {
     "_group_start": "call the verbs one after the other",
     "_start_coalescing": "call _coalescing_manager() without device=",
     "_start_time_estimate": "measure the collective",
-    "abort": "end this rank's script by an exception, which ends the others too",
+    "abort": "end this rank's script by an exception, which ends the other ranks' scripts too",
     "get_reconfigure_handle": "make a new group",
     "merge_remote_group": "make a new group",
     "new_window": "use send and recv",
@@ -33,7 +33,7 @@ REFUSED: Dict[str, str] = {
     "shrink": "make a new group of the ranks that stay",
 }
 
-# Before torch 2.1, torch calls these around every batch of transfers. They may do nothing.
+# Before 2.1, torch calls these methods before and after every batch of transfers. They need not do anything.
 AROUND_BATCHES: Tuple[str, ...] = ("_end_coalescing", "_start_coalescing")
 if hasattr(dist.distributed_c10d, "_CoalescingManager"):
     AROUND_BATCHES = ()

@@ -1,4 +1,4 @@
-"""Operations of the backend of torch.distributed: the handles that torch gets, and the threads that complete them."""
+"""Operations of the backend of torch.distributed: the handles for torch, and the threads that complete operations."""
 from __future__ import annotations
 
 import collections
@@ -21,26 +21,25 @@ _TorchWork: Any = getattr(dist, "Work", None) or dist._Work
 
 
 class Completer:
-    """A thread that waits for operations in their order, moves their data, and completes their futures.
+    """A thread that waits for operations one after the other, moves their data, and completes their futures.
 
-    A group has one thread for its collectives, one for the transfers to each peer, one for those from it, and one for
-    receives from any rank: operations of one order need not wait for others, for example an allreduce for a receive
-    that was started before it. Callbacks of futures have other threads, since they may wait for operations.
+    A group has one thread for its collectives, one for the transfers to each peer, one for the transfers from each
+    peer, and one for receives from any rank. So an allreduce, for example, does not wait for a receive that was started
+    before it. Callbacks of futures have other threads, since they may wait for operations.
     """
 
     _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
         # Guards the next three, so that nothing is added to a thread that is about to end. The garbage collector may
-        # call
-        # stop() within stop().
+        # call stop() within stop().
         self._lock = threading.RLock()
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
         self._unfinished = 0
 
     def add(self, operation: Any) -> None:
-        """`operation` has a method complete(), which is called once and does not raise."""
+        """Adds an operation: its method complete() will be called once, and does not raise."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, args=(self._queue,), name="anello completer", daemon=True)
@@ -54,7 +53,7 @@ class Completer:
         return self._unfinished == 0
 
     def stop(self) -> None:
-        """Ends the thread when every operation is done; a later operation gets a new thread. Does not block."""
+        """Ends the thread when every operation is done. A later operation gets a new thread. Does not block."""
         with self._lock:
             if self._thread is not None:
                 self._queue.put(None)
@@ -80,14 +79,15 @@ class Completer:
                 if operation is None:
                     return
                 operation.complete()
-                del operation  # otherwise the variable would keep its tensors until the next operation comes
+                del operation  # otherwise this variable would keep the tensors until the next operation comes
                 with self._lock:
                     self._unfinished -= 1
         finally:
             Completer._running.pop(threading.current_thread(), None)
 
 
-# A child made by fork() has none of its parent's threads, but perhaps their locks, which are never released.
+# A child made by fork() has none of its parent's threads. But it may have copies of locks that they held, and these are
+# never released.
 os.register_at_fork(after_in_child=Completer._running.clear)
 
 
@@ -99,7 +99,7 @@ _this_thread = _ThisThread()
 
 
 class _CompletedFuture:
-    """Completes a future, which runs its callbacks."""
+    """Completes a future. That runs the future's callbacks."""
 
     def __init__(self, future: torch.futures.Future) -> None:
         self._future = future
@@ -114,10 +114,11 @@ class _CompletedFuture:
 
 
 class _Unclaimed(threading.local):
-    """The last operations that a thread has started and that were not waited for.
+    """The last operations that this thread has started, unless the program has waited for them.
 
-    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python is gone. It waits in
-    the thread that started the operation, for at most two operations at a time.
+    An operation has a part in C++ and a part in Python. torch's own code keeps only the C++ part, whose wait() never
+    returns if the Python part is gone. torch waits in the thread that started the operation, for at most two operations
+    at a time.
     """
 
     def __init__(self) -> None:
@@ -126,14 +127,14 @@ class _Unclaimed(threading.local):
 
 unclaimed = _Unclaimed()
 
-# Operations that the program has dropped, without their tensors and tracebacks. torch's C++ code may wait for its part
-# of an operation much later, as for functional collectives, and once for each tensor of a list. From torch 2.8 on the
-# C++ part keeps the Python part alive.
+# Copies of operations that the program has dropped, without tensors and tracebacks. torch's C++ code may wait for its
+# part of an operation much later, as functional collectives do, and once for each tensor of a list. From torch 2.8 on,
+# the C++ part keeps the Python part alive.
 _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
 
 
 def _without_traceback(error: Optional[Exception]) -> Optional[Exception]:
-    """A copy of the error without its traceback. The program may hold the error itself, which keeps its traceback."""
+    """A copy of the error without its traceback. The program may hold the error itself, with its traceback."""
     try:
         return copy.copy(error)
     except Exception:  # the constructor of a class may need other arguments
@@ -154,12 +155,12 @@ class Operation(_TorchWork):
         self._error: Optional[Exception] = None
         self._done = threading.Event()
         self._over: torch.futures.Future = torch.futures.Future()
-        self._lock = threading.Lock()  # guards the next two
+        self._lock = threading.Lock()  # guards the next two attributes
         self._is_watched = False  # the program has a future, which may have callbacks
         self._is_over = False  # the future is complete, or will be at once
         self._late_at = 0.0
         self._limited: "Optional[collections.deque[Operation]]" = None
-        # A callback may wait for this operation, and then blocks the thread for callbacks.
+        # A callback may wait for this operation, and then it blocks the thread for callbacks.
         self._calls_back_alone = _this_thread.runs_callbacks
         self._callbacks = Completer() if self._calls_back_alone else callbacks
 
@@ -204,14 +205,14 @@ class Operation(_TorchWork):
         work.wait()
 
     def _seconds_to_next_limit(self) -> float:
-        """Completes the futures that are late with an error; their operations go on."""
+        """Completes the late futures with an error; their operations go on. Returns the time until the next limit."""
         now = time.monotonic()
         limited = list(self._limited or ())
         for each in limited:
             if each._late_at <= now:
                 each._complete_future()
         left = [each._late_at - now for each in limited if each._late_at > now]
-        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # one with the whole limit may come
+        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # a new one may have the whole limit
 
     def _complete_future(self) -> None:
         with self._lock:
@@ -288,7 +289,7 @@ class Operation(_TorchWork):
         return self._tensors
 
     def source_rank(self) -> int:
-        """The rank of the group that sent the received message; -1 before that has come, or if none is received."""
+        """The rank in the group of the received message's sender; -1 before it has come, or if nothing is received."""
         return self._source
 
     def _source_rank(self) -> int:  # torch.distributed calls it by this name
@@ -298,14 +299,13 @@ class Operation(_TorchWork):
         self._claim()
         with self._lock:
             self._is_watched = True
-        # Does not use set_exception(): torch's C++ code, such as DistributedDataParallel's, would take the exception
-        # for the
-        # list of tensors, and crash.
+        # Does not use set_exception(): torch's C++ code, such as that of DistributedDataParallel, would take the
+        # exception for the list of tensors, and crash.
         return self._over.then(self._outcome)
 
 
 class AnySource:
-    """The other ranks of a group, any of which may send. They are polled in turn, so that none waits forever."""
+    """The other ranks of a group, for receives from any rank. They are polled in turn, so that none waits forever."""
 
     _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 50e-6, 1e-3
 

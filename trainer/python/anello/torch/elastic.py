@@ -40,7 +40,7 @@ class TorchState(State):
 class ElasticSampler(torch.utils.data.Sampler):
     """Divides a data set between the ranks, and leaves out the indices that were processed in this epoch.
 
-    Every rank gets equally many indices; if they do not divide evenly, some are given twice.
+    Every rank gets the same number of indices. If they cannot be divided evenly, some indices are used twice.
     """
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
@@ -52,7 +52,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: a new order, nothing processed. Call it at the end of the previous epoch."""
+        """Begins an epoch: with a new order, and nothing processed. Call it at the end of the previous epoch."""
         self.epoch = epoch
         self.processed_num = 0
         self.reset()

@@ -1,4 +1,4 @@
-"""Sends parameters and the state of optimizers of one rank to every rank."""
+"""Sends parameters, and the state of optimizers, from one rank to every rank."""
 from __future__ import annotations
 
 import itertools
@@ -37,7 +37,7 @@ def _named(params: Any) -> List[Tuple[str, Any]]:
 
 
 def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
-    """Copies the root's tensors, each under its name. If one is refused, so are the following, on all ranks."""
+    """Copies the root's tensors, each under its name. If one is refused, all that follow are refused, on all ranks."""
     handles: List[ops.Handle] = []
     try:
         for k, (name, tensor) in enumerate(named):
@@ -49,7 +49,7 @@ def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, proces
 
 
 def _wait_for_all(handles: Sequence[ops.Handle]) -> None:
-    """Waits for all, even if one has failed, so that the names are free again. Raises the first error."""
+    """Waits for all handles, even if one has failed, so that their names are free again. Raises the first error."""
     errors = []
     for handle in handles:
         try:
@@ -72,7 +72,7 @@ class _Placeholder:
 
 
 def _map(value: Any, kind: type, change: Any) -> Any:
-    """Copies dicts, lists and tuples, and replaces every value of a type."""
+    """Copies dicts, lists and tuples, and replaces every value of the type `kind`."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, dict):
@@ -86,8 +86,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                               process_set: ProcessSet = global_process_set) -> None:
     """Copies the root's state and options of an optimizer to the other ranks.
 
-    The others get the entries that the root has, even if they had none yet. `model` is accepted and not needed. Raises
-    on all ranks if one rank's optimizer has different groups of parameters.
+    The other ranks get all entries that the root has, even if they had no entries before. `model` is accepted and not
+    needed. Raises on all ranks if one rank's optimizer has different groups of parameters.
     """
     tensors: List[torch.Tensor] = []
 

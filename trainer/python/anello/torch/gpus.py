@@ -1,7 +1,7 @@
 """Tensors in GPU memory: decides whether reductions and broadcasts use them directly.
 
-They do if every rank has a GPU and Anello's plugin for it: then NCCL or pinned host memory is used. Otherwise, and
-for all other operations, tensors are copied to host memory and back.
+They do if every rank has a GPU and Anello's plugin for it: then NCCL or pinned host memory is used. In all other cases,
+and for all other operations, tensors are copied to host memory and back.
 """
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _own: Optional[int] = None  # the GPU of the first operation
 
 
 def usable() -> bool:
-    """True if this process has a GPU of NVIDIA, and the library its plugin. Starts neither CUDA nor the GPU."""
+    """True if this process has a GPU of NVIDIA, and the library has its plugin. Starts neither CUDA nor the GPU."""
     return bool(torch.version.cuda and torch.cuda.device_count() > 0 and lib.anello_gpu_available())
 
 
 def missing() -> str:
-    """Says what this process lacks for that."""
+    """Describes what this process needs to use tensors in GPU memory, and does not have."""
     if not torch.version.cuda:
         return "has a torch without CUDA"
     if torch.cuda.device_count() == 0:
@@ -43,9 +43,9 @@ def enabled() -> bool:
 
 
 def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
-    """The GPU of the tensors, and the stream that makes them. None: they are copied to host memory.
+    """The GPU of the tensors, and the stream on which they are made. None: they must be copied to host memory.
 
-    That is so for tensors of several devices, and for a GPU other than that of the first operation.
+    Tensors on several devices must be copied, and tensors on another GPU than that of the first operation.
     """
     global _own
     if not _enabled or len({tensor.device for tensor in tensors}) != 1 or not tensors[0].is_cuda:
@@ -57,12 +57,12 @@ def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
 
 
 def own() -> Optional[Gpu]:
-    """The GPU of this rank, if it takes part in operations without tensors of its own."""
+    """The GPU of this rank; for operations in which this rank takes part without tensors."""
     return Gpu(torch.cuda.current_device() if _own is None else _own, 0) if _enabled else None
 
 
 class Streams:
-    """The streams on which some tensors were made: autograd makes a gradient on the stream of its part of the model."""
+    """The streams on which some tensors were made. autograd makes a gradient on the stream of its part of the model."""
 
     def __init__(self) -> None:
         self._seen: Dict[int, torch.cuda.Stream] = {}

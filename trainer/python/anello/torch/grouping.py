@@ -1,4 +1,4 @@
-"""The groups of parameters that a program gives; the gradients of a group are sent together."""
+"""The groups of parameters that a program defines. All gradients of a group are sent together."""
 from __future__ import annotations
 
 from typing import Iterable, Sequence, Union
@@ -9,5 +9,5 @@ Groups = Union[None, int, Sequence[Sequence[torch.nn.Parameter]]]
 
 
 def on_one_device(parameters: Iterable[torch.nn.Parameter]) -> bool:
-    """True if their gradients can share one flat tensor."""
+    """True if the parameters' gradients can share one flat tensor."""
     return len({each.device for each in parameters}) == 1

@@ -22,7 +22,7 @@ from . import gpus
 
 
 def is_plain_number(value: Any) -> bool:
-    """True for a number of Python or numpy, which is sent without a tensor of torch."""
+    """True for a number of Python or numpy. It is sent without a tensor of torch."""
     return not isinstance(value, torch.Tensor) and is_number(value)
 
 
@@ -46,7 +46,7 @@ class Handle:
         return self._result
 
     def wait_with_rows(self, ranks: int) -> Any:
-        """The result of an allgather, and for each of its tensors the number of rows of each rank."""
+        """Waits for an allgather. Returns its result, and for each tensor the number of rows of each rank."""
         assert self._operation is not None
         operation = self._operation
         result = self.wait()
@@ -69,8 +69,8 @@ def _handle(given: Any, call: str) -> Handle:
 def synchronize(handle: Handle) -> Any:
     """Blocks until the operation is done, and returns its result.
 
-    Raises HorovodInternalError if ranks differ in shapes, types or arguments, which does not disturb later operations,
-    or if a rank has failed.
+    Raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or arguments. After such a
+    difference, later operations still work.
     """
     return _handle(handle, "synchronize").wait()
 
@@ -95,7 +95,7 @@ def _require_places(tensors: Sequence[torch.Tensor]) -> None:
     for tensor in tensors:
         steps = tensor.stride()
         if 0 in steps and any(step == 0 and count > 1 for step, count in zip(steps, tensor.shape)):
-            raise ValueError("elements of the tensor lie in the same place, as those of expand() do, and cannot take a "
+            raise ValueError("several elements of the tensor lie in one place, as after expand(), so it cannot take a "
                              "result: give its clone()")
 
 
@@ -104,7 +104,7 @@ def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
 
 
 def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)) -> Optional[Gpu]:
-    """gpus.place(), except that integers with factors are multiplied in host memory."""
+    """Returns gpus.place(). But integers with factors are multiplied in host memory: for these returns None."""
     for tensor in tensors:
         _check(tensor)
     gpu = gpus.place(tensors)
@@ -117,7 +117,7 @@ def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0,
 
 
 def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
-    """Copies results back into the tensors of which the engine got a copy."""
+    """Returns a function that copies results back to those tensors of which the engine got a copy."""
 
     def finish(_: Any) -> List[torch.Tensor]:
         for tensor, used in zip(tensors, usable):
@@ -158,7 +158,7 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
                             name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
                             postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                             waits: bool = False) -> Handle:
-    """Starts the reduction of a list, which is one operation. The result is a list of new tensors."""
+    """Starts the reduction of a list. The list is one operation; its result is a list of new tensors."""
     with submitting("allreduce", name, process_set):
         operation, _ = _start_allreduce(tensors, False, reduction(op, average), name,
                                         _factors(prescale_factor, postscale_factor), process_set, waits)
@@ -169,7 +169,7 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
                              name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
                              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                              waits: bool = False) -> Handle:
-    """As grouped_allreduce_async, in place."""
+    """Like grouped_allreduce_async(), but in place."""
     with submitting("allreduce", name, process_set):
         operation, usable = _start_allreduce(tensors, True, reduction(op, average), name,
                                              _factors(prescale_factor, postscale_factor), process_set, waits)
@@ -187,12 +187,13 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts the reduction of a tensor over all ranks. The result is a new tensor.
 
-    A number (bool, int, float or a scalar of numpy) may be given for the tensor: the result is a number of its type.
+    The tensor may be a number (bool, int, float or a scalar of numpy): the result is then a number of the same type.
     The average of ints is a float.
 
     Args:
         average: older form of `op`: True for Average, False for Sum.
-        name: matches the operation with that of other ranks; it can be used again after the result was waited for.
+        name: other ranks' operation of the same name is the same operation. A name can be used again after the program
+            has waited for the result.
         op: Average (the default), Sum, Min, Max or Product. Averages of integer tensors are truncated.
         prescale_factor, postscale_factor: finite factors for the tensor and for the result, the same on all ranks.
             Integers are multiplied in float64 and truncated.
@@ -212,14 +213,14 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
 def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
                      op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """As allreduce_async, in place."""
+    """Like allreduce_async(), but in place."""
     return _first(grouped_allreduce_async_([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
                                            waits))
 
 
 def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = None,
                            process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
-    """Starts the reduction of a sparse tensor. Returns a function that waits, and returns a sparse tensor."""
+    """Starts the reduction of a sparse tensor. Returns a function that waits, and returns the sparse result."""
     with submitting("allgather", name and f"sparse {name}", process_set):
         op = reduction(op, refused=(Min, Max, Product), of="a sparse tensor")
         if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
@@ -239,7 +240,7 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op:
 
 def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
                             process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """Starts the gathering of a list, which is one operation. The result is a list of new tensors."""
+    """Starts to gather the tensors of a list. The list is one operation; its result is a list of new tensors."""
     with submitting("allgather", name, process_set):
         usable = [_usable(tensor) for tensor in tensors]
         operation = require_set(process_set).agenda.allgather(usable, name=name, waits=waits)
@@ -250,7 +251,7 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
                     waits: bool = False) -> Handle:
     """Starts to concatenate the tensors of all ranks; their first dimensions may differ.
 
-    Numbers of numpy become an array of numpy, other numbers a list.
+    The result of numpy's numbers is an array of numpy; that of other numbers is a list.
     """
     if is_plain_number(tensor):
         return _first(Handle(require_set(process_set).agenda.allgather([tensor], name=name, waits=waits), list))
@@ -271,7 +272,7 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """broadcast_async_() into a new tensor. The result for a number is a number."""
+    """Starts to copy the root's tensor to a new tensor on every rank. If it is a number, the result is a number."""
     with submitting("broadcast", name, process_set):
         if is_plain_number(tensor):
             root, agenda = process_set.rank_of(root_rank), require_set(process_set).agenda
@@ -315,7 +316,7 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
                                 op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
                                 prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                                 waits: bool = False) -> Handle:
-    """Starts the reduction of a list; each rank gets its rows. The result is a list of new tensors."""
+    """Starts the reduction of a list. The result on each rank is a list of new tensors: its rows of each reduction."""
     with submitting("reduce_scatter", name, process_set):
         usable = [_usable(tensor) for tensor in tensors]
         if any(tensor.dim() == 0 for tensor in tensors):
@@ -330,5 +331,5 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
 def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = Average,
                         process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                         postscale_factor: float = 1.0, waits: bool = False) -> Handle:
-    """Starts the reduction of a tensor of which each rank gets its rows; the first ranks get those left over."""
+    """Starts a tensor's reduction. Each rank gets its rows. If rows are left over, the first ranks get one more."""
     return _first(grouped_reducescatter_async([tensor], name, op, process_set, prescale_factor, postscale_factor, waits))

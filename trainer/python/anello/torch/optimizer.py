@@ -1,14 +1,15 @@
 """An optimizer that uses the gradients of all ranks.
 
-In the first step the ranks agree on the gradients that exist and on those that are sparse, and step() sends them. From
-the second step on they are sent during the backward pass, in buckets. The ranks begin with a first step again when the
-program has changed the optimizer's parameters, and after hvd.join(), because some ranks may not have had a first step.
+In the first step the ranks agree which gradients exist and which of them are sparse, and step() sends the gradients.
+From the second step on, gradients are sent during the backward pass, in buckets. When the program has changed the
+optimizer's parameters, and after hvd.join(), the next step counts as a first step again, because some ranks may not
+have had one.
 
-If only some ranks have changed their parameters, all get an error: the agreement has the name of the first bucket, so
-that the two operations meet and are a Mismatch.
+If only some ranks have changed their parameters, all ranks get an error: the operation of the agreement has the same
+name as the first bucket's, so the two are taken for one operation that differs, and raise Mismatch.
 
-No exception leaves a hook, because torch would keep the rest of the graph of an interrupted backward pass until the
-thread ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and
+A hook lets no exception out, because torch would keep the rest of the graph of an interrupted backward pass until the
+thread ends. synchronize() and step() raise the error of a hook after they have finished all buckets. zero_grad(), and
 step() within skip_synchronize(), raise it at once, and keep it. Hooks hold weak references, so that the rest of a graph
 does not keep an optimizer alive.
 """
@@ -50,7 +51,7 @@ class Distributed(torch.optim.Optimizer):
         self._groups = groups
         self._compare_parameters = compare_parameters
         self._claim = Claim()
-        self._sending = threading.RLock()  # autograd has a thread for each device, and each calls hooks
+        self._sending = threading.RLock()  # autograd has a thread for each device, and each of them calls hooks
         self._trained = Trained(named, self._on_gradient)
         self._number: Optional[int] = None
         self._age: Any = None
@@ -66,7 +67,7 @@ class Distributed(torch.optim.Optimizer):
             grouped(list(self._trained.names), groups)
 
     def _follow_parameters(self) -> bool:
-        """Updates the list of trained parameters. True if they have changed."""
+        """Updates the list of trained parameters. Returns True if they have changed."""
         if not self._trained.update(self.param_groups):
             return False
         self._claim.follow(self._trained.names)
@@ -75,7 +76,7 @@ class Distributed(torch.optim.Optimizer):
         return True
 
     def _follow(self) -> None:
-        """Makes this step a first step if the agreement of the ranks does not hold any more."""
+        """Makes this step a first step if what the ranks agreed on has changed."""
         agenda = self._reduction.process_set.agenda
         age = (weakref.ref(agenda), joins())
         changed = self._follow_parameters()
@@ -91,7 +92,7 @@ class Distributed(torch.optim.Optimizer):
         self._same_start = SameStart(self._trained.names, self._reduction.process_set, self._compare_parameters, changed)
 
     def _agree(self) -> None:
-        """Blocks until all ranks have called it, and makes the buckets."""
+        """Blocks until all ranks have called it. Then makes the buckets."""
         self._keep_lost()
         if self._groups is None and not self._sparse_as_dense:
             self._sparse |= {each for each in self._trained.names if each.grad is not None and each.grad.is_sparse}
@@ -142,8 +143,8 @@ class Distributed(torch.optim.Optimizer):
     def residuals(self) -> Dict[str, torch.Tensor]:
         """With error_feedback: the rounding error of this rank's gradients, by name of the parameter.
 
-        It is added in the next step. It belongs to a checkpoint of this rank; copy into these tensors to restore it. A
-        later step may move the tensors: call this again after it.
+        The error is added in the next step. A checkpoint of this rank should contain it; to restore it, copy it into
+        these tensors. A later step may move the tensors: call this method again after each step.
         """
         return {self._trained.names[each]: lost for each, lost in self._lost.items()}
 
@@ -152,7 +153,7 @@ class Distributed(torch.optim.Optimizer):
             self._attempt(self._send, parameter)
 
     def _attempt(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function. The first exception is kept until synchronize() raises it."""
+        """Calls a function. If it raises, keeps the first exception until synchronize() raises it."""
         try:
             call(*arguments)
         except Exception as error:
@@ -188,10 +189,10 @@ class Distributed(torch.optim.Optimizer):
     def synchronize(self) -> None:
         """Blocks until the gradients are those of all ranks; step() calls it by itself.
 
-        A gradient that this rank did not compute counts as zero. Call it before gradients are clipped, and then
-        step() within skip_synchronize(). Raises the first error since the backward pass began, when nothing is under
-        way any more. Then the next backward pass may begin, except after the error of different models: each
-        call raises that again, until hvd.shutdown() and a new optimizer.
+        A gradient that this rank did not compute counts as zero. To clip gradients, call this method, then clip, then
+        call step() within skip_synchronize(). Raises the first error since the backward pass began, after all
+        operations have ended. Then the next backward pass may begin, unless the models of the ranks differ: each call
+        raises that error again, until hvd.shutdown() and a new optimizer.
         """
         try:
             self._finish_buckets()
@@ -209,7 +210,7 @@ class Distributed(torch.optim.Optimizer):
             raise error
 
     def _finish_buckets(self) -> None:
-        """Finishes every bucket, even if others fail; none if ranks have different models."""
+        """Finishes every bucket, even if some fail. Finishes none if the ranks have different models."""
         if not self._may_send():
             return
         try:
@@ -233,7 +234,7 @@ class Distributed(torch.optim.Optimizer):
         if compare:
             self._attempt(self._same_start.begin_again, f"parameters of optimizer {self._number}")
         if self._first is None:
-            self._agreed = False  # the agreement of a single rank would meet no operation of others: agree in each step
+            self._agreed = False  # a rank that agreed alone would wait forever: so all agree in each step
         else:
             self._attempt(self._finish_first, self._first)
         if self._same_start.error is not None:
@@ -249,12 +250,12 @@ class Distributed(torch.optim.Optimizer):
         try:
             bucket.finish()
         except Exception as error:
-            if refused or isinstance(error, Mismatch):  # another rank may be agreeing on changed parameters
+            if refused or isinstance(error, Mismatch):  # another rank may have changed its parameters, and agree now
                 self._same_start.explain()
             raise
 
     def _restart_count(self) -> None:
-        self._passes_left = self._all_passes.copy()  # copying does not hash tensors
+        self._passes_left = self._all_passes.copy()  # copy() does not compute the tensors' hashes again
 
     def _restore_sparse(self) -> None:
         if isinstance(self, torch.optim.SparseAdam):  # it accepts only sparse gradients
@@ -263,7 +264,7 @@ class Distributed(torch.optim.Optimizer):
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Within it, step() uses the gradients unchanged, because synchronize() was called before."""
+        """Inside this block, step() uses the gradients unchanged, because the program has called synchronize()."""
         self._should_synchronize = False
         try:
             yield
@@ -279,8 +280,8 @@ class Distributed(torch.optim.Optimizer):
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
 
-        A closure, which LBFGS needs, is called as often as the optimizer wants. After each call the gradients are
-        combined, and so is the loss: the optimizer makes decisions by it, and these must be equal on all ranks.
+        The optimizer calls a closure, which LBFGS needs, as often as it wants. After each call the gradients and the
+        loss are combined: the optimizer's decisions depend on the loss, and must be equal on all ranks.
         """
         if self._should_synchronize and closure is not None:
             closure = self._of_all_ranks(closure)
@@ -298,19 +299,19 @@ class Distributed(torch.optim.Optimizer):
     def _require_all_averaged(self) -> None:
         late = self._trained.not_followed(self.param_groups) if self._may_send() else []
         if late:
-            raise RuntimeError(f"the gradient of '{late[0]}' is that of this rank alone, because the parameter came into "
-                               "the optimizer, or began to need a gradient, when others were on their way: change "
+            raise RuntimeError(f"the gradient of '{late[0]}' is only this rank's, because the parameter was added to "
+                               "the optimizer, or began to need a gradient, after gradients had been sent: change "
                                "parameters before loss.backward(), on all ranks")
 
     def _note_step(self) -> None:
-        """Counts the step for a learning-rate schedule made before the wrapping, which warns if there was none."""
+        """Counts the step for learning-rate schedules made before the wrapping, which warn if there was no step."""
         wrapped: Any = self._wrapped
         if "step" in wrapped.__dict__:
             wrapped._opt_called = True
             wrapped._step_count = getattr(wrapped, "_step_count", 0) + 1  # before torch 2.4
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Loads it into the wrapped optimizer, which stays the same object for earlier learning-rate schedules."""
+        """Loads it into the wrapped optimizer. That stays the same object: earlier learning-rate schedules use it."""
         super().load_state_dict(state_dict)
         self._wrapped.param_groups, self._wrapped.state = self.param_groups, self.state
 
@@ -334,7 +335,7 @@ class Distributed(torch.optim.Optimizer):
         return evaluate
 
     def _mean_loss(self, loss: Any) -> Any:
-        """The mean over the ranks, or the sum if gradients are summed. A loss that is not a tensor becomes a float."""
+        """The mean over the ranks; the sum if gradients are summed. A loss that is not a tensor becomes a float."""
         if loss is None or not self._may_send():
             return loss
         value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float(loss), dtype=torch.float64)
@@ -344,14 +345,14 @@ class Distributed(torch.optim.Optimizer):
         return mean if isinstance(loss, torch.Tensor) else mean.item()
 
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
-        """Sets the gradients to zero; gradients in buckets stay there. Raises an error of a hook at once."""
+        """Sets the gradients to zero; gradients in buckets stay in their buckets. Raises an error of a hook at once."""
         self._raise_error()
         if self._is_under_way():
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
                                  "or optimizer.synchronize(): gradients are on their way")
         self._claim.take()
         self._restart_count()
-        if self._trained.changed(self.param_groups):  # other buckets will be made
+        if self._trained.changed(self.param_groups):  # new buckets will be made
             super().zero_grad(*arguments, **options)
             return
         are_shared = [bucket.zero() for bucket in self._buckets]

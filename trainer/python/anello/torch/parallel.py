@@ -20,11 +20,11 @@ class Parallel(NamedTuple):
     size: int
 
     def sampler(self, dataset: Any, shuffle: bool = True) -> torch.utils.data.Sampler:
-        """Divides a data set between the ranks; call its set_epoch() before each epoch."""
+        """Divides a data set between the ranks. Call the sampler's set_epoch() before each epoch."""
         return torch.utils.data.distributed.DistributedSampler(dataset, self.size, self.rank, shuffle=shuffle)
 
     def save(self, path: Any, **more: Any) -> None:
-        """Rank 0 writes model, optimizer and all given objects; the file is complete or not there."""
+        """Rank 0 writes the model, the optimizer and all given objects: completely, or not at all."""
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), **more}
         save_on_rank_0(basics.world(), path, lambda file: torch.save(state, file))
 
@@ -33,11 +33,12 @@ def parallelize(model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, sca
                 root_rank: int = 0, **options: Any) -> Parallel:
     """Joins the world, gives all ranks the root's parameters and optimizer state, and averages gradients.
 
-    With one process it changes nothing, so that a script needs no second version.
+    In a world of one process it changes nothing, so a script needs no second version.
 
     Args:
-        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is larger by that factor.
-        options: those of DistributedOptimizer.
+        scale_learning_rate: multiplies the learning rate by the number of ranks, because a step's batch is larger by
+            this factor.
+        options: see DistributedOptimizer.
     """
     basics.init()
     if scale_learning_rate:

@@ -13,12 +13,12 @@ from ..horovod.process_sets import ProcessSet
 from ..horovod.same_model import REMEDY, explain_difference, names_number
 from ..horovod.user_warning import warn
 
-_INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger elements are read as several
-_HEAD = 3  # numbers of names, of shapes, and of the order
+_INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; a larger element is read as several integers
+_HEAD = 3  # the agreement begins with three numbers: for the names, the shapes, and the order
 
 
 class Agreed(NamedTuple):
-    """The agreement of the ranks: an order of the parameters, and those whose gradients are sparse somewhere."""
+    """The agreement of the ranks: the order of the parameters, and those that have a sparse gradient on any rank."""
 
     order: List[Any]
     sparse: Set[Any]
@@ -27,15 +27,16 @@ class Agreed(NamedTuple):
 class SameStart:
     """Compares the parameters of the ranks by one small operation, before the first gradients are sent.
 
-    If the values differ, it compares them again in the second step, since a script may broadcast between the two; if
-    they still differ, rank 0 warns. Different models are an error. Ranks that have joined do not count.
+    If the values differ, it compares them again in the second step, since a script may broadcast between the two steps.
+    If they still differ, rank 0 warns. Different models are an error. Ranks that have joined do not count.
 
     Attributes:
-        error: of different models, or None. Operations of parameters that only some ranks have never end.
+        error: the error if the models differ, or None. In that case, operations for parameters that only some ranks
+            have would never end.
     """
 
     def __init__(self, names: Dict[Any, str], process_set: ProcessSet, compares: bool, changed: bool) -> None:
-        """`changed`: this rank trains other parameters than in the step before."""
+        """`changed`: this rank now trains other parameters than in the step before."""
         self._names = names
         self._sorted = sorted(names, key=names.__getitem__)  # the order of `names` may differ between ranks
         self._process_set = process_set
@@ -48,14 +49,14 @@ class SameStart:
         """Blocks until all ranks have called it. Raises Mismatch on all of them if they have different models.
 
         Args:
-            name: of the operation.
+            name: the name of the operation.
             sparse: the parameters with a sparse gradient on this rank.
         """
         self._begin(name, sparse)
         return self._end()
 
     def begin_again(self, name: str) -> None:
-        """Starts the second comparison, if the first found different values."""
+        """Starts the second comparison if the first one found different values."""
         if self._comparisons_left > 0:
             self._begin(name, ())
 
@@ -80,8 +81,8 @@ class SameStart:
         if self._comparisons_left > 0:
             self._comparisons_left -= 1
             mine = torch.cat([mine, *(_sum_of_bits(each) for each in self._sorted)])
-        # The maxima of the numbers and of their negatives, which give the minima: if ranks differ, maximum and minimum
-        # do.
+        # Takes the maxima of the numbers and of their negatives; the latter are the minima. If ranks differ, maximum
+        # and minimum differ.
         self._operation = self._process_set.agenda.allreduce([torch.cat([mine, -mine])], op="max", name=name)
 
     def _end(self) -> Agreed:
@@ -110,7 +111,7 @@ class SameStart:
         elif self._comparisons_left == 0 and self._process_set.rank() == 0:
             same = dict(zip(self._sorted, same_values))
             first = next(name for each, name in self._names.items() if not same[each])
-            warn(f"the ranks train different parameters; the first that differs is '{first}': call "
+            warn(f"the ranks train different parameters (the first that differs is '{first}'): call "
                  "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again after "
                  "hvd.join() and for new layers. If they are meant to differ, give DistributedOptimizer "
                  "compare_parameters=False")

@@ -1,11 +1,11 @@
 """Moves DistributedDataParallel's buckets to memory that the ranks of a host map, so that they are reduced in place.
 
-torch allocates a bucket once and reduces it in every step. When a bucket comes for the second time, its storage becomes
-torch's own shared memory, so that all views of it move with it, and the engine's memory is mapped over that. Then one
-piece of memory has two addresses: torch's and the engine's. A bucket that comes only once is not moved: torch makes new
-buckets in the second step, and a hook around this one may pass a copy in each step, as fp16_compress_wrapper does. A
-numpy array that shares memory with a bucket would not move with it; with gradient_as_bucket_view=True do not keep one
-from before the third backward pass.
+torch allocates a bucket once and reduces it in every step. When a bucket comes for the second time, torch moves its
+storage to its own shared memory, together with all views of it. Then the engine's memory is mapped over that. After
+this, one piece of memory has two addresses: torch's and the engine's. A bucket that comes only once is not moved: torch
+makes new buckets in the second step, and a hook around this one may pass a copy in each step, as fp16_compress_wrapper
+does. A numpy array that shares memory with a bucket would not move with the bucket: with gradient_as_bucket_view=True,
+do not keep such an array from before the third backward pass.
 """
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class _Memory:
                                     "typestr": _ARRAY_TYPES[bucket.dtype]}
 
     def map_over(self, address: int) -> bool:
-        """Maps it at `address` too, in place of the mapping there. False: nothing has changed.
+        """Maps the memory at `address` too, and replaces the mapping there. Returns False if nothing has changed.
 
-        The kernel first removes the old mapping, and may fail afterwards.
+        The kernel first removes the old mapping. It may fail after that.
         """
         size = -(-self.bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         replaced = _mapped_files().get(address)
@@ -68,14 +68,14 @@ class _Memory:
         """The engine's descriptor of the memory, open as long as the engine has the memory."""
         file = _mapped_files()[self.address]
         for each in map(int, os.listdir("/proc/self/fd")):
-            with contextlib.suppress(OSError):  # it was closed meanwhile
+            with contextlib.suppress(OSError):  # the descriptor was closed in the meantime
                 status = os.fstat(each)
                 if (f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}", str(status.st_ino)) == file:
                     return each
         raise OSError("the file of the engine's memory is not open")
 
     def is_mapped_twice(self) -> bool:
-        """True if torch's address is still mapped to it, even if only by a view of a bucket that is gone."""
+        """True if torch's address is still mapped to the memory, even if only a view of a bucket is left."""
         files = _mapped_files()
         return list(files.values()).count(files[self.address]) > 1
 
@@ -95,7 +95,7 @@ def _is_mapped(address: int, file: Optional[Tuple[str, ...]]) -> bool:
 
 
 def _end_process(why: str) -> NoReturn:
-    """For a state that no handler can mend: torch has a tensor without memory. Other ranks see this one leave."""
+    """Ends the process, which cannot go on: torch has a tensor without memory. Other ranks see this one leave."""
     try:
         os.write(2, f"{why}\n".encode())
     finally:
@@ -103,38 +103,38 @@ def _end_process(why: str) -> NoReturn:
 
 
 _lock = threading.Lock()  # guards the following: each model has its SharedBuckets, each process group its threads
-_all: List[_Memory] = []  # all of this process, except one that is just being mapped
+_all: List[_Memory] = []  # all memory of this process, except memory that is being mapped now
 _has_warned = False
 
 
 def _free_unused() -> None:
     """Frees memory that only the engine has mapped."""
-    with contextlib.suppress(OSError):  # a file cannot be opened now: the next call frees
+    with contextlib.suppress(OSError):  # a file cannot be opened now: the next call frees the memory
         for memory in [each for each in _all if not each.is_mapped_twice()]:
             _all.remove(memory)
             lib.anello_deallocate(memory.address)
 
 
 def warn_of_private_memory(why: Exception) -> None:
-    """Warns once in a process that buckets cannot be moved. Gradients are sent all the same."""
+    """Warns, once in a process, that buckets cannot be moved. Gradients are sent in spite of that."""
     global _has_warned
     if not _has_warned:
         _has_warned = True
-        warn(f"gradients travel more slowly, since no memory can be made that other ranks of this host read: {why}")
+        warn(f"gradients are sent more slowly, as no memory can be made that other ranks of this host can read: {why}")
 
 
 class SharedBuckets:
     """The buckets that were moved, until torch frees them.
 
-    A bucket may be freed by any thread, and while another one moves. Only its weak reference shows that; the next
-    find() frees its memory.
+    Any thread may free a bucket, even while another bucket is moved. Only the weak reference shows that; the next
+    find() frees the bucket's memory.
     """
 
     def __init__(self, size: int) -> None:
         """`size` is the number of ranks on this host."""
         self._size = size
         self._memory: Dict[int, _Memory] = {}  # by torch's address
-        self._seen: Dict[int, Any] = {}  # by the same, a weak reference to the bucket, even if it was not moved
+        self._seen: Dict[int, Any] = {}  # by torch's address: a weak reference to the bucket, even if it was not moved
         self._once: Dict[int, Any] = {}  # the same for buckets that have come once
 
     def __len__(self) -> int:
@@ -145,7 +145,8 @@ class SharedBuckets:
     def find(self, tensors: Any) -> Optional[_Memory]:
         """The memory of a bucket. A bucket that comes for the second time is moved now.
 
-        None: it comes for the first time, is small, has another type, or cannot be moved.
+        Returns None if the bucket comes for the first time, is small, has a type that is not supported, or cannot be
+        moved.
         """
         with _lock:
             self._forget_dead()
@@ -157,7 +158,7 @@ class SharedBuckets:
             return None
         address = bucket.data_ptr()
         if not _refers_to(self._seen.get(address), bucket):
-            self._memory.pop(address, None)  # of a bucket that was at this address
+            self._memory.pop(address, None)  # of an earlier bucket at this address
             if not _refers_to(self._once.pop(address, None), bucket):
                 self._once[address] = weakref.ref(bucket)
                 return None
@@ -185,15 +186,15 @@ class SharedBuckets:
             address, file = bucket.data_ptr(), memory.descriptor()
             if address % mmap.PAGESIZE == 0 and memory.map_over(address):
                 self._memory[address] = memory
-                # Frees the memory that was mapped there. torch.multiprocessing sends views to other processes by this
-                # descriptor.
+                # This frees the memory that was mapped there. torch.multiprocessing sends views to other processes by
+                # this descriptor.
                 os.dup2(file, _storage(bucket)._share_fd_cpu_()[0], inheritable=False)
         finally:
-            _all.append(memory)  # only now: until it is mapped twice it looks unused
+            _all.append(memory)  # not earlier: _free_unused() frees memory that is not mapped twice
             _free_unused()
 
     def _may_share(self, bucket: torch.Tensor) -> bool:
-        """True if torch's shared memory has room: writing to a full one kills the process. OSError without any."""
+        """True if torch's shared memory has room: a write beyond it kills the process. OSError if there is none."""
         room = os.statvfs("/dev/shm")
         needed = 4 * self._size * bucket.numel() * bucket.element_size()
         return (not bucket.is_shared() and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
@@ -206,7 +207,7 @@ class SharedBuckets:
 
 
 def _storage(tensor: torch.Tensor) -> Any:
-    """The storage by torch 2's method, because torch 2 warns of storage()."""
+    """The storage. Uses torch 2's method if there is one, because torch 2 warns of storage()."""
     return getattr(tensor, "untyped_storage", tensor.storage)()
 
 

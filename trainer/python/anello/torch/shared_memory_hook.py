@@ -1,4 +1,4 @@
-"""A communication hook of DistributedDataParallel, for ranks of one host: its buckets move to memory that all of them map.
+"""A communication hook of DistributedDataParallel, for ranks of one host: moves its buckets to memory that all map.
 
     model.register_comm_hook(SharedMemoryState(), shared_memory_hook)
 """
@@ -31,14 +31,14 @@ class SharedMemoryState:
         self.buckets = SharedBuckets(self.process_group.size())
 
 
-# No strings, because torch compares these annotations with its types.
+# The annotations are not strings, because torch compares them with its types.
 def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Starts the average of a bucket over the ranks, in place if the bucket could be moved. Does not block.
 
-    If ranks do not map each other's memory, it is torch's allreduce_hook.
+    If the ranks do not map each other's memory, it does the same as torch's allreduce_hook.
     """
     if not isinstance(bucket, dist.GradBucket):
-        raise TypeError("shared_memory_hook takes buckets of DistributedDataParallel, which the python_reducer of "
+        raise TypeError("shared_memory_hook needs buckets of DistributedDataParallel, which the python_reducer of "
                         "torch.compile does not make: register no hook, or leave torch._dynamo.config.optimize_ddp as "
                         "it is")
     group, tensors = state.process_group, [bucket.buffer()]

@@ -16,9 +16,9 @@ from .autograd import allreduce
 class SyncBatchNorm(_BatchNorm):
     """torch.nn.BatchNorm with mean and variance over the batches of all ranks while training.
 
-    Batches may have different sizes, and may be empty on some ranks. Input: (batch, features, ...); the result has its
-    type, whatever the type of the layer. Everything is computed in float32 at least, and sums travel in float64: 16 bits
-    could not even count the elements.
+    Batches may have different sizes, and may be empty on some ranks. Input: (batch, features, ...); the result has the
+    input's type, whatever the type of the layer. Everything is computed in float32 or float64, and sums are sent in
+    float64: types of 16 bits could not even count the elements.
     """
 
     def __init__(self, num_features: int, *arguments: Any, process_set: ProcessSet = global_process_set,
@@ -30,7 +30,7 @@ class SyncBatchNorm(_BatchNorm):
         if input.dim() < 2:
             raise ValueError(f"the input has {input.dim()} dimensions; at least 2 are needed: (batch, features, ...)")
         if input.shape[1] != self.num_features:
-            raise ValueError(f"the input has {input.shape[1]} features, but the layer {self.num_features}")
+            raise ValueError(f"the input has {input.shape[1]} features, but the layer has {self.num_features}")
         if not input.is_floating_point():
             raise ValueError(f"the input must be of floating-point numbers, not {input.dtype}")
 
@@ -54,7 +54,7 @@ class SyncBatchNorm(_BatchNorm):
         return (out + self.bias.to(wide.dtype).view(shape) if self.affine else out).to(input.dtype)
 
     def _mean(self, wide: torch.Tensor, shape: Tuple[int, ...]) -> Tuple[int, torch.Tensor, torch.Tensor]:
-        """Number and mean of a feature's elements over all ranks; and each element's difference from the mean."""
+        """Number and mean of a feature's elements over all ranks, and the difference of each element from the mean."""
         mine = wide.new_full((1,), math.prod(wide.shape[:1] + wide.shape[2:]), dtype=torch.float64)
         sums = self._sum_over_ranks(torch.cat([_sums(wide), mine]))
         count = int(sums[-1].item())
@@ -64,7 +64,7 @@ class SyncBatchNorm(_BatchNorm):
         return count, mean, wide - mean.to(wide.dtype).view(shape)
 
     def _variance(self, count: int, away: torch.Tensor) -> torch.Tensor:
-        """The variance over all ranks, by a second sum: squares minus the square of the sum would lose digits."""
+        """The variance over all ranks, from a second sum: squares minus the square of the sum would lose digits."""
         return self._sum_over_ranks(_sums(away * away)) / max(1, count)
 
     def _sum_over_ranks(self, sums: torch.Tensor) -> torch.Tensor:
@@ -78,6 +78,6 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _sums(wide: torch.Tensor) -> torch.Tensor:
-    """The sum of each feature in float64; within a sample in the tensor's type, which is 30 times as fast."""
+    """The sum of each feature in float64. Sums within a sample are in the tensor's type, which is 30 times as fast."""
     samples = wide.sum(list(range(2, wide.dim()))) if wide.dim() > 2 else wide
     return samples.sum(0, dtype=torch.float64)

@@ -12,7 +12,7 @@ Groups = Sequence[Mapping[str, Any]]
 
 
 class Trained:
-    """Those parameters of an optimizer that need a gradient, or have needed a gradient before.
+    """The parameters of an optimizer that need a gradient, or have needed one before.
 
     The program may change them between steps: unfreeze a layer, add a group, replace a parameter.
 
@@ -21,7 +21,7 @@ class Trained:
     """
 
     def __init__(self, named: Optional[Dict[Any, str]], on_gradient: Callable[[torch.nn.Parameter], None]) -> None:
-        """`on_gradient`: a method to call when autograd has added to the gradient of a parameter."""
+        """`on_gradient`: a method that is called when autograd has added to the gradient of a parameter."""
         self._named = named or {}
         self._on_gradient = weakref.WeakMethod(on_gradient)
         self._all: List[torch.nn.Parameter] = []
@@ -31,13 +31,13 @@ class Trained:
         self.names: Dict[Any, str] = {}
 
     def changed(self, groups: Groups) -> bool:
-        """True if the optimizer has other parameters than at the last update(), or of another type or device."""
+        """True if the optimizer has other parameters than at the last update(), or one has another type or device."""
         now = [each for group in groups for each in group["params"]]
         return (len(now) != len(self._all) or not all(map(operator.is_, now, self._all)) or _kinds(now) != self._kinds
                 or any(each.requires_grad for each in self._frozen))
 
     def update(self, groups: Groups) -> bool:
-        """Follows changes of the optimizer. True if it now trains other parameters, types or names."""
+        """Follows changes of the optimizer. Returns True if it now trains other parameters, types or names."""
         if not self.changed(groups):
             return False
         names = self._names_of(groups)
@@ -73,7 +73,7 @@ def _kinds(parameters: Sequence[torch.nn.Parameter]) -> List[Any]:
 
 
 class _Hook:
-    """Calls a method when autograd has added to a parameter's gradient. Does not keep either of them alive."""
+    """Calls a method when autograd has added to a parameter's gradient. Holds both only by weak references."""
 
     def __init__(self, parameter: torch.nn.Parameter, method: Any) -> None:
         its = weakref.ref(parameter)
@@ -86,7 +86,7 @@ class _Hook:
         if hasattr(parameter, "register_post_accumulate_grad_hook"):  # available from torch 2.1 on
             self._handle = parameter.register_post_accumulate_grad_hook(call)
         else:
-            with torch.inference_mode(False), torch.enable_grad():  # within a backward pass no graph is recorded
+            with torch.inference_mode(False), torch.enable_grad():  # in a backward pass, torch would record no graph
                 self._accumulate = parameter.expand_as(parameter).grad_fn.next_functions[0][0]  # keeps the hook
             self._handle = self._accumulate.register_hook(call)
 
@@ -96,7 +96,7 @@ class _Hook:
 
 def named_by_program(optimizer: torch.optim.Optimizer,
                      named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]]) -> Optional[Dict[Any, str]]:
-    """The names that the program gives to parameters, perhaps of more parameters than the optimizer has."""
+    """The names that the program gives to parameters, possibly of more parameters than the optimizer has."""
     if named_parameters is None:
         return None
     named = list(named_parameters)

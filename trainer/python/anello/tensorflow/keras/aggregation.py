@@ -46,7 +46,7 @@ class Aggregation:
         self._sums[key(variable)].assign_add(dense)
 
     def is_complete(self) -> tf.Tensor:
-        """True if the pass counted last is the last pass of a step."""
+        """True if the pass that was counted last is the last pass of a step."""
         return tf.equal(self.counter, self._passes)
 
     def summed(self, variables: Sequence[Any]) -> List[int]:
@@ -58,7 +58,7 @@ class Aggregation:
         return [tf.zeros_like(self._sums[key(each)]) for each in variables]
 
     def take(self, variables: Sequence[Any]) -> List[Gradient]:
-        """The sums; None for a variable without a gradient. The next pass begins with zeros."""
+        """Returns the sums; None for a variable without a gradient. The next pass begins with zeros."""
         taken: List[Gradient] = []
         for variable in variables:
             its = self._sums.get(key(variable))

@@ -22,8 +22,8 @@ Logs = Optional[Dict[str, Any]]
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Gives all ranks the variables of the root's model and optimizer, once, except for seeds of random layers.
 
-    It broadcasts the model before the first batch, if all ranks have built it by then, and all variables after it. A
-    step raises Mismatch on all ranks if their models differ.
+    It broadcasts the model before the first batch if all ranks have built theirs by then, and all variables after the
+    first batch. A step raises Mismatch on all ranks if their models differ.
 
     Args:
         device: accepted and not needed.
@@ -51,7 +51,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
     def _all_are_built(self) -> bool:
         built = array.array("q", [int(self.model.built)])
-        # The name is for a rank that has forgotten the callback: the report of the waiting ranks shows it.
+        # If a rank has forgotten the callback, the report of the waiting ranks shows this name.
         global_process_set.agenda.allreduce(
             [built], op="min", name="hvd.callbacks.BroadcastGlobalVariablesCallback", waits=True).wait()
         return bool(built[0])
@@ -87,7 +87,7 @@ class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
     """Rank 0 writes the best model so far.
 
     Args:
-        filepath: may be set later, as an attribute. ValueError at the beginning of the training if it is missing.
+        filepath: may be set later, as an attribute. If it is missing when the training begins, that raises ValueError.
     """
 
     def __init__(self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",
@@ -100,7 +100,7 @@ class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
 
     def on_train_begin(self, logs: Logs = None) -> None:
         if self.filepath is None:
-            raise ValueError("BestModelCheckpoint has no file: give it filepath, or set its attribute of this name")
+            raise ValueError("BestModelCheckpoint has no file: give it filepath, or set its attribute filepath")
         super().on_train_begin(logs)
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:

@@ -58,7 +58,7 @@ class UpdateBatchStateCallback(tf.keras.callbacks.Callback):
 
 
 class UpdateEpochStateCallback(tf.keras.callbacks.Callback):
-    """Keeps the number of completed epochs in state.epoch, also over several calls of fit() that count from 0."""
+    """Keeps the number of completed epochs in state.epoch, even if several calls of fit() each count from 0."""
 
     def __init__(self, state: State) -> None:
         super().__init__()

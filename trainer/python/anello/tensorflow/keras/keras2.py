@@ -1,4 +1,4 @@
-"""Optimizers of Keras 2 (tf-keras): minimize(), which Model.fit() calls, uses the gradients of all ranks."""
+"""Optimizers of Keras 2 (tf-keras): minimize() uses the gradients of all ranks. Model.fit() calls it."""
 from __future__ import annotations
 
 import functools
@@ -20,7 +20,7 @@ class Distributed(ForAllRanks):
         return self._compute_gradients(loss, var_list, tape=tape)
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Pairs:
-        """The name of compute_gradients() in optimizers of tf.keras.optimizers.legacy, which take `grad_loss`."""
+        """compute_gradients() has this name in optimizers of tf.keras.optimizers.legacy. They accept `grad_loss`."""
         mine: Any = super()
         if hasattr(mine, "_compute_gradients"):
             pairs = mine._compute_gradients(loss, var_list, grad_loss, tape)
@@ -52,7 +52,7 @@ class Distributed(ForAllRanks):
         return self._ranks.combine(aggregation.take(variables), variables)
 
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's method. With several passes for a step it acts in the last; the others are only counted.
+        """The optimizer's method. If a step has several passes, it acts in the last one, and only counts the others.
 
         It does not combine gradients: in a custom loop use minimize(), or a DistributedGradientTape.
         """
@@ -67,7 +67,7 @@ class Distributed(ForAllRanks):
         return self.iterations
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Makes the optimizer's variables for the model's, unless they exist. They must not be made in a branch."""
+        """Makes the optimizer's variables for the model's, unless they exist. Not for a branch of tf.cond."""
         mine: Any = self
         with tf.name_scope(mine.name if hasattr(mine, "build") else mine._name), tf.init_scope():
             mine.build(variables) if hasattr(mine, "build") else mine._create_all_weights(variables)

@@ -17,17 +17,17 @@ XLA_IS_OFF = "XLA cannot compile a step that waits for other ranks: model.compil
 class Distributed(ForAllRanks):
     """The base class that DistributedOptimizer inserts before the optimizer's own class."""
 
-    # The attributes of that class.
+    # Attributes of the optimizer's own class.
     built: bool
     name: str
     build: Callable[[Sequence[Any]], None]
     _trainable_variables: Sequence[Any]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
-        """The optimizer's method with the gradients of all ranks; with several passes for a step, in the last pass.
+        """The optimizer's method, with the gradients of all ranks. If a step has several passes, acts in the last one.
 
-        Model.fit() and apply_gradients() call it. Blocks outside of functions. Gradients of a DistributedGradientTape
-        are combined already, and would be combined twice: use one of the two.
+        Model.fit() and apply_gradients() call it. Blocks outside of functions. A DistributedGradientTape has combined
+        its gradients already, and this method would combine them again: use only one of them.
         """
         mine: Any = super()
         gradients = list(grads)
@@ -42,7 +42,7 @@ class Distributed(ForAllRanks):
         tf.cond(aggregation.is_complete(), step, self._count)
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Makes the optimizer's variables for the model's, unless they exist. They must not be made in a branch."""
+        """Makes the optimizer's variables for the model's, unless they exist. Not for a branch of tf.cond."""
         if not self.built:
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
@@ -54,7 +54,7 @@ class Distributed(ForAllRanks):
         return tf.constant(True)
 
     def _count(self) -> tf.Tensor:
-        """Counts a pass that is not the last pass of a step."""
+        """Counts a pass; called for passes that are not the last of a step."""
         self.iterations.assign_add(1)
         return tf.constant(False)
 
@@ -62,17 +62,18 @@ class Distributed(ForAllRanks):
 def adapt_keras() -> None:
     """Changes two methods of Keras so that they support distributed optimizers.
 
-    Runs on import, because model.compile(hvd.DistributedOptimizer(...)) reads the method before it makes the optimizer.
+    Runs on import: the expression model.compile(hvd.DistributedOptimizer(...)) looks up compile() before it makes the
+    optimizer.
     """
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
-    # In another class Keras would take it for a method of the program, and would not call it when it loads a file.
+    # In another class, Keras would take it for a method of the program, and would not call it when it loads a file.
     trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "compile" in kind.__dict__)
     trainer.compile = _without_xla(trainer.compile)
 
 
 def _agreeing(check_finite: Any) -> Any:
-    """All ranks must skip a step together if one rank has an infinite gradient: they would wait for its gradients."""
+    """If one rank has an infinite gradient, all ranks must skip the step: they would wait for that rank's gradients."""
 
     @functools.wraps(check_finite)
     def check(optimizer: Any, grads: Sequence[Any]) -> Any:
@@ -87,7 +88,7 @@ def _is_of_all_ranks(optimizer: Any) -> bool:
 
 
 def _without_xla(compile_model: Any) -> Any:
-    """XLA, which Keras uses if there is a GPU, cannot compile operations that wait for other ranks."""
+    """Turns XLA off, which cannot compile operations that wait for other ranks. Keras uses XLA if there is a GPU."""
     signature = inspect.signature(compile_model)
 
     @functools.wraps(compile_model)

@@ -30,7 +30,7 @@ def load_model(filepath: Any, custom_optimizers: Optional[Sequence[Type[Any]]] =
 
 
 def turn_xla_off(model: Any) -> None:
-    """Keras may have chosen XLA when it compiled or loaded a model on a machine with a GPU."""
+    """Turns XLA off. Keras may have turned it on when it compiled or loaded the model on a machine with a GPU."""
     if model.jit_compile:
         warn(XLA_IS_OFF)
         model.jit_compile = False

@@ -29,13 +29,13 @@ class Parallel(NamedTuple):
     size: int
 
     def shard(self, items: Any, *, uneven: str = "error") -> Any:
-        """This rank's share of a dataset, an array or a list, equally large on all ranks: see anello.shard()."""
+        """This rank's share of a dataset, an array or a list. All shares have the same size: see anello.shard()."""
         return shard(items, self.rank, self.size, uneven=uneven)
 
     def callbacks(self, checkpoint: Optional[str] = None) -> List[Any]:
-        """For fit(), on all ranks: metrics are averaged over them after each epoch, and rank 0 writes the checkpoint.
+        """Callbacks for fit(): after each epoch they average metrics over all ranks, and rank 0 writes the checkpoint.
 
-        In the list, place callbacks that use metrics, such as EarlyStopping, after these, on all ranks.
+        Pass them on all ranks, before callbacks that use metrics, such as EarlyStopping.
 
         Args:
             checkpoint: the path that save() takes.
@@ -46,12 +46,12 @@ class Parallel(NamedTuple):
         return made
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
-        """Rank 0 writes the model; the file is complete or not there. All ranks call; blocks.
+        """Rank 0 writes the model: completely, or not at all. All ranks call; blocks.
 
         OSError on all ranks if it cannot be written.
 
         Args:
-            path: ends in .weights.h5 for only the weights, otherwise in .keras or .h5.
+            path: ends in .keras or .h5; .weights.h5 means that only the weights are written.
         """
         save_on_rank_0(basics.world(), path, lambda file: _write(self.model, os.path.basename(os.fspath(path)), file))
 
@@ -61,16 +61,16 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
     """Joins the world, takes this rank's GPU, gives all ranks the root's variables, and averages gradients.
 
     Afterwards Model.fit() averages gradients; in a loop of your own apply_gradients() does so with Keras 3, and
-    minimize() with tf-keras. All ranks call; blocks. With one process it changes nothing, so that a script needs no
+    minimize() with tf-keras. All ranks call; blocks. In a world of one process it changes nothing, so a script needs no
     second version. It is for eager execution, which is TensorFlow 2's default.
 
     Args:
         model: a model of Keras that has its variables, compiled or not, or a function that makes one. On hosts with
             several GPUs give the function: a GPU must be chosen before anything is made.
-        optimizer: may be left out, for that of compile().
-        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is larger by that factor.
-            Give False for an optimizer from a file, whose rate is scaled already, or for a schedule.
-        options: those of DistributedOptimizer.
+        optimizer: may be omitted, which means the optimizer of compile().
+        scale_learning_rate: multiplies the learning rate by the number of ranks, because a step's batch is larger by
+            this factor. Give False for an optimizer from a file, whose rate is scaled already, or for a schedule.
+        options: see DistributedOptimizer.
     """
     if not tf.executing_eagerly():
         raise RuntimeError("parallelize() is for eager execution: in a graph use DistributedOptimizer() and "
@@ -83,7 +83,7 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
     trained_by = DistributedOptimizer(_optimizer(made, optimizer), **options)
     if _compiled(made) is not None:
         turn_xla_off(made)
-        made.train_function = None  # may have been made for this rank only
+        made.train_function = None  # may use the gradients of this rank only
     if scale_learning_rate and basics.size() > 1:
         _scale(trained_by, basics.size())
     trained_by.make_variables(made.trainable_variables)
@@ -101,9 +101,9 @@ def _optimizer(model: Any, given: Any) -> Any:
     compiled = _compiled(model)
     if compiled is None and given is None:
         raise ValueError("the model has no optimizer: compile it, or give parallelize() one")
-    # In mixed precision compile() wraps the optimizer that it is given.
+    # In mixed precision, compile() wraps the optimizer that the program passes.
     if given is not None and compiled is not None and given not in (compiled, getattr(compiled, "inner_optimizer", None)):
-        raise ValueError("the model was compiled with another optimizer, which fit() would use: give parallelize() none")
+        raise ValueError("the model was compiled with another optimizer, which fit() would use: omit optimizer")
     return compiled if given is None else given
 
 
@@ -116,7 +116,7 @@ def _scale(optimizer: Any, factor: int) -> None:
 
 
 def _write(model: Any, name: str, file: BinaryIO) -> None:
-    """Writes a file and copies it to `file`: Keras writes only files, and their names matter."""
+    """Lets Keras write a file, and copies it to `file`: Keras writes only files with names, and the names matter."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
         (model.save_weights if name.endswith(".weights.h5") else model.save)(path)

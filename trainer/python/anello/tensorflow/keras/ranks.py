@@ -36,8 +36,8 @@ class Settings(NamedTuple):
 class Ranks:
     """Combines the gradients of one optimizer with those of the other ranks.
 
-    Operations are named after the number of the optimizer among those of its process set, in the order of first use:
-    names that Keras makes up would differ on a rank that has made one more model.
+    The operations' names contain the optimizer's number. Optimizers of a process set are numbered in the order of their
+    first use. The names that Keras makes up would differ on a rank that has made one more model.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -69,7 +69,7 @@ class Ranks:
         return tf.cast(least, tf.bool)
 
     def not_compared(self) -> List[Any]:
-        """The variables of the last step, once: calls after the first that found some return an empty list."""
+        """The variables of the last step; an empty list if an earlier call has returned some."""
         trained = [] if self._is_compared else self._trained
         self._is_compared = self._is_compared or bool(trained)
         return trained
@@ -79,12 +79,12 @@ class Ranks:
 
     def _named(self, what: str) -> str:
         if self._name is None:
-            since = f"_after_join_{basics.joins()}" if basics.joins() else ""  # numbers start again then
+            since = f"_after_join_{basics.joins()}" if basics.joins() else ""  # join() starts the numbers again
             self._name = f"{self._prefix}_{next_number(self.process_set.agenda)}{since}"
         return f"{self._name}_{what}"
 
     def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
-        """Compares the variables when a function is made or the program has changed them. Then it blocks."""
+        """Compares the variables if the program has changed them, or makes a function. Blocks only in this case."""
         if self._agenda is None or self._agenda() is not self.process_set.agenda:
             self._agenda = weakref.ref(self.process_set.agenda)
             self._agreed.clear()
@@ -93,7 +93,8 @@ class Ranks:
         self._trained = trained
         keys = tuple(map(key, trained))
         if keys not in self._agreed:
-            # A rank that does not compare meets the others in its first operation, which has this name.
+            # A rank that does not compare calls its first operation instead, which has this name: then both fail, and do
+            # not wait.
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
 
@@ -103,7 +104,7 @@ class ForAllRanks:
 
     _settings: Settings  # set in the class that DistributedOptimizer makes
     _ranks: Ranks
-    iterations: Any  # of the optimizer's class
+    iterations: Any  # an attribute of the optimizer's class
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Checks whether all ranks train the same model in Model.fit(), or the script has forgotten to broadcast it."""
+"""Checks in Model.fit() whether the script has forgotten to broadcast the model, so that ranks train different ones."""
 from __future__ import annotations
 
 import functools
@@ -16,7 +16,7 @@ _STEPS = 2  # BroadcastGlobalVariablesCallback may broadcast after the first ste
 class SameStart(tf.keras.callbacks.Callback):
     """Compares the variables of a distributed optimizer once, after its first steps. Rank 0 warns if they differ.
 
-    It is the last callback of Model.fit(), so that all other callbacks have broadcast before.
+    It is the last callback of Model.fit(), so that it runs after callbacks that broadcast.
     """
 
     async_safe = True  # Keras 3 need not wait for the logs of a batch
@@ -25,7 +25,7 @@ class SameStart(tf.keras.callbacks.Callback):
     def __init__(self, ranks: Any) -> None:
         super().__init__()
         self._ranks = ranks
-        self._supports_tf_logs = True  # the same for tf-keras
+        self._supports_tf_logs = True  # as async_safe, for tf-keras
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         self._calls += 1
@@ -64,7 +64,7 @@ def _comparing(fit: Any) -> Any:
             return fit(model, *arguments, **options)
         if getattr(model, "_fitted_for", None) is not ranks:
             object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
-            model.train_function = None  # made before the wrapping, it would use only this rank's gradients
+            model.train_function = None  # an earlier one would use only this rank's gradients
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
         return fit(*given.args, **given.kwargs)

@@ -11,13 +11,14 @@ Logs = Optional[Dict[str, Any]]
 
 
 class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
-    """Sets the learning rate to initial_lr * multiplier, from start_epoch on and before end_epoch.
+    """From start_epoch on and before end_epoch, sets the learning rate to initial_lr * multiplier.
 
     Args:
-        multiplier: a function of the epoch, or a number whose power increases by one with each epoch.
-        staircase: the rate changes once an epoch; otherwise with each batch, and the function gets fractions of epochs
-            too.
-        momentum_correction: velocities, which contain the rates of past steps, change with the rate (Goyal et al., 2017).
+        multiplier: a function of the epoch, or a number: then its power `epoch - start_epoch` is used.
+        staircase: the rate changes once in each epoch. Otherwise it changes with each batch, and the function also gets
+            fractions of epochs.
+        momentum_correction: scales the velocities with the rate, because they contain the rates of past steps (Goyal et
+            al., 2017).
         steps_per_epoch: needed if Keras cannot find the number itself.
     """
 
@@ -41,7 +42,7 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
-                raise ValueError(f"Keras was given no number of batches in an epoch: give {type(self).__name__} "
+                raise ValueError(f"Keras does not have the number of batches in an epoch: give {type(self).__name__} "
                                  "steps_per_epoch")
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
@@ -84,7 +85,7 @@ def _velocities(optimizer: Any) -> List[Any]:
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
-    """Raises the learning rate from initial_lr / hvd.size() to initial_lr within the first epochs, batch by batch.
+    """Within the first epochs, raises the learning rate batch by batch from initial_lr / hvd.size() to initial_lr.
 
     Args:
         verbose: 1: rank 0 prints a line when the rate is reached.
