@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kHopeless = 1.5;    // times the best time of the trial: slower candidates are not measured further
 constexpr double kWorthARow = 1.05;  // times faster than the library's own choice
-constexpr double kClose = 1.10;      // the library's own choice should be within this of the best
+constexpr double kClose = 1.10;      // the library's own choice should take at most this times the best time
 constexpr std::uint64_t kMinSlabbed = 1 << 20;
 constexpr std::array<std::int64_t, 6> kSlabs = {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 0};
 

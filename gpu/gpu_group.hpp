@@ -21,7 +21,7 @@ class GpuGroup::Impl {
  public:
   struct Options {
     std::string backend = "auto";  // like ANELLO_GPU_BACKEND
-    std::string against_nccl;      // such as "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"; empty: nothing
+    std::string against_nccl;      // the reason not to use NCCL, for messages; empty: none
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
     bool compare = false;  // like ANELLO_GPU_CHECK

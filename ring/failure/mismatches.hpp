@@ -80,7 +80,7 @@ class MismatchDetector {
   struct Open {
     Conflict conflict;
     std::optional<Verdict> shown;          // from a data connection, or a contradiction
-    std::map<int, NamedSignature> unsaid;  // calls from data connections; the ranks may still send them with names
+    std::map<int, NamedSignature> unsaid;  // from data connections, without names; the ranks may still send these
     Time began{0};                         // without the time in which this rank did not run
     Time look_at{0};                       // when to check again whether this rank has made its call
     std::optional<Time> complete;

@@ -32,9 +32,9 @@ void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const
   }
 }
 
-// Calls move(). If it moved nothing and pause() returns true, because nothing has moved for a while, calls sleep(). It
-// returns false if it did not sleep because something can move already. If the caller holds a lock, the lock is held at
-// each call; clang cannot see that these functions may require it.
+// Calls move(). If nothing moved, and pause() returns true because nothing has moved for a while, calls sleep().
+// sleep() returns false if it did not sleep because something can move already. A lock that the caller holds is held at
+// each call; clang cannot see that these functions may require the lock.
 template <class Move, class Pause, class Sleep>
 void move_or_sleep(link::Waiter& waiter, Move move, Pause pause, Sleep sleep) ANELLO_UNCHECKED {
   if (move()) return waiter.moved();

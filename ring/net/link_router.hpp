@@ -44,7 +44,7 @@ class LinkRouter {
   std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // ring buffer of the groups that were left last
   std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0,
-                       early_ ANELLO_GUARDED_BY(mutex_) = 0;  // left groups so far; connections for groups not made yet
+                       early_ ANELLO_GUARDED_BY(mutex_) = 0;  // groups left so far; connections for later groups
 };
 
 }  // namespace anello::net

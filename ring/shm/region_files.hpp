@@ -1,6 +1,7 @@
 // The regions that two ranks of a host have mapped from each other. The file of each region is passed over a Unix
 // socket before its first use. When there are too many regions, both sides forget the oldest. The side that maps a
-// region forgets it later than its owner, because it may still have references to read. One thread at a time.
+// region forgets the region later than its owner does, because references to it may still be unread. One thread at a
+// time.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -27,7 +27,7 @@ struct WindowState {
   std::uint64_t version;  // number of changes of the spots
   alignas(64) Spot input;
   Spot output;
-  alignas(64) std::atomic<std::uint64_t> ended;  // the last operation that has ended using the other side's tensors
+  alignas(64) std::atomic<std::uint64_t> ended;  // the last operation that used the other side's tensors and has ended
   alignas(64) std::atomic<std::uint64_t> begun;  // the operation that is using them; 0: none
   alignas(64) std::atomic<std::uint32_t> sleeps;
   std::atomic<std::uint32_t> withdrawn;

@@ -45,8 +45,8 @@ bool World::Impl::aborted_by_exit() {
   return aborted;
 }
 
-// Another thread may be in an operation, whose callbacks could do harm now, so that thread is not disturbed. Groups
-// leave from the last to the first: each group that leaves is removed from the list, and in this order none is skipped.
+// Does not disturb a thread that is in an operation: the operation's callbacks could do harm now. Groups leave from the
+// last to the first: each group that leaves is removed from the list, and in this order none is skipped.
 void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;

@@ -80,7 +80,7 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// Returns a value that a quarter of all directions reach or surpass, in the order `better`.
+// Returns a value such that about a quarter of all directions are at least as good. `better` orders two values.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;

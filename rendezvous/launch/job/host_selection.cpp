@@ -39,7 +39,7 @@ void select_this_node(const HostOptions& options, Job& job) {
         "--nnodes, --node-rank and --rendezvous belong together: give all three, the first and the last the same on "
         "all hosts");
   if (!options.host_list.empty() || !options.host_file.empty())
-    throw wrong("-H and --hostfile start ranks on all hosts from one command; leave out --nnodes, or them");
+    throw wrong("-H and --hostfile start ranks on all hosts from one command: give either these or --nnodes");
   const int nodes = *number("--nnodes", options.nodes);
   const auto node = int(parse_number("--node-rank", options.node, 0, nodes - 1));
   const auto per_host = number("-N", options.per_host);

@@ -15,7 +15,7 @@ std::string string_attribute(TF_OpKernelConstruction* node, const char* name);
 
 // The name by which the ranks' operations find each other: the node's.
 std::string name_of(TF_OpKernelConstruction* node);
-// Returns the reduction that has Horovod's number.
+// Returns the reduction. The attribute has Horovod's number of it.
 anello_op reduction_of(TF_OpKernelConstruction* node);
 // Reads a number that is stored as text, because TensorFlow's own attributes have 32 bits.
 double factor_of(TF_OpKernelConstruction* node, const char* name);

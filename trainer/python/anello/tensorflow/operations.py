@@ -96,7 +96,8 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 def _broadcast_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
     how = Reduction(Average, set_with_number(op.get_attr("process_set")),
                     ignore_name_scope=op.get_attr("ignore_name_scope"))
-    # All ranks must have the same graph: if the result were always zero, TensorFlow would remove the reduction.
+    # The graph must be the same on all ranks, so each asks at run time whether it is the root: a constant zero would
+    # remove the reduction.
     is_root = tf.equal(ops.anello_rank(), op.get_attr("root"))
     return [*_only_on_root(_complete(op.outputs, gradients), is_root, how), None]
 

@@ -36,8 +36,8 @@ class Reduction:
         self.factor = factor  # inputs are divided by it, and results multiplied by it
         self.compression = checked(compression)
         self.process_set = require_set(process_set)
-        # The engine rounds tensors while it sends them, so they need no copy. A program's own compressor, which may be
-        # an object, needs one.
+        # The engine rounds tensors while it sends them, without a copy. A program's own compressor needs a copy; it may
+        # also be an object, and not a class.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback

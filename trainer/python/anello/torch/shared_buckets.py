@@ -46,9 +46,9 @@ class _Memory:
                                     "typestr": _ARRAY_TYPES[bucket.dtype]}
 
     def map_over(self, address: int) -> bool:
-        """Maps the memory at `address` too, and replaces the mapping there. Returns False if nothing has changed.
+        """Maps the memory at `address` too, and replaces the mapping there. False if it failed and nothing has changed.
 
-        The kernel first removes the old mapping. It may fail after that.
+        The kernel removes the old mapping first. If the kernel fails after that, the process must end.
         """
         size = -(-self.bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         replaced = _mapped_files().get(address)
