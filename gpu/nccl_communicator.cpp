@@ -87,7 +87,7 @@ struct NcclCommunicator::State {
   const AnelloNcclTable* const table;
   const Limits limits;
   const StartFailure start_failure;
-  std::vector<std::shared_ptr<State>> children;  // whose split() failed: NCCL may still write their `comm`
+  std::vector<std::shared_ptr<State>> children;  // their split() failed, but NCCL may still write their `comm`
 
   Mutex mutex;
   std::condition_variable changed;

@@ -44,7 +44,7 @@ class PackBuffer {
   Device device_;
   const AnelloKernelTable* kernels_;
   DeviceMemory memory_;
-  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held: including outgrown memory
+  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held_bytes_ includes outgrown memory
   std::vector<DeviceMemory> outgrown_;
   Event free_;  // done when the last use of the memory is done
 };

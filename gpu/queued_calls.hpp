@@ -86,7 +86,7 @@ class QueuedCalls {
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
   std::uint64_t carried_out_ = 0;  // the newest collective's number, plus 1
-  Clock::time_point front_since_;  // since when the first call is the first
+  Clock::time_point front_since_;  // when the present first call became the first
   std::chrono::milliseconds next_report_;
   bool reported_ = false, overdue_ = false;  // true if the control plane got this message about the first call
 };

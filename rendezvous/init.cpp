@@ -193,7 +193,7 @@ bool is_own_fault(const std::exception& thrown) {
   return !error || (error->code() != ErrorCode::rendezvous && error->code() != ErrorCode::aborted);
 }
 
-// Joins by the plan. If this rank itself is at fault for a failure, informs the others; but not after the start's
+// Joins by the plan. If this rank itself is at fault for a failure, informs the other ranks; but not after the start's
 // deadline, because they no longer wait then. If a server has refused this rank as a second rank 0, that server belongs
 // to another start. This rank then still informs the late ranks of its own start.
 World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress) {

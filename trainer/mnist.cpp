@@ -12,7 +12,7 @@ using std::to_string;
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
 constexpr std::uint32_t kMaxPixels =
-    4096;  // of one side of an image; so the product of count, rows and columns fits 64 bits
+    4096;  // pixels of one side; so the product of count, rows and columns fits 64 bits
 constexpr std::uint8_t kDigits = 10;
 
 struct Images {

@@ -22,7 +22,7 @@ struct TrainOptions {
   std::string dataset = "digits";
   std::optional<std::string> data;                 // directory
   std::vector<std::size_t> hidden;                 // widths of hidden layers; empty: the dataset's
-  std::size_t epochs = 0;                          // 0: the dataset's
+  std::size_t epochs = 0;                          // 0: the dataset's own number
   std::optional<std::size_t> batch, global_batch;  // at most one of them
   std::optional<double> learning_rate;             // base rate
   std::size_t warmup_epochs = 1;

@@ -109,7 +109,7 @@ void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks,
 void calibrate(Cluster& cluster) {
   LinkPair pair;
   std::vector<std::byte> from(kReduced), to(kReduced);
-  const auto message_us = [&](std::size_t bytes) {  // two messages are sent, two received
+  const auto message_us = [&](std::size_t bytes) {  // a call sends two messages and receives two
     return min_us([&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) / 4;
   };
   cluster.message_us = message_us(sizeof(float));

@@ -76,7 +76,7 @@ struct Host {
   explicit Host(int core_count) : cores(core_count) {}
   Cores cores;
   double cores_busy_us = 0;
-  Lane out, in;  // of the interface
+  Lane out, in;  // the two directions of the interface
 };
 
 }  // namespace anello::bench

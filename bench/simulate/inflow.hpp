@@ -38,7 +38,7 @@ class Inflow {
 
     double ends_us() const { return begins_us + double(elems) * elem_us; }
     std::uint64_t elems_by(double now_us) const {
-      constexpr double kRounding = 1e-2;  // so that the elements are available at when(), even after hours
+      constexpr double kRounding = 1e-2;  // so that rounding, even after hours, does not make an element late
       if (now_us <= begins_us) return 0;
       return std::min(elems, std::uint64_t((now_us - begins_us) / elem_us + kRounding));
     }

@@ -29,7 +29,7 @@ class Munge {
 // `socket`: munged's socket; empty: the library's default. Throws Error{unsupported} if there is no library, or if
 // munged does not answer.
 std::shared_ptr<Munge> open_munge(const std::string& socket);
-std::shared_ptr<Munge> open_slurms_munge();  // with munge_socket() of this process's environment
+std::shared_ptr<Munge> open_slurms_munge();  // uses munge_socket() of this process's environment
 
 // Returns the socket of the munged that Slurm uses: MUNGE_SOCKET, or else AuthInfo in Slurm's configuration; empty if
 // neither is given.

@@ -14,7 +14,7 @@ namespace anello::rendezvous {
 
 struct PmiLink {
   int fd = -1;              // a connected socket, which is only borrowed
-  int rank = -1, size = 0;  // from the environment; if not, the process sends `id` and the manager sends them
+  int rank = -1, size = 0;  // from the environment; if missing there, the manager sends both after it got `id`
   std::string id;
   std::string manager = "the process manager";  // for messages
 };

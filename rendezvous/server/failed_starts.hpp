@@ -44,7 +44,7 @@ class FailedStarts {
     Failed why;
     Time when;               // processes that began later belong to another start
     Time until;              // the failed start's ranks may join until then
-    std::set<int> informed;  // ranks; one that joins once more belongs to the next start
+    std::set<int> informed;  // ranks; a rank that joins once more belongs to the next start
   };
 
   std::map<int, Failed> reasons_;  // by rank

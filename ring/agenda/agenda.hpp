@@ -119,7 +119,7 @@ class Agenda {
   std::vector<int> neighbours_;   // the children, then the parent
   std::size_t children_ = 0;      // number of children
   std::vector<Writer> outgoing_;  // by neighbour
-  std::vector<bool> joined_;      // this rank, then the subtrees of its children
+  std::vector<bool> joined_;      // whether they have joined: this rank, then each child's subtree
   bool joins_later_ = false;      // this rank joins once the calls that it holds back are reported
   Entries entries_;
   std::vector<Numbered> numbered_;

@@ -43,11 +43,11 @@ struct Item {
   Type type = Type::ready;
   std::uint32_t number = kNoNumber;        // the key's number; in a message with a key, the key gets this number
   std::string key;                         // sent if the receiver does not have its number
-  std::optional<Description> description;  // sent if it differs from the last one
+  std::optional<Description> description;  // sent if it differs from the last one that was sent
   std::int32_t described_by = -1;          // ready: the lowest rank with this description
   std::uint32_t ranks = 1;                 // ready: how many ranks have this description
   std::vector<Party> parties;              // ready: set instead of `description` if descriptions differ
-  std::vector<std::pair<std::int32_t, Sizes>> sizes;  // by rank; sent if they differ from the last ones
+  std::vector<std::pair<std::int32_t, Sizes>> sizes;  // by rank; sent if they differ from those sent last
   std::optional<Refusal> refusal;                     // ready: a rank cannot take part; refused: the reason
   std::int32_t absent = -1;                           // ready: a rank that has joined and did not submit the operation
   std::int32_t last = -1;                             // joined, all_joined: the rank that joined last

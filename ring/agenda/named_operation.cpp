@@ -303,7 +303,7 @@ bool NamedOperation::when_done(std::function<void()> callback) {
   return true;
 }
 
-// Called by every thread that finds that the operation is done. The first one does the work, and the others wait for it
+// Called by every thread that finds that the operation is done. The first thread does the work; all others wait for it
 // here.
 void NamedOperation::complete(bool failed) {
   if (request_.postscale == 1) return;

@@ -151,7 +151,7 @@ class ReduceScatter {
   const Shape& shape_;
   const Parts& parts_;
   const Range slab_;
-  std::vector<Operand> sums_;  // by owner: the place of this rank's sum: its contribution and all that was added to it
+  std::vector<Operand> sums_;  // by owner: where this rank's sum lies: its contribution, and all that was added
 };
 
 }  // namespace

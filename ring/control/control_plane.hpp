@@ -46,7 +46,7 @@ class ControlPlane {
 
   // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
   // never changes.
-  bool failed() const { return published_.failed(); }  // then error() waits only briefly
+  bool failed() const { return published_.failed(); }  // if true, error() waits only briefly
   // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
   Error error() const { return published_.error(); }
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`

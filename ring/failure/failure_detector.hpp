@@ -51,7 +51,7 @@ class FailureDetector {
   // This rank's groups and operations. The world exists from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
   void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
-  void leaves_by_exception() { departures_.note_exception(); }  // before leave()
+  void leaves_by_exception() { departures_.note_exception(); }  // call it before leave()
   // True if the neighbour that sent these bytes is leaving, and waits until they are echoed. Call after receive().
   bool is_goodbye_of(int neighbour, std::string_view bytes) const;
   // True if these bytes are a neighbour's echo of this rank's goodbye to the world. Then everything has been received

@@ -26,10 +26,10 @@
 
 namespace anello::failure {
 
-// Returns how long this rank delays a message about the operation that all `ranks` ranks may want to send. About one of
-// the ranks has the delay 0, about one has one step, two have two steps, four have three steps, and so on. So soon one
-// of them sends, and only a few others send before that message reaches them; this holds for any subset of the ranks. A
-// step is longer than the delivery of a message.
+// Returns how long this rank delays a message about the operation that all `ranks` ranks may want to send. In steps,
+// about one of the ranks has the delay 0, one has 1, two have 2, four have 3, and so on. So one rank soon sends, and
+// only a few other ranks send before that message reaches them; this holds for any subset of the ranks. A step is
+// longer than the delivery of a message.
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation);
 
 class MismatchDetector {

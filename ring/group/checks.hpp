@@ -57,7 +57,7 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op_closely(std::string_view call, Op op, DType dtype);
 inline void check_op(std::string_view call, Op op, DType dtype) {
-  if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);  // all others can be added
+  if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);  // all other types can be added
 }
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);
 inline void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {

@@ -1,7 +1,7 @@
 // A link: a pipe of bytes in each direction between this rank and one other, in order and without loss. It hides its
 // transport (TCP, shared memory, or memory in a simulation), and is independent of tensors and operations. Used by one
-// thread at a time, the one that moves its group's data. Holds at least 64 bytes in each direction: the signature of an
-// operation, and one element.
+// thread at a time: the thread that moves its group's data. Holds at least 64 bytes in each direction: the signature of
+// an operation, and one element.
 #pragma once
 #include <cstdint>
 #include <span>

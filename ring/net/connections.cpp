@@ -248,7 +248,7 @@ awaitable<PeerConnections::Answer> PeerConnections::ping(int peer, std::size_t w
     co_await connect_handshake(socket, credentials_, claim, limit);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::timed_out) co_return Answer::none;
-  } catch (const asio::system_error&) {  // this rank has no descriptor left; the peer may be well
+  } catch (const asio::system_error&) {  // this rank has no descriptor left: not the peer's fault
   }
   co_return Answer::any;
 }

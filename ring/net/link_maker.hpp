@@ -27,7 +27,7 @@ struct LinkOptions {
 };
 
 struct LinkContext {
-  // Called on the background thread. The Error's rank is the one at fault, which may be this rank.
+  // Called on the background thread. The Error's rank is the rank at fault, which may be this rank.
   using Failed = std::function<void(std::uint64_t group, const Error& why)>;
 
   asio::io_context& context;

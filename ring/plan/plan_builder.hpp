@@ -68,11 +68,11 @@ class PlanBuilder {
   // The ranks for which steps are written.
   struct Subset {
     std::vector<int> members;  // ranks of the world; empty: all
-    int rank = 0;              // this rank's position among them
+    int rank = 0;              // this rank's position among the members
     Space contributions = Space::input;
   };
   int rank_of(int peer) const { return subset_.members.empty() ? peer : subset_.members[std::size_t(peer)]; }
-  Subset begin_among(std::span<const int> members, Space contributions);  // returns the one before
+  Subset begin_among(std::span<const int> members, Space contributions);  // returns the subset before this call
   void add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources);
   void place_scratch();
   void number_streams();
@@ -88,7 +88,7 @@ class PlanBuilder {
   std::vector<Operand> sources_;
   std::vector<Dep> deps_;
   std::vector<std::uint32_t> position_;   // by item: its index in the plan's steps
-  std::vector<std::uint32_t> by_stream_;  // by step of the plan: its item
+  std::vector<std::uint32_t> by_stream_;  // by step of the plan: the step's item
   std::uint64_t slab_ = 0, slabs_ = 1, scratch_max_ = 0;
   std::array<std::uint64_t, 2> scratch_used_{};  // by half
 };

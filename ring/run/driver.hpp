@@ -22,7 +22,7 @@ class Driver {
              StepTrace* trace = nullptr);
 
   // Makes one pass: every send that is possible; then the receive that is first in program order, and the other
-  // receives in turn until two of them find nothing (then another process should get the core); then local work.
+  // receives in turn, until two of them find nothing (another process should get the core then); then local work.
   // Returns true if anything moved. Throws Error{network, protocol} with the peer's rank, and the error that `explain`
   // returns.
   bool pass();

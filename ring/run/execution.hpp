@@ -153,7 +153,7 @@ class Execution {
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
   bool is_list_ = false;  // the input or the output is a list
-  bool packs_ = false;    // that list has small tensors
+  bool packs_ = false;    // the list has small tensors
   bool makes_ = false;    // something is narrowed, multiplied or packed
   PageMemory receive_buffer_, scratch_;
   struct Stage {

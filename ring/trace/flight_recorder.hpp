@@ -27,7 +27,7 @@ class FlightRecorder {
   bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
   // Records the end of the operation that began last.
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) ANELLO_UNCHECKED;
-  Record newest() const ANELLO_UNCHECKED;  // after end(), on the thread that called it
+  Record newest() const ANELLO_UNCHECKED;  // call it after end(), on the same thread
 
   // Returns the operation with this number, if it has begun and is among the last kBegun.
   std::optional<NamedSignature> begun(std::uint64_t sequence) const;

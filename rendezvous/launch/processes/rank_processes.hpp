@@ -34,7 +34,7 @@ class RankProcesses {
 
   // Starts all ranks. The rendezvous listens at `port`.
   virtual void start(std::uint16_t port) = 0;
-  virtual void order(const Order& order) = 0;  // also before start(): then nothing is started
+  virtual void order(const Order& order) = 0;  // if called before start(), start() starts nothing
   virtual void watch(PollSet& polls) = 0;
   virtual void tick() {}                                  // after each wait of the loop
   virtual bool output_may_come() const { return false; }  // true if output may still come, even after `ended`

@@ -24,7 +24,7 @@ constexpr milliseconds kSameSignal{100};  // some programs signal a process and 
 
 constexpr int kSeldom = 3;  // multiplies the time until it is printed again which ranks still run
 
-constexpr int kTimedOut = 124;  // as timeout(1)
+constexpr int kTimedOut = 124;  // the exit code of timeout(1)
 constexpr int kWrongUsage = 2;
 
 int code_of(int status) {

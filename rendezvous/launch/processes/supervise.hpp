@@ -105,7 +105,7 @@ class Supervisor {
   std::string why_;          // why the job ends; the ranks receive it
   std::string failure_;      // for the summary; empty: none
   std::vector<int> failed_;  // in the order of their exits
-  std::vector<int> ended_;   // by the launcher, ascending
+  std::vector<int> ended_;   // ranks that the launcher ended, ascending
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;

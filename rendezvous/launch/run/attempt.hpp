@@ -20,7 +20,7 @@ namespace anello::launch {
 // The state that all attempts of a job share.
 struct LauncherProcess {
   char** const argv;
-  const std::vector<pid_t> inherited_children = children();  // those that it had before it executed `anello`
+  const std::vector<pid_t> inherited_children = children();  // those of this process before it executed `anello`
   const OpenFilesLimit files = open_files_limit();
   Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
   const std::optional<Clock::time_point> limit;  // --timeout
@@ -28,7 +28,7 @@ struct LauncherProcess {
 
 // How to start a job again.
 struct Restart {
-  std::chrono::milliseconds pause;  // before the start
+  std::chrono::milliseconds pause;  // the wait before this start
   Hosts hosts;                      // the hosts that are left
   Layout layout;
 };

@@ -61,7 +61,7 @@ struct GradientOptions {
   int accumulation_passes = 1;
   // What finish() does about a gradient for which ready() was not called in each pass:
   enum class Unannounced {
-    error,  // it throws on all ranks, and names the gradient and a rank that did not announce it
+    error,  // finish() throws on all ranks, and names the gradient and a rank that did not announce it
     zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is
             // taken as it is. For models that do not use all parameters in every step
   };

@@ -135,7 +135,7 @@ class SharedBuckets:
         self._size = size
         self._memory: Dict[int, _Memory] = {}  # by torch's address
         self._seen: Dict[int, Any] = {}  # by torch's address: a weak reference to the bucket, even if it was not moved
-        self._once: Dict[int, Any] = {}  # the same for buckets that have come once
+        self._once: Dict[int, Any] = {}  # as _seen, for buckets that have come only once
 
     def __len__(self) -> int:
         with _lock:
