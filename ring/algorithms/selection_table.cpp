@@ -56,9 +56,9 @@ constexpr std::string_view kUneven = "2 cores, network namespaces with 3, 2 and 
 constexpr std::string_view kSimulatedParts = "anello-bench simulate --collective";
 constexpr std::string_view kAllElse = "no bound";
 
-// In shares on many hosts, a rank folds parts from several other ranks, and reads each part again. Above this bound the
-// ring is faster: it sends little more than the minimum, and in shares the work within hosts takes longer. 16 hosts of
-// 8 ranks, 32 KiB a part: 1.35 ms by the ring, 1.48 ms in shares.
+// With `shares` on many hosts, a rank folds parts from several other ranks, and reads each part again. Above this bound
+// the ring is faster: it sends little more than the minimum, and with `shares` the work within hosts takes longer. 16
+// hosts of 8 ranks, 32 KiB a part: 1.35 ms by the ring, 1.48 ms with `shares`.
 constexpr std::uint64_t kMaxPartOfManyHosts = 32 * kKiB - 1;
 
 // clang-format off

@@ -44,7 +44,7 @@ class DirectCollective final : public run::Carrier {
   void connect(int peer, link::Link& link);
   void post(const Signature& signature);
 
-  bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors, and none refused
+  bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors and no rank refused
   // Also throws the error that `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }

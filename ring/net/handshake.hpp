@@ -83,8 +83,8 @@ asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Cre
                                         std::chrono::milliseconds limit = kConnectHandshakeLimit);
 
 // Runs the accepting side. Calls `acceptable` only after a correct proof, and passes its exceptions on. Between ranks,
-// the wait for `taken` has no limit, because the other side has authenticated. Throws like connect_handshake(). The
-// caller closes the socket and counts the rejection.
+// the wait for the message `taken` has no limit, because the other side has authenticated. Throws like
+// connect_handshake(). The caller closes the socket and counts the rejection.
 asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
                                         Check acceptable);
 

@@ -249,7 +249,7 @@ def test_process_sets_given_at_the_start():
     others = range(1, world_size())
     given = [hvd.ProcessSet([0]), hvd.ProcessSet(ranks_or_comm=reversed(others) if own_rank() else others)]
     for wrong, why in ((given + [hvd.ProcessSet([0])], "already registered"), (given[:1] * 2, "already registered"),
-                       ([hvd.ProcessSet([world_size()])], "does not have")):
+                       ([hvd.ProcessSet([world_size()])], "is not in the world")):
         with pytest.raises(ValueError, match=why):
             hvd.init(process_sets=wrong)
         assert not hvd.is_initialized()

@@ -14,8 +14,8 @@ using Words = std::vector<std::string>;
 // or the first word that is not an option of `app` and not the value of an option.
 Words take_program(const CLI::App& app, Words& words);
 
-// Sets the variables that `app` binds. Throws Described if `words` ask for that. If it printed help or a mistake (one
-// line), returns the exit code.
+// Sets the variables that `app` binds. Throws Described if `words` ask for a description of the options. If parse()
+// printed help or a mistake (one line), returns the exit code.
 std::optional<int> parse(CLI::App& app, Words words);
 
 // Prints one line to standard error and returns the exit code for a mistake on the command line.

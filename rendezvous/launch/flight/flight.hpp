@@ -39,7 +39,7 @@ Flight parse_flight(std::string_view json);
 std::vector<Flight> read_flights(const std::filesystem::path& folder, const std::string& job,
                                  std::vector<std::string>& skipped);
 
-// Explains the files to people. `flights`: of one world, at least one.
+// Explains the files to people. `flights` must not be empty, and belong to one world.
 std::string explain(const std::vector<Flight>& flights);
 
 }  // namespace anello::launch

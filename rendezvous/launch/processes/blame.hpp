@@ -14,7 +14,7 @@ class Blame {
   Blame(int ranks, std::function<std::uint32_t()> newest_world)
       : ranks_(ranks), newest_world_(std::move(newest_world)) {}
 
-  // Keeps the first last word about the newest world.
+  // Keeps the last word (last_word.hpp) about the newest world; if there are several, the first one.
   void received(const world::LastWord& word) {
     if (word.culprit < -1 || word.culprit >= ranks_) return;
     if (!word_ || word.generation > word_->generation) word_ = word;

@@ -196,8 +196,8 @@ class ProcessSets:
             if each.number is not None:
                 return f"{each} is already registered"
             if any(rank < 0 or rank >= self.world.size for rank in each.ranks):
-                return (f"the process set {each.ranks} has a rank that the world of {self.world.size} does not "
-                        "have")
+                return (f"the process set {each.ranks} has a rank that is not in the world of "
+                        f"{self.world.size} ranks")
             same = known.setdefault(tuple(each.ranks), each)
             if same is not each or wanted.count(each) > 1:
                 whole = "; hvd.global_process_set is that of all ranks" if len(each.ranks) == self.world.size else ""

@@ -61,7 +61,7 @@ def poll(handle: Handle) -> bool:
 
 def _handle(given: Any, call: str) -> Handle:
     if not isinstance(given, Handle):
-        remedy = ", but that of sparse_allreduce_async() is called instead" if callable(given) else ""
+        remedy = "; call the function that sparse_allreduce_async() returned" if callable(given) else ""
         raise TypeError(f"{call}() takes what a call that ends in _async has returned, not {given!r}{remedy}")
     return given
 
