@@ -42,7 +42,8 @@ TEST(OnSignal, CallsForEveryWorldThatWaits) {
 
 TEST(OnSignal, LeavesAProgramSOwnHandlerAlone) {
   signal(SIGUSR1, [](int) {});
-  EXPECT_THAT(refusal_of_signal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program already handles this signal"));
+  EXPECT_THAT(refusal_of_signal("USR1"),
+              HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program already handles this signal"));
   signal(SIGUSR1, SIG_DFL);
   EXPECT_EQ(refusal_of_signal("USR1"), "none");
   signal(SIGUSR1, [](int) {});
