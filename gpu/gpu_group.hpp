@@ -55,7 +55,7 @@ class GpuGroup::Impl {
   // the stream and carries the call out like Group. Ignores null pointers. Throws Error{invalid_argument} if the
   // tensors are in different places, or if the stream cannot be used.
   void carry_out(const group::Call& call, GpuStream stream);
-  // The same for transfers. Calls on_gpu(backend) or on_host(group).
+  // Chooses for a transfer in the same way as carry_out(). Calls on_gpu(backend) or on_host(group).
   template <class OnGpu, class OnHost>
   void transfer(std::string_view verb, Tensors tensors, GpuStream stream, OnGpu on_gpu, OnHost on_host) {
     check_stream(verb, stream);

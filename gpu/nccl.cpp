@@ -55,7 +55,7 @@ double early_divisor(DType dtype, int size) {
   return dtype == DType::f16 ? double(std::bit_ceil(unsigned(size))) : 1;
 }
 
-// The same for a list of tensors, which is sent as one operation.
+// Makes the signature for a list of tensors, which is sent as one operation.
 Signature signature_of(const Call& call, std::span<const Tensor> list) {
   Signature signature = signature_of(call, call.count);
   for (const Tensor& tensor : list) signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);

@@ -168,7 +168,7 @@ int state(void* comm) {
   return status_of(asked == ncclSuccess ? found : asked);
 }
 
-// A reduction and an element type of NCCL. `known` is false if NCCL lacks one of them.
+// A reduction and an element type of NCCL, and whether NCCL has both.
 struct Reduction {
   ncclDataType_t type{};
   ncclRedOp_t op{};

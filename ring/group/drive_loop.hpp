@@ -1,4 +1,5 @@
-// What a waiting thread does: it takes the baton, moves data as long as it can, then spins, yields and finally sleeps.
+// The loop of a thread that waits: it takes the baton, moves data as long as it can, then spins, yields and finally
+// sleeps.
 #pragma once
 #include <algorithm>
 #include <chrono>

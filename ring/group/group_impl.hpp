@@ -45,8 +45,8 @@ std::shared_ptr<AsyncOperation> start(OperationQueue& queue, const Call& call);
 
 class Group::Impl {
  public:
-  // What the world offers to its groups: its services, and callbacks into it. Valid until leave() has returned. The
-  // world calls leave() for each group before it ends.
+  // The services of the world for its groups, and callbacks into the world. Valid until leave() has returned. The world
+  // calls leave() for each group before it ends.
   struct GroupContext {
     trace::FlightRecorders* recorders = nullptr;
     control::ControlPlane* control = nullptr;  // null in a world of one

@@ -38,8 +38,8 @@ class Buffer {
   // Returns the memory from element `at` on. Call only if the buffer is a single tensor.
   std::byte* single(std::uint64_t at, std::uint32_t shift) const { return single_.data + (at << shift); }
 
-  // Of the `elems` elements from `at` on, returns how many at the front are in small tensors of a list. Looks at no
-  // more than kMaxLook tensors.
+  // Returns how many of the `elems` elements from `at` on lie in small tensors of a list, before the first one that
+  // does not. Looks at no more than kMaxLook tensors.
   std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     if (list_.empty() || elems == 0) return 0;
     std::uint64_t end = at;

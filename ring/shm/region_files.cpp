@@ -50,7 +50,7 @@ void RegionFiles::take_all() {
   while (taken_count_ < sent) take();
 }
 
-// Takes the next file. If the file cannot be mapped, the other side is not told; memory_of() throws later.
+// Takes the next file. If the file cannot be mapped, the other side gets no message; memory_of() throws later.
 void RegionFiles::take() {
   mine_.taken.store(++taken_count_, std::memory_order_relaxed);
   try {

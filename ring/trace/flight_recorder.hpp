@@ -1,7 +1,7 @@
 // The flight recorder of one group: its last operations, and counters. The thread that moves the group's data records
 // the begin and end of operations; callers record the operations that they queue. The control plane reads the recorder,
 // and so does the code that explains a mismatch or writes the file. Any thread. Takes memory as it is used, at most 800
-// KiB. Does not need to know its group.
+// KiB. Is independent of its group.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -4,7 +4,7 @@
 
 namespace anello::launch {
 
-// Returns how to replace `option`, which has its dashes ("--ssh-port", "-p"). Empty if nothing is known about it.
+// Returns how to replace `option`, which has its dashes ("--ssh-port", "-p"). Empty if the option is not in the table.
 std::string_view equivalent_of(std::string_view option);
 
 }  // namespace anello::launch

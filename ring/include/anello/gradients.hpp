@@ -59,7 +59,7 @@ struct GradientOptions {
   std::optional<double> max_norm = {};
   // The number of backward passes in a step. A gradient is complete when ready() was called for it in each pass.
   int accumulation_passes = 1;
-  // What finish() does about a gradient for which ready() was not called in each pass:
+  // How finish() treats a gradient for which ready() was not called in each pass:
   enum class Unannounced {
     error,  // finish() throws on all ranks, and names the gradient and a rank that did not announce it
     zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is

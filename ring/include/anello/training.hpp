@@ -9,8 +9,8 @@
 
 namespace anello {
 
-// What shard() does if items cannot be divided evenly: it throws, leaves the last items out, or begins again from the
-// first.
+// How shard() treats items that cannot be divided evenly: it throws, leaves the last items out, or begins again from
+// the first.
 enum class Uneven { error, drop, repeat };
 
 // Returns this rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks

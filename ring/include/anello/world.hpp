@@ -37,8 +37,8 @@ class World : public Group {
   int node_count() const;  // the number of hosts
   const std::string& host(int rank) const;  // the name of the host on which a rank runs, for messages
   // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
-  // ranks of one host communicate; own or shared, which tells if each rank has its own cores. The choice of algorithms
-  // depends on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
+  // ranks of one host communicate; own or shared: whether each rank has its own cores. The choice of algorithms depends
+  // on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
   std::string layout() const;
 
   // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().

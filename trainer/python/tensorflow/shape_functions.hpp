@@ -1,4 +1,4 @@
-// Computes the shapes of outputs from those of inputs, as far as these are known.
+// Computes the shapes of outputs from those of inputs, as far as the inputs' shapes are complete.
 #pragma once
 #include "trainer/python/tensorflow/tf_c_api.hpp"
 
