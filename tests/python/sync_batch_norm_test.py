@@ -136,7 +136,7 @@ def test_one_value_of_all_ranks_is_refused_on_all():
 
 
 @pytest.mark.parametrize("given, why", [
-    (torch.ones(3), "at least 2 are needed"), (torch.ones(2, 4), "the input has 4 features, but the layer 3"),
+    (torch.ones(3), "at least 2 are needed"), (torch.ones(2, 4), "the input has 4 features, but the layer has 3"),
     (torch.ones(2, 3, dtype=torch.int64), "must be of floating-point numbers, not torch.int64")], ids=str)
 def test_wrong_inputs_are_refused_before_anything_is_sent(given, why):
     with pytest.raises(ValueError, match=why):

@@ -38,7 +38,7 @@ def broken_pairs():
 
 @pytest.mark.parametrize("wrong, reason", [
     (lambda: torch.nn.Linear(1, 1), "not the model itself"), (broken_pairs, "the loader broke"),
-    (lambda: {**tensors(1), "a": torch.ones(1).expand(3)}, "elements of the tensor lie in the same place"),
+    (lambda: {**tensors(1), "a": torch.ones(1).expand(3)}, "elements of the tensor lie in one place"),
     (lambda: {**tensors(1), "c": torch.ones(3).to_sparse()}, "the tensor is sparse")])
 def test_parameters(wrong, reason):
     only_on_odd(lambda: hvd.broadcast_parameters(wrong() if is_odd() else tensors(1), 0), reason)
@@ -74,7 +74,7 @@ def test_the_state_of_an_optimizer(wrong, root, reason):
 
 
 @pytest.mark.parametrize("given, reason", [(torch.ones(2), "at least 2 are needed"),
-                                           (torch.ones(2, 4), "the input has 4 features, but the layer 3")])
+                                           (torch.ones(2, 4), "the input has 4 features, but the layer has 3")])
 def test_batch_normalisation(given, reason):
     layer = hvd.SyncBatchNorm(3)
     only_on_odd(lambda: layer(given if is_odd() else torch.rand(2, 3)), reason)
