@@ -238,7 +238,8 @@ TEST(Agenda, ANameIsTakenUntilItIsReleased) {
   Agenda alone(0, {0});
   alone.submit("x", allreduce_of({1}), {});
   EXPECT_EQ(alone.decide().size(), 1U);
-  EXPECT_THAT(message_of([&] { alone.submit("x", allreduce_of({1}), {}); }), HasSubstr("allreduce 'x' is still in use"));
+  EXPECT_THAT(message_of([&] { alone.submit("x", allreduce_of({1}), {}); }),
+              HasSubstr("allreduce 'x' is still in use"));
   alone.submit("x", allgather_of({0}), {1});  // another verb
   alone.release("allreduce 'x'");
   alone.submit("x", allreduce_of({1}), {});
