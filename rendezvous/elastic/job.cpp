@@ -155,8 +155,8 @@ void Job::Impl::report() const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(change_.paused).count();
   std::string received;
   if (!change_.receivers.empty())
-    received = text("; rank", change_.receivers.size() > 1 ? "s " : " ", rank_list(change_.receivers), " received ",
-                    change_.bytes, " bytes from rank ", change_.sources.front());
+    received = text("; ", rank_list(change_.receivers), " received ", change_.bytes, " bytes from rank ",
+                    change_.sources.front());
   log(Severity::warning, text("world ", change_.generation, " has ", change_.size, " ranks and goes on after commit ",
                               change_.revision, "; ", change_.reason, received, "; paused for ", ms, " ms"));
 }

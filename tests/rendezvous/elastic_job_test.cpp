@@ -95,6 +95,8 @@ TEST_F(ElasticJob, TakesInAProcessThatComesLater) {
   for (auto& process : processes_) expect_result(*process, 150);
   EXPECT_THAT(third.out(), HasSubstr("world 2: rank 2 of 3 at "));
   EXPECT_THAT(third.out(), HasSubstr(text(", 1 got ", kWeights * sizeof(double), " bytes")));
+  EXPECT_THAT(processes_[0]->err() + processes_[1]->err(),
+              AllOf(HasSubstr("; joined: "), HasSubstr("; rank 2 received 8000 bytes from rank 0; paused for ")));
 }
 
 TEST_F(ElasticJob, GoesOnWithoutAStoppedRankWhichEndsWhenItContinues) {
