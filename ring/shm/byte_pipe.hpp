@@ -49,15 +49,17 @@ struct PipeState {
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
   alignas(kLineBytes) std::array<Reference, kReferences> references;
-  static constexpr std::size_t kSlotBytes = 2048;
-  struct alignas(kSlotBytes) Slot {
+  // Not a power of two, because then all slots would be in two sets of the first-level cache. Holds 2 KiB of data with
+  // the signature in front of them.
+  static constexpr std::size_t kSlotBytes = (2 << 10) + 2 * kLineBytes;
+  struct alignas(2 * kLineBytes) Slot {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
     std::array<std::byte, kSlotBytes - sizeof(std::uint64_t)> bytes;
   };
   // Number of slots. The writer must read `read`, which is in the reader's cache, only once in kSlots messages. With 4
   // slots a message of 4 bytes would take 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
-  static constexpr int kLengthBits = 11;
+  static constexpr int kLengthBits = 12;
   std::array<Slot, kSlots> slots;
 };
 inline constexpr std::size_t kShortBytes = sizeof(PipeState::Slot::bytes);
