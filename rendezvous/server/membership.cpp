@@ -23,7 +23,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   std::vector<Join> all{join};
   for (const auto& [other, process] : processes_) all.push_back(process.join);
   if (const std::string why = unreachable(all); !why.empty()) return refuse(id, why, ErrorCode::configuration);
-  Process process;
+  ElasticProcess process;
   process.join = join;
   process.join.rank = -1;  // a given number would be that of one world
   process.seat = seats_++;
@@ -40,7 +40,7 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
 }
 
 Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
-  Process& process = processes_.at(id);
+  ElasticProcess& process = processes_.at(id);
   if (process.state == State::arrived && enter.generation == 0) {
     process.state = State::waiting;
     plan_change(now);
@@ -60,7 +60,7 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
 }
 
 Sends Membership::handle(MemberId id, const Contribution& contribution, Time now) {
-  const Process& process = processes_.at(id);
+  const ElasticProcess& process = processes_.at(id);
   if (phase_ != Phase::starting || process.state != State::starting) return {};  // it has not received its Again yet
   Send send;
   for (const auto& [other, one] : processes_) {
@@ -77,7 +77,7 @@ Sends Membership::handle(MemberId id, const Contribution& contribution, Time now
 }
 
 Sends Membership::handle(MemberId id, const Leave&, Time now) {
-  Process& process = processes_.at(id);
+  ElasticProcess& process = processes_.at(id);
   if (phase_ != Phase::starting || process.state != State::starting) return {};
   process.state = State::member;
   if (!awaited().empty()) return {};
@@ -95,7 +95,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
 }
 
 Sends Membership::handle(MemberId id, const Begun&, Time) {
-  begun_ |= was_in_a_world(processes_.at(id));
+  begun_ |= processes_.at(id).was_in_a_world();
   return {};
 }
 
@@ -109,24 +109,16 @@ Sends Membership::handle(MemberId, const Present&, Time) {
 }
 
 Sends Membership::handle(MemberId id, const Done&, Time now) {
-  if (!was_in_a_world(processes_.at(id))) return lose(id, "it has finished without a world", now);
+  if (!processes_.at(id).was_in_a_world()) return lose(id, "it has finished without a world", now);
   processes_.erase(id);
   finished_ = true;
   Send over{{}, Over{}};
   for (const auto& [other, process] : processes_)
-    if (!was_in_a_world(process)) over.to.push_back(other);
+    if (!process.was_in_a_world()) over.to.push_back(other);
   for (const MemberId other : over.to) processes_.erase(other);
   Sends sends = over.to.empty() ? Sends() : Sends{std::move(over)};
   std::ranges::move(after_end(now), std::back_inserter(sends));
   return sends;
-}
-
-Sends Membership::handle(MemberId id, const Join&, Time now) {
-  return lose(id, "it joined twice", now);
-}
-
-Sends Membership::handle(MemberId id, const Arrive&, Time now) {
-  return lose(id, "it arrived twice", now);
 }
 
 // Begins to gather the processes of the next world. From now on each one that has not entered must answer.
@@ -163,7 +155,7 @@ Sends Membership::start_again(const std::string& reason, Time now) {
 Sends Membership::disconnected(MemberId id, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
-  const Process lost = std::move(at->second);
+  const ElasticProcess lost = std::move(at->second);
   processes_.erase(at);
   return after_loss(lost, "it ended or lost its connection", now);
 }
@@ -171,15 +163,15 @@ Sends Membership::disconnected(MemberId id, Time now) {
 // Ends a process's part in the job, and says so to it.
 Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
   const auto at = processes_.find(id);
-  const Process lost = std::move(at->second);
+  const ElasticProcess lost = std::move(at->second);
   processes_.erase(at);
   Sends sends = refuse(id, text("this process has lost its place in the job: ", reason));
   std::ranges::move(after_loss(lost, reason, now), std::back_inserter(sends));
   return sends;
 }
 
-Sends Membership::after_loss(const Process& lost, std::string_view reason, Time now) {
-  if (!was_in_a_world(lost)) return {};
+Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason, Time now) {
+  if (!lost.was_in_a_world()) return {};
   left_.push_back(text(describe(lost.join), ": ", reason));
   if (phase_ != Phase::starting || members() == 0) return after_end(now);
   Sends sends = start_again(left_.back(), now);
@@ -218,7 +210,7 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 }
 
 std::size_t Membership::members() const {
-  return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return was_in_a_world(one.second); }));
+  return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return one.second.was_in_a_world(); }));
 }
 
 std::size_t Membership::lobby() const {

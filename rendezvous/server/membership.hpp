@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/elastic_process.hpp"
 #include "rendezvous/server/exchange_round.hpp"
 #include "rendezvous/server/sends.hpp"
 #include "rendezvous/server/server.hpp"
@@ -64,22 +65,8 @@ class Membership {
   const std::string& last_failure() const { return last_failure_; }
 
  private:
-  enum class State {
-    arrived,   // it has joined
-    waiting,   // it has entered
-    starting,  // it has a rank in the newest world, which is not complete
-    member     // its part of the newest world is complete
-  };
-  struct Process {
-    Join join;               // holds the newest rank
-    std::uint64_t seat = 0;  // in order of joining
-    State state = State::arrived;
-    std::uint32_t since = 0;  // its first generation; 0: it was in none
-    int local_rank = -1;      // kept from world to world
-    Time answered{};
-    std::optional<std::uint64_t> commits;
-  };
-  using Processes = std::map<MemberId, Process>;
+  using State = ElasticProcess::State;
+  using Processes = std::map<MemberId, ElasticProcess>;
 
   Sends handle(MemberId id, const Contribution& contribution, Time now);
   Sends handle(MemberId id, const Leave& leave, Time now);
@@ -89,17 +76,18 @@ class Membership {
   Sends handle(MemberId id, const Commits& commits, Time now);
   Sends handle(MemberId id, const Present&, Time now);
   Sends handle(MemberId id, const Done&, Time now);
-  Sends handle(MemberId id, const Join&, Time now);
-  Sends handle(MemberId id, const Arrive&, Time now);
+  template <class OutOfTurn>
+  Sends handle(MemberId id, const OutOfTurn&, Time now) {
+    return lose(id, "it joined twice", now);
+  }
 
   static constexpr std::chrono::milliseconds kInquiryInterval{1000};
 
-  static bool was_in_a_world(const Process& process) { return process.since > 0; }
   void gather(Time now);
   Sends end_world(Time now);
   Sends start_again(const std::string& reason, Time now);
   Sends lose(MemberId id, std::string_view reason, Time now);
-  Sends after_loss(const Process& lost, std::string_view reason, Time now);
+  Sends after_loss(const ElasticProcess& lost, std::string_view reason, Time now);
   Sends after_end(Time now);
   Sends end_job(const Reply& last_word);
   Sends refuse(MemberId id, const std::string& why, ErrorCode code = ErrorCode::rendezvous);
@@ -108,11 +96,7 @@ class Membership {
   std::vector<MemberId> candidates() const;
   Sends start_if_complete(Time now);
   Sends start(const std::vector<MemberId>& chosen, Time now);
-  void give_ranks(const std::vector<MemberId>& chosen);
-  std::vector<Assigned> places(const std::vector<MemberId>& chosen) const;
-  std::string change(const std::vector<MemberId>& chosen) const;
 
-  bool awaits(const Process& process) const;
   std::vector<MemberId> awaited() const;
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);

@@ -1,21 +1,22 @@
 // The start of the next world: who is in it, and with which ranks.
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
-#include "rendezvous/protocol/describe.hpp"
-#include "rendezvous/server/assign.hpp"
 #include "rendezvous/server/membership.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::rendezvous {
 namespace {
 
-using Host = std::pair<std::string, std::string>;
-
-Host host_of(const Join& join) {
-  return {join.host, join.machine};
+// "left: rank 3 (node-a, pid 7): it ended or lost its connection; joined: node-b pid 9".
+std::string change_text(const std::vector<std::string>& left, const std::vector<ElasticProcess*>& chosen) {
+  std::string went, came;
+  for (const std::string& one : left) went += text(went.empty() ? "left: " : ", ", one);
+  for (const ElasticProcess* process : chosen)
+    if (!process->was_in_a_world())
+      came += text(came.empty() ? "joined: " : ", ", process->join.host, " pid ", process->join.pid);
+  return text(went, went.empty() || came.empty() ? "" : "; ", came);
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ int Membership::needed() const {
 std::vector<MemberId> Membership::candidates() const {
   std::vector<std::tuple<bool, std::uint64_t, MemberId>> order;
   for (const auto& [id, process] : processes_)
-    if (process.state == State::waiting) order.emplace_back(!was_in_a_world(process), process.seat, id);
+    if (process.state == State::waiting) order.emplace_back(!process.was_in_a_world(), process.seat, id);
   std::ranges::sort(order);
   std::vector<MemberId> chosen;
   for (const auto& [is_new, seat, id] : order)
@@ -51,87 +52,27 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   wait_until_.reset();
   start_until_ = now + start_patience_;
   next_inquiry_ = now + kInquiryInterval;
-  const std::string news = change(chosen);
+  std::vector<ElasticProcess*> processes;
+  std::vector<const ElasticProcess*> all;
+  for (const MemberId id : chosen) processes.push_back(&processes_.at(id));
+  for (const auto& [id, process] : processes_) all.push_back(&process);
+  const std::string change = generation_ == first_of_job_ ? "" : change_text(left_, processes);
   left_.clear();
-  for (const MemberId id : chosen) {
-    Process& process = processes_.at(id);
-    process.state = State::starting;
-    process.answered = now;
-    if (!was_in_a_world(process)) process.since = generation_;
+  for (ElasticProcess* process : processes) {
+    process->state = State::starting;
+    process->answered = now;
+    if (!process->was_in_a_world()) process->since = generation_;
   }
-  give_ranks(chosen);
-  std::vector<Assigned> assigned = places(chosen);
+  give_ranks(processes, all);
+  std::vector<Assigned> assigned = places_of(processes, generation_);
   Sends sends;
   for (std::size_t i = 0; i < chosen.size(); i++) {
     assigned[i].incarnation = incarnation_;
     assigned[i].begun = begun_;
-    assigned[i].change = news;
+    assigned[i].change = change;
     sends.push_back({{chosen[i]}, std::move(assigned[i])});
   }
   return sends;
-}
-
-// Ranks follow seniority: hosts by their oldest process, and processes within a host. So a world keeps the order of its
-// survivors, and the ranks of a host are contiguous. A process keeps its local rank, which decides which GPU it uses.
-void Membership::give_ranks(const std::vector<MemberId>& chosen) {
-  using Age = std::pair<std::uint32_t, std::uint64_t>;
-  const auto age_of = [](const Process& process) { return Age{process.since, process.seat}; };
-  std::map<Host, Age> oldest;
-  std::map<Host, std::set<int>> taken;  // local ranks, also of processes that wait
-  for (const MemberId id : chosen) {
-    const Process& process = processes_.at(id);
-    const auto [at, is_first] = oldest.emplace(host_of(process.join), age_of(process));
-    if (!is_first) at->second = std::min(at->second, age_of(process));
-  }
-  for (const auto& [id, process] : processes_)
-    if (process.local_rank >= 0) taken[host_of(process.join)].insert(process.local_rank);
-  std::vector<std::tuple<Age, Age, Process*>> order;
-  for (const MemberId id : chosen) {
-    Process& process = processes_.at(id);
-    order.emplace_back(oldest.at(host_of(process.join)), age_of(process), &process);
-  }
-  std::ranges::sort(order);
-  int rank = 0;
-  for (const auto& [age_of_host, age, process] : order) {
-    process->join.rank = rank++;
-    if (process->local_rank >= 0) continue;
-    std::set<int>& numbers = taken[host_of(process->join)];
-    int own = std::max(process->join.local_rank, 0);
-    if (numbers.contains(own)) own = 0;
-    while (numbers.contains(own)) own++;
-    process->local_rank = *numbers.insert(own).first;
-  }
-}
-
-// assign() would number the local ranks anew where some are missing.
-std::vector<Assigned> Membership::places(const std::vector<MemberId>& chosen) const {
-  std::vector<Join> joins;
-  std::map<Host, int> local_sizes;
-  for (const MemberId id : chosen) {
-    const Process& process = processes_.at(id);
-    joins.push_back(process.join);
-    int& local_size = local_sizes[host_of(process.join)];
-    local_size = std::max(local_size, process.local_rank + 1);
-  }
-  std::vector<Assigned> assigned = assign(joins, generation_);
-  for (std::size_t i = 0; i < chosen.size(); i++) {
-    assigned[i].local_rank = processes_.at(chosen[i]).local_rank;
-    assigned[i].local_size = local_sizes.at(host_of(joins[i]));
-  }
-  return assigned;
-}
-
-// "left: rank 3 (node-a, pid 7): it ended or lost its connection; joined: node-b pid 9". Empty for a job's first world.
-std::string Membership::change(const std::vector<MemberId>& chosen) const {
-  if (generation_ == first_of_job_) return {};
-  std::string left, came;
-  for (const std::string& one : left_) left += text(left.empty() ? "left: " : ", ", one);
-  for (const MemberId id : chosen) {
-    const Process& process = processes_.at(id);
-    if (!was_in_a_world(process))
-      came += text(came.empty() ? "joined: " : ", ", process.join.host, " pid ", process.join.pid);
-  }
-  return text(left, left.empty() || came.empty() ? "" : "; ", came);
 }
 
 }  // namespace anello::rendezvous

@@ -13,27 +13,28 @@ namespace {
 
 constexpr std::chrono::milliseconds kSettle{200};  // several processes that come together make one change
 
-}  // namespace
-
-bool Membership::awaits(const Process& process) const {
-  switch (phase_) {
-    case Phase::gathering:
+bool awaits(Membership::Phase phase, const ElasticProcess& process) {
+  using State = ElasticProcess::State;
+  switch (phase) {
+    case Membership::Phase::gathering:
       return process.state == State::starting || process.state == State::member;
-    case Phase::starting:
+    case Membership::Phase::starting:
       return process.state == State::starting;
-    case Phase::counting:
+    case Membership::Phase::counting:
       return process.state == State::member && !process.commits;
-    case Phase::steady:
-    case Phase::announced:
+    case Membership::Phase::steady:
+    case Membership::Phase::announced:
       break;
   }
   return false;
 }
 
+}  // namespace
+
 std::vector<MemberId> Membership::awaited() const {
   std::vector<MemberId> ids;
   for (const auto& [id, process] : processes_)
-    if (awaits(process)) ids.push_back(id);
+    if (awaits(phase_, process)) ids.push_back(id);
   return ids;
 }
 
@@ -74,7 +75,8 @@ Sends Membership::inquire(Time now) {
   Sends sends;
   for (const MemberId id : awaited()) {
     const auto at = processes_.find(id);
-    if (at == processes_.end() || !awaits(at->second)) continue;  // the loss of another one has changed the phase
+    if (at == processes_.end() || !awaits(phase_, at->second))
+      continue;  // the loss of another one has changed the phase
     if (now - at->second.answered < limits_.silence) continue;
     std::ranges::move(lose(id, text("it was silent for ", seconds(limits_.silence)), now), std::back_inserter(sends));
   }

@@ -1,0 +1,40 @@
+// A process of an elastic job as its membership sees it, and the places of processes in their next world. Pure.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/protocol.hpp"
+#include "rendezvous/server/sends.hpp"
+
+namespace anello::rendezvous {
+
+struct ElasticProcess {
+  enum class State {
+    arrived,   // it has joined
+    waiting,   // it has entered
+    starting,  // it has a rank in the newest world, which is not complete
+    member     // its part of the newest world is complete
+  };
+
+  Join join;               // holds the newest rank
+  std::uint64_t seat = 0;  // in order of joining
+  State state = State::arrived;
+  std::uint32_t since = 0;  // its first generation; 0: it was in none
+  int local_rank = -1;      // kept from world to world
+  Time answered{};          // when its last message came
+  std::optional<std::uint64_t> commits;
+
+  bool was_in_a_world() const { return since > 0; }
+};
+
+// Gives ranks to these processes, and local ranks to those that have none. Ranks follow seniority: hosts by their
+// oldest process, and processes within a host. So a world keeps the order of its survivors, and the ranks of a host are
+// contiguous. A process keeps its local rank, which decides which GPU it uses. `others`: processes of the same hosts.
+void give_ranks(const std::vector<ElasticProcess*>& chosen, const std::vector<const ElasticProcess*>& others);
+
+// Returns the places of processes that have ranks. The local size of a host is one more than its highest local rank.
+std::vector<Assigned> places_of(const std::vector<ElasticProcess*>& chosen, std::uint32_t generation);
+
+}  // namespace anello::rendezvous
