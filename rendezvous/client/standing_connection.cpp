@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kCutLimit{4000};   // for the network to answer for the server
+constexpr milliseconds kSilentServer{10000}, kReminder{10000};
 constexpr milliseconds kFirstWord{5000};  // for the server to report first, because its message names the culprit
 
 }  // namespace
@@ -40,7 +40,7 @@ StandingConnection::StandingConnection(const Settings& settings, std::string sec
   mine.elastic = true;
   connection.send(mine);
   channel_ = std::make_shared<net::MessageChannel>(connection.release(event_loop_.context()));
-  net::end_if_cut_off(channel_->socket().native_handle(), kCutLimit);
+  net::end_if_cut_off(channel_->socket().native_handle(), net::kCutLimit);
   net::spawn(event_loop_.context(), receive());
 }
 
@@ -60,8 +60,10 @@ asio::awaitable<void> StandingConnection::receive() {
   } catch (const Error& error) {
     why = error.what();
   }
-  log(Severity::info, text("the connection with the rendezvous has ended: ", why));
   const MutexLock lock(mutex_);
+  if (!refused_)
+    log(Severity::warning,
+        text("the connection with the rendezvous has ended, so this process cannot enter another world: ", why));
   lost_ = std::move(why);
   gate_.lost_server();
   changed_.notify_all();
@@ -98,9 +100,14 @@ void StandingConnection::send(const Request& request) {
       [this, message = std::make_shared<const std::string>(net::framed(encode(request)))] { channel_->send(message); });
 }
 
-bool StandingConnection::start_is_over() {
-  const MutexLock lock(mutex_);
-  return refused_ || !again_.empty() || !lost_.empty();
+bool StandingConnection::start_is_over(milliseconds patience) {
+  const auto deadline = steady_clock::now() + patience;
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (refused_ || !again_.empty() || !lost_.empty()) return true;
+    if (time_left(deadline).count() == 0) return false;
+    changed_.wait_for(lock, Interruption::slice(time_left(deadline)));
+  }
 }
 
 void StandingConnection::throw_if_lost() const {
@@ -117,13 +124,18 @@ void StandingConnection::throw_if_over() const {
 }
 
 Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) {
+  auto reminder = steady_clock::now() + kReminder;
   MutexLock lock(mutex_);
   while (answers_.empty()) {
     enters ? throw_if_lost() : throw_if_over();
     const milliseconds left = time_left(deadline);
+    if (enters && time_left(reminder).count() == 0) {
+      log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, " to begin the next world"));
+      reminder = steady_clock::now() + kReminder;
+    }
     if (left.count() == 0)
       throw Error(ErrorCode::timed_out, text("rendezvous at ", settings_.rendezvous, ": no answer"));
-    changed_.wait_for(lock, Interruption::slice(std::min<milliseconds>(left, std::chrono::hours(1))));
+    changed_.wait_for(lock, Interruption::slice(std::min<milliseconds>(left, kReminder)));
     Interruption::check();
   }
   Reply reply = std::move(answers_.front());
@@ -185,11 +197,17 @@ void StandingConnection::fail(const std::string& reason) {
   send_now(Fail{reason, -1});
 }
 
+void StandingConnection::blame(int rank, const std::string& reason) {
+  send(Fail{reason, rank});
+}
+
 void StandingConnection::done() {
   send_now(Done{});
 }
 
 bool StandingConnection::ends_after(std::uint64_t commits) {
+  const auto limit = settings_.silence_limit.count() > 0 ? settings_.silence_limit : kSilentServer;
+  const auto deadline = steady_clock::now() + limit;
   MutexLock lock(mutex_);
   commits_ = commits;
   for (;;) {
@@ -199,6 +217,12 @@ bool StandingConnection::ends_after(std::uint64_t commits) {
       case CommitGate::Step::go_on:
         return false;
       case CommitGate::Step::hold:
+        if (time_left(deadline).count() == 0) {
+          log(Severity::warning, text("the rendezvous at ", settings_.rendezvous, " was silent for ", seconds(limit),
+                                      " while it planned a change; this rank goes on without it"));
+          gate_.lost_server();
+          return false;
+        }
         changed_.wait_for(lock, Interruption::kSlice);
         Interruption::check();
     }

@@ -40,14 +40,15 @@ class StandingConnection {
   std::vector<std::string> exchange(std::string blob);
   void check(std::chrono::milliseconds patience);
 
-  // Whether the start of the newest world has ended without success. Then enter() goes on to the next one, or throws
-  // the reason why this process cannot.
-  bool start_is_over();
+  // Whether the start of the newest world has ended without success, or does so within `patience`. Then enter() goes on
+  // to the next one, or throws the reason why this process cannot.
+  bool start_is_over(std::chrono::milliseconds patience);
 
-  void leave(std::uint16_t port);        // the world is complete
-  void begin(std::uint64_t commits);     // the state of this commit is in place
-  void fail(const std::string& reason);  // this process ends, because it cannot start
-  void done();                           // the training has ended
+  void leave(std::uint16_t port);                   // the world is complete
+  void begin(std::uint64_t commits);                // the state of this commit is in place
+  void fail(const std::string& reason);             // this process ends, because it cannot start
+  void blame(int rank, const std::string& reason);  // this rank cannot be reached; the server decides which one goes on
+  void done();                                      // the training has ended
 
   // Call it after each commit, with their number. Returns true if the world ends here as planned. Returns at once
   // unless a change is being planned; then it may block until the other processes have answered.
@@ -73,8 +74,8 @@ class StandingConnection {
   std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
-  std::shared_ptr<net::MessageChannel> channel_;             // used on the event loop's thread
-  net::EventLoop event_loop_;                                // uses all of the above, so it ends first
+  net::EventLoop event_loop_;                                // its thread uses the other members, and is stopped first
+  std::shared_ptr<net::MessageChannel> channel_;             // used on that thread; destroyed before the loop
 };
 
 }  // namespace anello::rendezvous

@@ -11,6 +11,7 @@
 #include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/process_mark.hpp"
 #include "ring/base/rank_list.hpp"
 #include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
@@ -21,6 +22,7 @@ namespace anello::elastic {
 namespace {
 
 using std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kMoment{2000};
 
 Settings checked(const Settings& settings) {
   open_missing_standard_descriptors();
@@ -64,14 +66,19 @@ class Job::Impl {
   void commit(const std::function<void()>& update);
   bool survives(const Error& error) const;
   void finish();
+  bool in_child() const { return process_.in_child(); }
 
  private:
-  bool may_enter_again(const Error& error);
+  bool start(const rendezvous::Assigned& place);
+  [[noreturn]] void give_up(const std::string& reason);
+  void count_worlds(const rendezvous::Assigned& place);
+  bool may_enter_again(const Error& error, bool begun);
   void leave_world();
   void make_world();
   void synchronize(const rendezvous::Assigned& place);
   void report() const;
 
+  ProcessMark process_;
   const Settings settings_;
   State& state_;
   const Options options_;
@@ -79,6 +86,9 @@ class Job::Impl {
   std::optional<World> world_;
   Change change_;
   int failed_starts_ = 0;  // in a row, by errors between ranks
+  int idle_worlds_ = 0;    // in a row, without a commit and without a change of processes
+  std::uint64_t last_revision_ = 0;
+  bool was_in_a_world_ = false;
   steady_clock::time_point paused_since_ = steady_clock::now();
 };
 
@@ -92,40 +102,71 @@ bool Job::Impl::next() {
   for (;;) {
     const std::optional<rendezvous::Assigned> place = connection_.enter(change_.generation);
     if (!place) return false;
+    count_worlds(*place);
     change_ = {.generation = place->generation, .rank = place->rank, .size = place->size, .reason = place->change};
-    try {
-      make_world();
-      synchronize(*place);
-      failed_starts_ = 0;
-      change_.paused = steady_clock::now() - paused_since_;
-      report();
-      if (options_.on_change) options_.on_change(change_);
-      return true;
-    } catch (const Error& error) {
-      if (!may_enter_again(error)) {
-        connection_.fail(error.what());
-        throw;
-      }
-      log(Severity::info, text("world ", place->generation, " has failed before its training: ", error.what()));
-    }
-    world_.reset();
+    if (!start(*place)) continue;
+    change_.paused = steady_clock::now() - paused_since_;
+    report();
+    if (options_.on_change) options_.on_change(change_);
+    return true;
   }
 }
 
-// Before the training, also an entry of a newcomer may not fit; then that one ends, and the others go on without it.
-bool Job::Impl::may_enter_again(const Error& error) {
-  if (connection_.start_is_over()) return true;
-  if (world_ && error.code() == ErrorCode::mismatch) return error.rank() >= 0 && error.rank() != change_.rank;
+// Returns false if the next world may succeed.
+bool Job::Impl::start(const rendezvous::Assigned& place) try {
+  make_world();
+  synchronize(place);
+  failed_starts_ = 0;
+  return true;
+} catch (const Error& error) {
+  if (!may_enter_again(error, place.begun)) give_up(error.what());
+  log(Severity::info, text("world ", place.generation, " has failed before its training: ", error.what()));
+  world_.reset();
+  return false;
+} catch (const std::exception& error) {
+  give_up(error.what());
+}
+
+// Called in a handler. The other processes receive the reason.
+void Job::Impl::give_up(const std::string& reason) {
+  connection_.fail(reason);
+  world_.reset();
+  throw;
+}
+
+// Worlds that end although no process has ended, such as by a link that breaks again and again, must not follow each
+// other for ever.
+void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
+  constexpr int kWorlds = 10;
+  const bool advances = state_.revision() != last_revision_ || !place.change.empty() || change_.generation == 0;
+  last_revision_ = state_.revision();
+  idle_worlds_ = advances ? 0 : idle_worlds_ + 1;
+  if (idle_worlds_ < kWorlds) return;
+  const std::string why = text(kWorlds, " worlds in a row have failed at commit ", state_.revision(),
+                               " although no process has ended; ANELLO_LOG=info shows the errors");
+  connection_.fail(why);
+  throw Error(ErrorCode::rendezvous, why);
+}
+
+// A process that has the state goes on, and one that comes without it and does not fit ends. The server says within a
+// moment whether the start has failed because a process has ended.
+bool Job::Impl::may_enter_again(const Error& error, bool begun) {
+  constexpr int kAttempts = 5;
+  if (error.code() == ErrorCode::mismatch)
+    return error.rank() != change_.rank && (state_.holds() || (world_ && error.rank() >= 0));
   if (world_) return survives(error);
-  constexpr int kAttempts = 5;  // to reach the other ranks; they may have ended a moment ago
-  const bool of_others = another_can_follow(error.code()) || error.code() == ErrorCode::timed_out;
-  return of_others && ++failed_starts_ < kAttempts;
+  if (connection_.start_is_over(kMoment)) return true;
+  if (!another_can_follow(error.code()) && error.code() != ErrorCode::timed_out) return false;
+  if (begun && !state_.holds()) return false;
+  if (error.rank() >= 0 && error.rank() != change_.rank) connection_.blame(error.rank(), error.what());
+  return ++failed_starts_ < kAttempts;
 }
 
 // All ranks leave at the same commit if the world ends as planned. Otherwise it has failed.
 void Job::Impl::leave_world() {
   if (!world_) return;
   paused_since_ = steady_clock::now();
+  was_in_a_world_ = true;
   world_.reset();
 }
 
@@ -151,14 +192,16 @@ void Job::Impl::synchronize(const rendezvous::Assigned& place) {
 }
 
 void Job::Impl::report() const {
-  if (change_.rank != 0 || change_.reason.empty()) return;
+  if (change_.rank != 0 || (change_.reason.empty() && !was_in_a_world_)) return;
+  const std::string reason = change_.reason.empty() ? "no process has ended" : change_.reason;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(change_.paused).count();
   std::string received;
   if (!change_.receivers.empty())
     received = text("; ", rank_list(change_.receivers), " received ", change_.bytes, " bytes from rank ",
                     change_.sources.front());
-  log(Severity::warning, text("world ", change_.generation, " has ", change_.size, " ranks and goes on after commit ",
-                              change_.revision, "; ", change_.reason, received, "; paused for ", ms, " ms"));
+  log(Severity::warning,
+      text("world ", change_.generation, " has ", change_.size, change_.size == 1 ? " rank" : " ranks",
+           " and goes on after commit ", change_.revision, "; ", reason, received, "; paused for ", ms, " ms"));
 }
 
 void Job::Impl::commit(const std::function<void()>& update) {
@@ -175,6 +218,7 @@ void Job::Impl::finish() {
   try {
     world().finish();
   } catch (const Error& error) {
+    if (!survives(error)) give_up(error.what());
     log(Severity::info, text("a rank has not finished: ", error.what()));
   }
   connection_.done();
@@ -183,7 +227,10 @@ void Job::Impl::finish() {
 
 Job::Job(State& state, Options options, const Settings& settings)
     : impl_(std::make_unique<Impl>(state, std::move(options), settings)) {}
-Job::~Job() = default;
+// A child that fork() made has neither the connection nor the threads.
+Job::~Job() {
+  if (impl_->in_child()) static_cast<void>(impl_.release());
+}
 bool Job::next() {
   return impl_->next();
 }

@@ -29,6 +29,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   process.seat = seats_++;
   process.answered = now;
   processes_.emplace(id, std::move(process));
+  if (!next_inquiry_) next_inquiry_ = now + kInquiryInterval;
   return {};
 }
 
@@ -36,6 +37,7 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
   at->second.answered = now;
+  at->second.asked = at->second.missed = false;
   return std::visit([&](const auto& message) { return handle(id, message, now); }, request);
 }
 
@@ -78,19 +80,31 @@ Sends Membership::handle(MemberId id, const Contribution& contribution, Time now
 
 Sends Membership::handle(MemberId id, const Leave&, Time now) {
   ElasticProcess& process = processes_.at(id);
-  if (phase_ != Phase::starting || process.state != State::starting) return {};
+  if (process.state != State::starting) return {};
   process.state = State::member;
-  if (!awaited().empty()) return {};
-  phase_ = Phase::steady;
+  const auto is_incomplete = [](const auto& one) {
+    return one.second.was_in_a_world() && one.second.state != State::member;
+  };
+  if (std::ranges::any_of(processes_, is_incomplete)) return {};
+  phase_ = Phase::steady;  // also if the start was given up a moment ago
   worlds_formed_++;
   last_failure_.clear();
+  left_.clear();
+  newest_complete_ = generation_;
   start_until_.reset();
-  next_inquiry_.reset();
   plan_change(now);
   return {};
 }
 
+// A process that could not reach another one stays, if it is the older of the two.
 Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
+  if (fail.rank >= 0) {
+    const std::uint32_t since = processes_.at(id).since;
+    for (const auto& [other, process] : processes_)
+      if (process.state == State::starting && process.join.rank == fail.rank && process.since > since)
+        return lose(other, text(describe(processes_.at(id).join), " could not reach it: ", fail.reason), now);
+    return {};
+  }
   return lose(id, text("it failed during start-up: ", fail.reason), now);
 }
 
@@ -171,7 +185,10 @@ Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
 }
 
 Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason, Time now) {
-  if (!lost.was_in_a_world()) return {};
+  if (!lost.was_in_a_world()) {
+    if (candidates().empty()) wait_until_.reset();
+    return {};
+  }
   left_.push_back(text(describe(lost.join), ": ", reason));
   if (phase_ != Phase::starting || members() == 0) return after_end(now);
   Sends sends = start_again(left_.back(), now);
@@ -181,7 +198,10 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
 
 // A process of the world is no longer there.
 Sends Membership::after_end(Time now) {
-  if (members() > 0) return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
+  if (members() > 0) {
+    plan_change(now);
+    return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
+  }
   if (finished_) return end_job(Over{});
   if (begun_) {
     last_failure_ = text("the state of the job is lost, because no process that had it is left; ", left_.back());
@@ -191,14 +211,15 @@ Sends Membership::after_end(Time now) {
   return start_if_complete(now);
 }
 
-// Processes that join later belong to another job.
+// After a failure, processes that join later belong to another job. After the end of the training none is needed.
 Sends Membership::end_job(const Reply& last_word) {
   Send send{{}, last_word};
   for (const auto& [id, process] : processes_) send.to.push_back(id);
   processes_.clear();
   gather({});
   next_inquiry_.reset();
-  begun_ = finished_ = false;
+  begun_ = false;
+  finished_ = std::holds_alternative<Over>(last_word);
   left_.clear();
   first_of_job_ = generation_ + 1;
   return send.to.empty() ? Sends() : Sends{std::move(send)};

@@ -110,13 +110,14 @@ class Membership {
   const std::uint64_t incarnation_;
   Phase phase_ = Phase::gathering;
   std::uint32_t generation_ = 0, first_of_job_ = 1;
+  std::uint32_t newest_complete_ = 0;  // the newest generation whose world all its ranks have completed
   std::uint64_t seats_ = 0;
   Processes processes_;
   ExchangeRound round_;
   bool begun_ = false;     // a world has begun to train, so there is state
-  bool finished_ = false;  // a process has finished its training: no other process is admitted
+  bool finished_ = false;  // a process has finished its training: no other process is admitted any more
   int worlds_formed_ = 0;
-  std::vector<std::string> left_;     // since the last world began: who left, and why
+  std::vector<std::string> left_;     // since the last world was complete: who left, and why
   std::optional<Time> wait_until_;    // for enough processes
   std::optional<Time> start_until_;   // for the next step of a start
   std::optional<Time> next_inquiry_;  // of processes that are awaited

@@ -10,11 +10,12 @@ namespace anello::rendezvous {
 namespace {
 
 // "left: rank 3 (node-a, pid 7): it ended or lost its connection; joined: node-b pid 9".
-std::string change_text(const std::vector<std::string>& left, const std::vector<ElasticProcess*>& chosen) {
+std::string change_text(const std::vector<std::string>& left, const std::vector<ElasticProcess*>& chosen,
+                        std::uint32_t newest_complete) {
   std::string went, came;
   for (const std::string& one : left) went += text(went.empty() ? "left: " : ", ", one);
   for (const ElasticProcess* process : chosen)
-    if (!process->was_in_a_world())
+    if (!process->was_in_a_world() || process->since > newest_complete)
       came += text(came.empty() ? "joined: " : ", ", process->join.host, " pid ", process->join.pid);
   return text(went, went.empty() || came.empty() ? "" : "; ", came);
 }
@@ -27,10 +28,12 @@ int Membership::needed() const {
 }
 
 // Processes that can form the next world: those of the last one, and then those of the lobby in the order of joining.
+// One of the lobby that did not answer lately may be stopped, and would delay the others.
 std::vector<MemberId> Membership::candidates() const {
   std::vector<std::tuple<bool, std::uint64_t, MemberId>> order;
   for (const auto& [id, process] : processes_)
-    if (process.state == State::waiting) order.emplace_back(!process.was_in_a_world(), process.seat, id);
+    if (process.state == State::waiting && (process.was_in_a_world() || !process.missed))
+      order.emplace_back(!process.was_in_a_world(), process.seat, id);
   std::ranges::sort(order);
   std::vector<MemberId> chosen;
   for (const auto& [is_new, seat, id] : order)
@@ -56,8 +59,7 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   std::vector<const ElasticProcess*> all;
   for (const MemberId id : chosen) processes.push_back(&processes_.at(id));
   for (const auto& [id, process] : processes_) all.push_back(&process);
-  const std::string change = generation_ == first_of_job_ ? "" : change_text(left_, processes);
-  left_.clear();
+  const std::string change = generation_ == first_of_job_ ? "" : change_text(left_, processes, newest_complete_);
   for (ElasticProcess* process : processes) {
     process->state = State::starting;
     process->answered = now;

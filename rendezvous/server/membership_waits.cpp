@@ -69,21 +69,32 @@ Sends Membership::expired(Time now) {
   return sends;
 }
 
-// A process that computes answers from another thread. One that is stopped, or whose host is cut off, does not.
+// Asks the processes that are awaited, and those of the lobby. One that computes answers from another thread. One that
+// is stopped, or whose host is cut off, does not.
 Sends Membership::inquire(Time now) {
   next_inquiry_.reset();
   Sends sends;
-  for (const MemberId id : awaited()) {
+  const auto is_asked = [&](const ElasticProcess& process) {
+    return !process.was_in_a_world() || awaits(phase_, process);
+  };
+  std::vector<MemberId> silent;
+  for (const auto& [id, process] : processes_)
+    if (is_asked(process) && now - process.answered >= limits_.silence) silent.push_back(id);
+  for (const MemberId id : silent) {
     const auto at = processes_.find(id);
-    if (at == processes_.end() || !awaits(phase_, at->second))
-      continue;  // the loss of another one has changed the phase
-    if (now - at->second.answered < limits_.silence) continue;
+    if (at == processes_.end() || !is_asked(at->second)) continue;  // the loss of another one has changed the phase
     std::ranges::move(lose(id, text("it was silent for ", seconds(limits_.silence)), now), std::back_inserter(sends));
   }
-  const std::vector<MemberId> still = awaited();
-  if (still.empty()) return sends;
+  Send ask{{}, AskPresence{}};
+  for (auto& [id, process] : processes_) {
+    if (!is_asked(process)) continue;
+    process.missed = process.asked;
+    process.asked = true;
+    ask.to.push_back(id);
+  }
+  if (ask.to.empty()) return sends;
   next_inquiry_ = now + kInquiryInterval;
-  sends.push_back({still, AskPresence{}});
+  sends.push_back(std::move(ask));
   return sends;
 }
 
@@ -115,13 +126,12 @@ Sends Membership::end_slow_start(Time now) {
 // The lobby goes in soon, if the world has room and runs.
 void Membership::plan_change(Time now) {
   if (phase_ != Phase::steady || finished_ || next_change_ || members() >= std::size_t(limits_.max)) return;
-  const auto waits = [](const auto& one) { return one.second.state == State::waiting; };
-  if (std::ranges::any_of(processes_, waits)) next_change_ = now + kSettle;
+  if (!candidates().empty()) next_change_ = now + kSettle;
 }
 
 Sends Membership::ask_commits(Time now) {
   next_change_.reset();
-  if (phase_ != Phase::steady || finished_) return {};
+  if (phase_ != Phase::steady || finished_ || candidates().empty()) return {};
   Send send{{}, AskCommits{}};
   for (auto& [id, process] : processes_) {
     if (process.state != State::member) continue;
@@ -130,7 +140,7 @@ Sends Membership::ask_commits(Time now) {
     send.to.push_back(id);
   }
   phase_ = Phase::counting;
-  next_inquiry_ = now + kInquiryInterval;
+  if (!next_inquiry_) next_inquiry_ = now + kInquiryInterval;
   return {std::move(send)};
 }
 
@@ -146,7 +156,6 @@ Sends Membership::announce_if_counted() {
     boundary.commit = std::max(boundary.commit, process.commits.value() + 1);
   }
   phase_ = Phase::announced;
-  next_inquiry_.reset();
   send.reply = boundary;
   return {std::move(send)};
 }

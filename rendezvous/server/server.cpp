@@ -36,7 +36,6 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kCutLimit{4000};          // time for the network to answer for a process of an elastic job
 constexpr milliseconds kLastMessageLimit{5000};  // time for a rank to read why its start-up failed
 
 std::uint64_t random_number() {
@@ -200,7 +199,7 @@ Roster::Sends RendezvousServer::Impl::joined(Roster::MemberId id, const rendezvo
 // Serves the requests of a process of an elastic job until its connection ends.
 asio::awaitable<void> RendezvousServer::Impl::receive_requests(rendezvous::Membership& membership, tcp::socket& socket,
                                                                Roster::MemberId id) {
-  net::end_if_cut_off(socket.native_handle(), kCutLimit);
+  net::end_if_cut_off(socket.native_handle(), net::kCutLimit);
   try {
     for (;;) {
       const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
@@ -209,6 +208,8 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(rendezvous::Membe
     }
   } catch (const Error& error) {
     log(Severity::info, text("lost a process of the job: ", error.what()));
+    if (error.code() == ErrorCode::protocol)
+      deliver(membership.received(id, rendezvous::Fail{error.what(), -1}, steady_clock::now()));
   }
   deliver(membership.disconnected(id, steady_clock::now()));
   remind();

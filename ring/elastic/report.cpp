@@ -9,11 +9,11 @@
 
 namespace anello::elastic {
 
-std::vector<group::NamedValue> manifest_of(const Contents& state) {
-  std::vector<group::NamedValue> manifest;
+std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify) {
+  std::vector<group::NamedValue> manifest{{"verification of the state", verify ? "on" : "off"}};
   for (const Entry& each : state.entries)
     manifest.push_back(
-        {text("entry ", manifest.size(), " of the state"),
+        {text("entry ", manifest.size() - 1, " of the state"),
          text("'", each.name, "' (", each.is_small() ? "small" : text(each.replicated.size(), " bytes"), ")")});
   return manifest;
 }

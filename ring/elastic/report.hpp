@@ -9,8 +9,8 @@
 
 namespace anello::elastic {
 
-// Returns the names, kinds and sizes of all entries, as an error shows them.
-std::vector<group::NamedValue> manifest_of(const Contents& state);
+// Returns the names, kinds and sizes of all entries, as an error shows them, and whether they are compared.
+std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify);
 
 Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest);
 

@@ -22,8 +22,8 @@ void name_entry(World& world, const std::vector<group::NamedValue>& manifest, in
   throw Error(error.code(), error.message(), error.code() == ErrorCode::mismatch ? at_fault : error.rank());
 }
 
-Decision decide_together(World& world, const Contents& state, bool begun) {
-  const std::vector<group::NamedValue> manifest = manifest_of(state);
+Decision decide_together(World& world, const Contents& state, bool begun, bool verify) {
+  const std::vector<group::NamedValue> manifest = manifest_of(state, verify);
   const Reports reports = gather_reports(world, report_of(state, manifest), begun);
   try {
     return decide(reports.by_rank, reports.begun);
@@ -97,7 +97,7 @@ std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
 Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const auto began = std::chrono::steady_clock::now();
   Contents& own = StateAccess::contents(state);
-  const Decision decision = decide_together(world, own, begun);
+  const Decision decision = decide_together(world, own, begun, verify);
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
   if (receives) own.clean = false;  // before the first byte arrives: this transfer may fail
   Texts texts = receives ? Texts() : saved(own);

@@ -29,6 +29,7 @@ asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::err
 // Lets the kernel ask whether the other host is reachable, each second while nothing arrives, and end the connection if
 // it does not answer for `limit`. The kernel also answers for a process that is stopped or busy.
 void end_if_cut_off(int socket, std::chrono::milliseconds limit);
+inline constexpr std::chrono::milliseconds kCutLimit{4000};  // between a server and its processes
 
 // "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
 const char* any_address();

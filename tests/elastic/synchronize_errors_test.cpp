@@ -148,7 +148,7 @@ void receive_one_entry(World& world, Rank& rank, const std::vector<int>& members
                        const std::atomic<const World*>& other) {
   constexpr std::uint64_t kBarrierReportsAndOneEntry = 3;
   const Contents& state = StateAccess::contents(rank.state);
-  gather_reports(world, report_of(state, manifest_of(state)), begun);
+  gather_reports(world, report_of(state, manifest_of(state, true)), begun);
   const Bytes first = state.entries.front().replicated;
   Group group = world.group(members);
   group.broadcast(Tensor(reinterpret_cast<std::uint8_t*>(first.data()), first.size()), 0,

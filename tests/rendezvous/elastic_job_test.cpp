@@ -158,6 +158,30 @@ TEST_F(ElasticJob, AProcessWithAnotherStateEndsAlone) {
   for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], kLongTraining);
 }
 
+TEST_F(ElasticJob, AProcessWithAnotherSettingEndsAlone) {
+  serve({.min = 1, .max = 4, .first = 2});
+  start_all(2, kLongTraining, 3);
+  setenv("ANELLO_ALGORITHM", "ring", 1);
+  testing::Process& odd = start(kLongTraining, 3);
+  unsetenv("ANELLO_ALGORITHM");
+  EXPECT_EQ(odd.wait(), 1);
+  EXPECT_THAT(odd.err(), HasSubstr("ANELLO_ALGORITHM"));
+  for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], kLongTraining);
+}
+
+// A process that waited for a place must not take its state for the result.
+TEST_F(ElasticJob, AProcessThatIsNotNeededEndsInGoodOrder) {
+  serve({.min = 1, .max = 1, .first = 1});
+  start_all(1, 30, 2);
+  testing::Process& spare = start(30, 2);
+  expect_result(*processes_[0], 30);
+  EXPECT_EQ(spare.wait(), 0);
+  EXPECT_EQ(spare.out(), "the others have finished\n");
+  testing::Process& late = start(30, 2);
+  EXPECT_EQ(late.wait(), 0);
+  EXPECT_EQ(late.out(), "the others have finished\n");
+}
+
 TEST_F(ElasticJob, AFixedProgramIsRefusedAndTheJobGoesOn) {
   serve({.min = 1, .max = 4, .first = 2});
   start_all(2, 100, 2);
@@ -193,7 +217,8 @@ TEST_F(ElasticJob, SurvivesARowOfLossesAndNewcomers) {
   }
   for (auto& process : processes_) {
     EXPECT_EQ(process->wait(), 0) << process->err();
-    EXPECT_THAT(process->out(), AnyOf(HasSubstr(result(kSteps)), HasSubstr(" at 0\n")));  // or it came too late
+    EXPECT_THAT(process->out(),
+                AnyOf(HasSubstr(result(kSteps)), HasSubstr("the others have finished\n")));  // or it came too late
   }
 }
 

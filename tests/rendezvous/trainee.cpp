@@ -37,6 +37,9 @@ int main(int argc, char** argv) {
                 static_cast<unsigned long long>(change.bytes),
                 static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(change.paused).count()));
   };
-  elastic::run(state, train, options);
+  if (!elastic::run(state, train, options)) {
+    std::printf("the others have finished\n");
+    return 0;
+  }
   std::printf("weights %.0f at %llu\n", trainee::digest(weights), static_cast<unsigned long long>(state.revision()));
 }

@@ -95,6 +95,8 @@ int rendezvous_command(const Words& words, char**) {
   options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
   options.size = int(parse_number("--size", size, 0, 1048576));
   options.elastic = elastic_limits(min_np, max_np, np, settings.silence_limit);
+  if (options.elastic && (once || options.size > 0))
+    throw Error(ErrorCode::configuration, "--size and --once are for jobs of a fixed size; leave them out or --min-np");
   options.job = settings.job;
   options.secret = rendezvous::read_server_secret(settings, options.listen_address);
   options.start_timeout = settings.start_timeout;

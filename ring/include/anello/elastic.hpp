@@ -4,7 +4,7 @@
 //
 //   anello::elastic::State state;
 //   state.add("weights", std::as_writable_bytes(std::span(weights)));
-//   anello::elastic::run(state, [&](anello::elastic::Job& job) {
+//   const bool trained = anello::elastic::run(state, [&](anello::elastic::Job& job) {
 //     while (state.revision() < steps) {
 //       auto gradient = gradient_of_share(state.revision(), job.world().rank(), job.world().size());
 //       job.world().allreduce(gradient);
@@ -68,7 +68,8 @@ class Job {
 
   // Whether the world has ended with this error because of another rank, so that next() may follow.
   bool survives(const Error& error) const;
-  // The training has ended on this rank. Other ranks may still redo their last step.
+  // The training has ended on this rank. Blocks until it has ended on all, or a rank has ended; then the others may
+  // redo their last step. Throws Error{mismatch} if another rank has not come to its end.
   void finish();
 
  private:
@@ -76,20 +77,24 @@ class Job {
   std::unique_ptr<Impl> impl_;
 };
 
-// Calls train(job) in each world, until it returns. Throws what it throws, except for errors that this process
-// survives.
+// Calls train(job) in each world, until it returns, and then returns true. Returns false if the other processes have
+// finished without this one: its state is then not the result. Throws what train() throws, except for errors that this
+// process survives.
 template <class Train>
-void run(State& state, Train&& train, Options options = {}, const Settings& settings = Settings::from_environment()) {
+[[nodiscard]] bool run(State& state, Train&& train, Options options = {},
+                       const Settings& settings = Settings::from_environment()) {
   Job job(state, std::move(options), settings);
   while (job.next()) {
     try {
       train(job);
-      return job.finish();
+      job.finish();
+      return true;
     } catch (const Job::WorldEnds&) {
     } catch (const Error& error) {
       if (!job.survives(error)) throw;
     }
   }
+  return false;
 }
 
 }  // namespace anello::elastic
