@@ -1,10 +1,6 @@
-#include "rendezvous/server/membership.hpp"
-
 #include <gmock/gmock.h>
 
-#include <map>
-
-#include "tests/rendezvous/joins.hpp"
+#include "tests/rendezvous/membership_job.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -12,100 +8,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A membership with the messages that each process has received, and functions that do what a process does.
-class Job {
- public:
-  explicit Job(ElasticLimits limits) : membership(limits, std::chrono::seconds(60), 42) {}
-
-  // Returns the number of a process that has joined and entered.
-  MemberId come(const std::string& host = "a", int local_rank = -1) {
-    const MemberId id = next_++;
-    pass(membership.joined(id, on(host, -1, -1, local_rank), now));
-    receive(id, Enter{0});
-    return id;
-  }
-  void receive(MemberId id, const Request& request) { pass(membership.received(id, request, now)); }
-  void enter(MemberId id) { receive(id, Enter{assigned(id).generation}); }
-  void end(MemberId id) { pass(membership.disconnected(id, now)); }
-  // All processes of the newest world exchange once and leave.
-  void complete() {
-    const std::vector<MemberId> ranks = of_newest();
-    for (const MemberId id : ranks) receive(id, Contribution{"x"});
-    for (const MemberId id : ranks) receive(id, Leave{1});
-    for (const MemberId id : ranks) receive(id, Begun{});
-  }
-  void wait(milliseconds time) {
-    const Time until = now + time;
-    while (membership.deadline() && *membership.deadline() <= until) {
-      now = std::max(now, *membership.deadline());
-      pass(membership.expired(now));
-    }
-    now = until;
-  }
-  // Like wait(), and all processes answer, except for those that are stopped.
-  void answer_for(milliseconds time) {
-    for (milliseconds passed{0}; passed < time; passed += milliseconds(500)) {
-      wait(milliseconds(500));
-      for (const auto& [id, all] : std::map(got))
-        if (std::ranges::count(stopped, id) == 0) receive(id, Present{});
-    }
-  }
-  std::vector<MemberId> of_newest() const {
-    std::map<int, MemberId> by_rank;
-    for (const auto& [id, all] : got)
-      if (newest<Assigned>(id) && newest<Assigned>(id)->generation == membership.generation())
-        by_rank[newest<Assigned>(id)->rank] = id;
-    std::vector<MemberId> ids;
-    for (const auto& [rank, id] : by_rank) ids.push_back(id);
-    return ids;
-  }
-  template <class Message>
-  const Message* newest(MemberId id) const {
-    const auto at = got.find(id);
-    if (at == got.end()) return nullptr;
-    for (auto one = at->second.rbegin(); one != at->second.rend(); one++)
-      if (const auto* message = std::get_if<Message>(&*one)) return message;
-    return nullptr;
-  }
-  const Assigned& assigned(MemberId id) const {
-    static const Assigned none{0, -1, 0};
-    const auto* message = newest<Assigned>(id);
-    return message ? *message : none;
-  }
-  std::string failure(MemberId id) const {
-    const auto* message = newest<Failed>(id);
-    return message ? message->message : "none";
-  }
-  template <class Message>
-  std::size_t count(MemberId id) const {
-    const auto at = got.find(id);
-    if (at == got.end()) return 0;
-    return std::size_t(
-        std::ranges::count_if(at->second, [](const Reply& reply) { return std::holds_alternative<Message>(reply); }));
-  }
-
-  Membership membership;
-  Time now{};
-  std::map<MemberId, std::vector<Reply>> got;
-  std::vector<MemberId> stopped;
-
- private:
-  void pass(const Sends& sends) {
-    for (const Send& send : sends)
-      for (const MemberId id : send.to) got[id].push_back(send.reply);
-  }
-  MemberId next_ = 1;
-};
-
-// A running world of three.
-struct Three : Job {
-  explicit Three(ElasticLimits limits = {.min = 2, .max = 4, .first = 3}) : Job(limits) {
-    for (MemberId* id : {&a, &b, &c}) *id = come();
-    complete();
-  }
-  MemberId a = 0, b = 0, c = 0;
-};
 
 TEST(Membership, TheFirstWorldBeginsWhenAsManyAreThereAsWished) {
   Job job({.min = 1, .max = 4, .first = 2});
@@ -308,50 +210,6 @@ TEST(Membership, OnlyTheNewestWorldMayBeLeft) {
   EXPECT_THAT(job.failure(job.b), HasSubstr("it comes from world 1, and the newest one is 2"));
 }
 
-TEST(Membership, AFullLobbyEndsTheWorldAtOneCommit) {
-  Three job;
-  const MemberId d = job.come();
-  EXPECT_EQ(job.count<AskCommits>(job.a), 0u);
-  job.wait(milliseconds(250));
-  for (const MemberId id : {job.a, job.b, job.c}) EXPECT_EQ(job.count<AskCommits>(id), 1u);
-  job.receive(job.a, Commits{7});
-  job.receive(job.b, Commits{8});
-  EXPECT_EQ(job.count<Boundary>(job.a), 0u);
-  job.receive(job.c, Commits{7});
-  for (const MemberId id : {job.a, job.b, job.c}) EXPECT_EQ(job.newest<Boundary>(id)->commit, 9u);
-  for (const MemberId id : {job.c, job.a, job.b}) job.enter(id);
-  EXPECT_EQ(job.assigned(d).size, 4);
-  EXPECT_EQ(job.assigned(d).rank, 3);
-}
-
-TEST(Membership, AFullWorldIsNotDisturbedByTheLobby) {
-  Three job({.min = 1, .max = 3, .first = 3});
-  job.come();
-  job.wait(std::chrono::seconds(10));
-  EXPECT_EQ(job.count<AskCommits>(job.a), 0u);
-}
-
-TEST(Membership, ADeathWhileCommitsAreCountedReleasesTheOthers) {
-  Three job;
-  job.come();
-  job.wait(milliseconds(250));
-  job.receive(job.a, Commits{7});
-  job.receive(job.b, Commits{8});
-  job.end(job.c);
-  EXPECT_EQ(job.newest<Boundary>(job.a)->commit, 9u);
-}
-
-TEST(Membership, AFailureWhileCommitsAreCountedReleasesTheOthers) {
-  Three job;
-  job.come();
-  job.wait(milliseconds(250));
-  job.receive(job.a, Commits{7});
-  job.enter(job.b);
-  EXPECT_EQ(job.newest<Boundary>(job.a)->commit, 0u);
-  EXPECT_EQ(job.newest<Boundary>(job.c)->commit, 0u);
-  EXPECT_EQ(job.count<Boundary>(job.b), 0u);
-}
-
 TEST(Membership, TheStateIsLostWithTheLastProcessThatHadIt) {
   Three job;
   const MemberId d = job.come();
@@ -402,102 +260,6 @@ TEST(Membership, TheLobbyIsBounded) {
   MemberId last = 0;
   for (int i = 0; i < 67; i++) last = job.come();
   EXPECT_THAT(job.failure(last), HasSubstr("there are 66 processes for at most 2 ranks"));
-}
-
-// A process that waits alone may end, and another one come much later.
-TEST(Membership, AWaitForProcessesBeginsWithTheFirstThatIsThere) {
-  Job job({.min = 2, .max = 4, .first = 2});
-  job.end(job.come());
-  job.answer_for(std::chrono::seconds(50));
-  const MemberId b = job.come();
-  job.answer_for(std::chrono::seconds(20));
-  EXPECT_EQ(job.failure(b), "none");
-}
-
-TEST(Membership, AStoppedProcessOfTheLobbyDelaysNobody) {
-  Three job({.min = 1, .max = 4, .first = 3, .silence = milliseconds(5000)});
-  job.answer_for(std::chrono::seconds(1));
-  const MemberId d = job.come();
-  job.wait(milliseconds(100));
-  job.end(job.a);  // before a change is planned for the newcomer, which is stopped from now on
-  job.stopped = {d};
-  job.answer_for(std::chrono::seconds(3));
-  job.enter(job.b);
-  job.enter(job.c);
-  EXPECT_EQ(job.assigned(job.b).size, 2);
-  const std::size_t asked = job.count<AskCommits>(job.b);
-  job.complete();
-  job.answer_for(std::chrono::seconds(5));
-  EXPECT_THAT(job.failure(d), HasSubstr("it was silent for 5 s"));
-  EXPECT_EQ(job.membership.lobby(), 0u);
-  EXPECT_EQ(job.count<AskCommits>(job.b), asked);
-}
-
-TEST(Membership, AChangeIsNotMadeForAProcessThatHasEnded) {
-  Three job;
-  job.end(job.come());
-  job.answer_for(std::chrono::seconds(1));
-  EXPECT_EQ(job.count<AskCommits>(job.a), 0u);
-}
-
-TEST(Membership, TheLobbyGoesInAfterALossThatMakesRoom) {
-  Three job({.min = 1, .max = 3, .first = 3});
-  const MemberId d = job.come();
-  job.answer_for(std::chrono::seconds(1));
-  EXPECT_EQ(job.count<AskCommits>(job.a), 0u);
-  job.end(job.c);  // it has only lost its connection: the world runs
-  job.answer_for(std::chrono::seconds(1));
-  EXPECT_EQ(job.count<AskCommits>(job.a), 1u);
-  EXPECT_EQ(job.count<AskCommits>(d), 0u);
-}
-
-TEST(Membership, OfTwoThatDoNotReachEachOtherTheOlderStays) {
-  Three job;
-  const MemberId d = job.come();
-  job.end(job.a);
-  job.enter(job.b);
-  job.enter(job.c);
-  ASSERT_EQ(job.assigned(d).rank, 2);
-  job.receive(d, Fail{"no route", 0});
-  EXPECT_EQ(job.failure(job.b), "none") << "a newcomer cannot end another process";
-  job.receive(job.b, Fail{"no route", 2});
-  EXPECT_THAT(job.failure(d), HasSubstr("rank 0 (a, pid "));
-  EXPECT_THAT(job.failure(d), HasSubstr("could not reach it: no route"));
-  EXPECT_EQ(job.count<Again>(job.b), 1u);
-  job.enter(job.b);
-  job.enter(job.c);
-  EXPECT_EQ(job.assigned(job.c).size, 2);
-}
-
-TEST(Membership, AChangeNamesAllThatLeftSinceTheLastCompleteWorld) {
-  Three job({.min = 1, .max = 4, .first = 3});
-  job.end(job.c);
-  job.enter(job.a);
-  job.enter(job.b);
-  job.end(job.b);  // while the next world starts
-  job.enter(job.a);
-  EXPECT_THAT(job.assigned(job.a).change, HasSubstr("left: rank 2 ("));
-  EXPECT_THAT(job.assigned(job.a).change, HasSubstr(", rank 1 ("));
-}
-
-// The rank's message was on its way when the start was given up.
-TEST(Membership, AWorldThatIsCompleteAfterAllRuns) {
-  Job job({.min = 1, .max = 3, .first = 2, .silence = std::chrono::seconds(1000)});
-  const MemberId a = job.come(), b = job.come();
-  for (const MemberId id : {a, b}) job.receive(id, Contribution{"x"});
-  job.receive(a, Leave{});
-  job.wait(std::chrono::seconds(61));
-  job.receive(b, Leave{});
-  EXPECT_EQ(job.membership.phase(), Membership::Phase::steady);
-  job.come();
-  job.wait(milliseconds(300));
-  EXPECT_EQ(job.count<AskCommits>(a), 1u);
-}
-
-TEST(Membership, AfterTheEndOfTheTrainingNoneIsNeeded) {
-  Three job;
-  for (const MemberId id : {job.a, job.b, job.c}) job.receive(id, Done{});
-  EXPECT_EQ(job.count<Over>(job.come()), 1u);
 }
 
 }  // namespace
