@@ -199,6 +199,16 @@ TEST_F(ElasticJob, AnElasticProgramIsRefusedByAFixedJobsServer) {
   EXPECT_THAT(process.err(), HasSubstr("start `anello rendezvous` with --min-np"));
 }
 
+TEST_F(ElasticJob, RanksThatEndAtDifferentStepsFail) {
+  serve({.min = 1, .max = 4, .first = 2});
+  start(20, 1);
+  start(30, 1);
+  for (auto& process : processes_) {
+    EXPECT_EQ(process->wait(), 1);
+    EXPECT_THAT(process->err(), AllOf(HasSubstr("allreduce"), HasSubstr("barrier")));
+  }
+}
+
 TEST_F(ElasticJob, SurvivesARowOfLossesAndNewcomers) {
   constexpr int kSteps = 300;
   serve({.min = 1, .max = 5, .first = 3});
