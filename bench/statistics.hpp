@@ -7,7 +7,7 @@ namespace anello::bench {
 
 // Times in microseconds.
 struct Timing {
-  double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // over the times of each iteration's slowest rank
+  double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // of the iterations; the time of one is its slowest rank's
   double mean_us = 0;                                     // wall time of the loop divided by its iterations
 };
 

@@ -65,8 +65,7 @@ void add_flags(CLI::App& command, Cluster& cluster) {
   add_count(command, "--ranks-per-host", cluster.ranks_per_host,
             "ranks that share a host, with consecutive numbers (1)");
   add_count(command, "--cores", cluster.cores, "cores of a host (one for each of its ranks)");
-  command.add_flag("--memory", cluster.memory,
-                   "ranks of a host share memory, and reduce data where their sender wrote them");
+  command.add_flag("--memory", cluster.memory, "ranks of a host share memory, and reduce data in the sender's memory");
   for (const Quantity& each : kQuantities)
     command
         .add_option_function<std::string>(

@@ -15,7 +15,7 @@ namespace anello::bench {
 struct Cluster {
   int ranks_per_host = 1;  // with consecutive numbers
   int cores = 0;           // cores of a host; 0: one for each of its ranks
-  bool memory = false;     // ranks of a host share memory: they reduce data where the sender wrote them
+  bool memory = false;     // ranks of a host share memory, and reduce data in the sender's memory
 
   double network_latency_us = 15;  // latency between hosts
   double network_rate = 3125;      // rate of a host's interface, in each direction; 25 Gbit/s

@@ -38,7 +38,9 @@ class JobPlans {
 struct SimulatedRank {
   struct Target {
     std::uint32_t rank = 0, stream = 0;
-    bool remote = false;  // sent through the network, even if its target is a rank of the simulated host
+    // The real receiver is on another host, so the network carries the message. A rank of the simulated host may stand
+    // for that receiver (rotating_host).
+    bool remote = false;
   };
   plan::Plan plan;
   int host = 0;

@@ -1,4 +1,5 @@
-// Simulated cells as text and as JSON. Pure.
+// The results of simulations (Cell: all algorithms for one number of ranks and one size) and of planning, as text and
+// as JSON. Pure.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <span>

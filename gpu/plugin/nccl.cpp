@@ -44,7 +44,7 @@ namespace {
 // clang-format on
 
 #define ANELLO_NCCL_REGISTERS (NCCL_VERSION_CODE >= 21900)
-// Called only if NCCL has all of them at run time.
+// The functions that NCCL has since 2.19. They are called only if the NCCL that is loaded at run time has all of them.
 #if ANELLO_NCCL_REGISTERS
 #define ANELLO_NCCL_NEWER_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclMemAlloc) FUNCTION(ncclMemFree) FUNCTION(ncclCommRegister) FUNCTION(ncclCommDeregister)

@@ -28,7 +28,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kGrace{5000};  // for the server to report first: its message names the missing rank
+// This side waits so much longer than its own limit, so that the server's report arrives first: it names the missing
+// rank.
+constexpr milliseconds kGrace{5000};
 
 // Waits until the socket can be read; a signal does not end the wait.
 bool readable(int socket, milliseconds patience) {

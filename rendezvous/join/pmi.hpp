@@ -13,8 +13,8 @@
 namespace anello::rendezvous {
 
 // Null if the environment offers no PMI. `limit`: for each answer of the process manager, and so for each fence. May be
-// called again after the previous space has been destroyed, by all processes of the job. The n-th spaces of all
-// processes are one space, with its own keys and name. Blocks. Any thread.
+// called again after the previous space has been destroyed; then all processes of the job must call it. The n-th space
+// of each process is the same space, with its own keys and name. Blocks. Any thread.
 //
 // Throws Error{unsupported} if Slurm's socket must be left to MPI, Error{configuration} if the environment contradicts
 // itself or another space is open in this process, and the errors of PmiClient (rendezvous/join/pmi_client.hpp).

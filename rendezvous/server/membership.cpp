@@ -234,8 +234,4 @@ std::size_t Membership::members() const {
   return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return one.second.was_in_a_world(); }));
 }
 
-std::size_t Membership::lobby() const {
-  return processes_.size() - members();
-}
-
 }  // namespace anello::rendezvous

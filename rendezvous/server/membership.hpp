@@ -60,7 +60,6 @@ class Membership {
   std::uint32_t generation() const { return generation_; }  // of the newest world that has started; 0: none
   int worlds_formed() const { return worlds_formed_; }      // worlds whose ranks were all complete
   std::size_t members() const;                              // processes of that world that have not ended
-  std::size_t lobby() const;                                // processes that were in no world
   bool begun() const { return begun_; }                     // a world of this job has begun to train
   const std::string& last_failure() const { return last_failure_; }
 

@@ -91,7 +91,8 @@ class RendezvousServer::Impl {
   void set_alarm();
   void remind();
   void publish_stats();
-  // True if all ranks have been informed, and their connections have ended, which shows that they have read the reason.
+  // After conclude(): all ranks have received its error, or another start has begun, and no rank has a connection any
+  // more. A rank ends its connection after it has read the error.
   bool has_concluded() const {
     return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
   }

@@ -248,7 +248,8 @@ void Agenda::pass_on(Entries::iterator entry) {
   carry_down(decision_of(std::move(report)));
 }
 
-// Combines reports in the order of the parts, so that the result does not depend on which report arrived first.
+// Combines the reports in a fixed order: this rank's, then those of its children. So the result does not depend on
+// which report arrived first.
 Item Agenda::combined(Reports reports) const {
   std::optional<Item> all;
   std::int32_t absent = -1;

@@ -48,8 +48,8 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// The sizes that a rank adds. Allgather: the first dimension of each array. Alltoall: the number of rows that go to
-// each rank. Other verbs: empty.
+// The sizes in which ranks may differ. Each rank reports its own, beside the Description. Allgather: the first
+// dimension of each array. Alltoall: the number of rows that go to each rank. Other verbs: empty.
 using Sizes = std::vector<std::uint64_t>;
 // Returns the length of `Sizes` in a group of `ranks` ranks.
 std::size_t number_of_sizes(const Description& description, int ranks);

@@ -13,7 +13,7 @@
 
 namespace anello::algorithms {
 
-using namespace plan;  // an algorithm is written in the words of a plan
+using namespace plan;  // Plan, PlanBuilder and the like
 
 struct Shape {
   int rank = 0, world = 1;

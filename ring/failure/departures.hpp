@@ -42,7 +42,7 @@ class Departures {
   // Returns the first operation of the group that cannot complete, because another rank left the group before it.
   // UINT64_MAX if there is none.
   std::uint64_t ends_at(std::uint64_t group) const;
-  // Returns the operation that the rank called with this number, if its goodbye described it.
+  // Returns operation number `sequence` of the group as the rank called it; empty if its goodbye did not describe it.
   std::optional<NamedSignature> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
 
   std::vector<NamedSignature> last_calls(int rank,

@@ -27,8 +27,8 @@ class Baton {
   explicit Baton(link::Bell& bell) : bell_(bell) {}
 
   // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or the time `until` has
-  // come. Blocks while another thread has the baton or the baton is closed. While it blocks, the progress thread yields
-  // the baton.
+  // come. Blocks while another thread has the baton, and after close() until one of these is so. While a caller blocks
+  // here, the progress thread yields the baton.
   bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;

@@ -65,7 +65,7 @@ class StallClock {
   Limits limits_;
   ReportTimes reports_;
   std::optional<Clock::time_point> since_;
-  Clock::time_point pinged_at_;  // the last ping, also from an earlier wait
+  Clock::time_point pinged_at_;  // begin() does not reset it: the ping may belong to an earlier wait
   bool asked_ = false, ended_ = false, spoke_ = false;
 };
 

@@ -365,22 +365,22 @@ void scale(DType dtype, Bytes to, ConstBytes from, double factor) {
 namespace anello {
 
 void convert(std::span<const float> from, std::span<f16> to) {
-  using namespace run;  // Highway's tables
+  using namespace run;  // HWY_DYNAMIC_DISPATCH looks for its tables there
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(narrow_f16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const float> from, std::span<bf16> to) {
-  using namespace run;  // Highway's tables
+  using namespace run;  // HWY_DYNAMIC_DISPATCH looks for its tables there
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(narrow_bf16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const f16> from, std::span<float> to) {
-  using namespace run;  // Highway's tables
+  using namespace run;  // HWY_DYNAMIC_DISPATCH looks for its tables there
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(widen_f16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const bf16> from, std::span<float> to) {
-  using namespace run;  // Highway's tables
+  using namespace run;  // HWY_DYNAMIC_DISPATCH looks for its tables there
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(widen_bf16)(from.data(), to.data(), from.size());
 }

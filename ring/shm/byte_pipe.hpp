@@ -43,7 +43,7 @@ struct PipeState {
   };
   alignas(kLineBytes) std::atomic<std::uint64_t> written;
   std::atomic<std::uint64_t> referred;  // references ever made
-  std::atomic<std::uint64_t> filled;    // slots ever filled, before `written`
+  std::atomic<std::uint64_t> filled;    // slots filled so far; stored before `written` is
   std::atomic<std::uint32_t> revoked;   // 1: references that were not taken are invalid
   alignas(kLineBytes) std::atomic<std::uint64_t> read;
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
@@ -173,7 +173,7 @@ class PipeReader {
   std::uint64_t written_ = 0, read_ = 0;  // `written_`: last value seen
   std::uint64_t taken_up_ = 0;            // number of references read so far, including the current one
   bool stands_ = false;                   // there is a current reference, to bytes at read_ or later
-  std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots filled before `written_`
+  std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots that were filled when `written_` was loaded
   std::uint64_t slot_begin_ = 0;          // position of the contents in the next slot, which may be old
   std::uint64_t slot_end_ = 0;
   PipeState::Reference reference_{};  // the current one

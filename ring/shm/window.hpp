@@ -47,8 +47,8 @@ class Window {
   // Sends the files of these tensors to the other side. False if the tensors cannot be shown, because the other side
   // has not mapped earlier files yet.
   bool can_show(const Places& places);
-  // `places` null: this rank's tensors are not shown, and no tensors will be used. If it is not null, can_show() must
-  // have returned true.
+  // `places` null: this rank does not show its tensors, so no rank uses another rank's tensors in this operation.
+  // Otherwise can_show(*places) must have returned true.
   void post(std::uint64_t number, const EncodedSignature& signature, const Places* places);
 
   struct Post {

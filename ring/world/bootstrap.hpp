@@ -48,7 +48,8 @@ class WorldMaker {
   struct Layout {
     const algorithms::Facts& facts;
     const algorithms::Table& table;
-    const std::vector<std::string>& memories;  // by rank: ranks with the same text can share memory; empty: none
+    // By rank. Ranks with equal texts can share memory; a rank with an empty text shares with no rank.
+    const std::vector<std::string>& memories;
   };
   static Layout layout(const World& world);
   // The port on which this rank listens for other ranks and for the launcher. 0: it does not listen.

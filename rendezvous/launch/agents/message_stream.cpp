@@ -68,7 +68,7 @@ void MessageStream::take_messages(const std::function<void(std::string_view)>& r
     const std::size_t bytes = Reader("message", left.substr(0, kHeaderBytes)).u32();
     if (bytes > kMaxMessageBytes) {
       closed_ = true;
-      error_ = text("it announced a message of ", bytes, " bytes");
+      error_ = text("it announced a message of ", bytes, " bytes; the maximum is ", kMaxMessageBytes);
       return;
     }
     if (left.size() < kHeaderBytes + bytes) break;

@@ -20,8 +20,8 @@ using Hosts = std::vector<Host>;
 Hosts parse_host_list(std::string_view what, std::string_view list);
 
 // Parses one host a line, as in files for Open MPI and MPICH: "h1", "h1:4", "h1 slots=4 max-slots=8". Skips empty
-// lines, and comments that begin with #. Throws Error{configuration} that names `path` and the line; for an unusual
-// character, it also gives the character's number.
+// lines, and comments that begin with #. Throws Error{configuration} that names `path` and the line. If a
+// character is not ASCII, the message also has its code point.
 Hosts parse_host_file(const std::string& path, std::string_view content);
 
 // Reads the file; "-" is standard input.

@@ -114,7 +114,7 @@ class Arrays {
 }  // namespace anello::tensorflow
 
 ANELLO_API_BEGIN
-// Called by Python with index 0, 1, ...: returns TensorFlow's number of one type that Anello has; 0 after the last
-// type.
+// Returns the number by which TensorFlow identifies the type at `index` in Anello's list of types; 0 after the end of
+// the list. Python calls it with 0, 1, ... until then.
 extern "C" int anello_tensorflow_type(int index);
 ANELLO_API_END

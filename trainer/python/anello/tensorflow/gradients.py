@@ -88,7 +88,7 @@ class Gradients:
         there = [k for k, each in enumerate(made) if each is not None and k not in local]
         sparse = [k for k in there if isinstance(made[k], tf.IndexedSlices)]
         dense = [k for k in there if k not in sparse]
-        _spread_infinity([made[k] for k in local if made[k] is not None], made, dense)
+        _spread_not_finite([made[k] for k in local if made[k] is not None], made, dense)
         lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
@@ -140,8 +140,8 @@ def _unscaled(how: Reduction) -> Reduction:
     return how._replace(prescale=1.0, postscale=1.0)
 
 
-def _spread_infinity(local: Sequence[Any], gradients: List[Any], dense: Sequence[int]) -> None:
-    """Sets one of the gradients that are sent to NaN if a local gradient is not finite.
+def _spread_not_finite(local: Sequence[Any], gradients: List[Any], dense: Sequence[int]) -> None:
+    """Fills one of the gradients that the ranks exchange with NaN if a local gradient is not finite.
 
     With scaled losses, all ranks then skip such a step together; otherwise their models would differ from then on.
     """

@@ -73,10 +73,10 @@ def _init_through(store: Any, rank: int, size: int) -> World:
 
 
 def _next_name(store: Any, size: int) -> str:
-    """The name of the next world of a group's members: the same on all of them, and different from every other world.
+    """Returns the name of a group's next world: equal on all members, and no other world has it.
 
     Members cannot count the worlds that they make, because each member may also be in other groups. The first member
-    that comes chooses the name, so that no member waits here for another one.
+    that calls this chooses the name, so that no member waits for one that has not called it yet.
     """
     number, others = divmod(store.add("anello/joins", 1) - 1, size)
     key = f"anello/name/{number}"
