@@ -18,7 +18,7 @@ void open_missing_standard_descriptors() {
 void require_output_written() {
   if (!std::cout.flush())
     throw Error(ErrorCode::file,
-                "standard output could not be written, and output is lost; its disk or pipe may be full or closed");
+                "standard output cannot be written, and output is lost; its disk or pipe may be full or closed");
 }
 
 }  // namespace anello

@@ -106,7 +106,7 @@ TEST(Output, ThatIsLostIsAnError) {
        {"--version", "settings", "run --help", "run --dry-run -n 2 -- true", "manual run"}) {
     const Outcome full = testing::run({"sh", "-c", ANELLO_PROGRAM " " + command + " > /dev/full"});
     EXPECT_EQ(full.code, 1) << command;
-    EXPECT_TRUE(contains(full.err, "standard output could not be written")) << command << ": " << full.err;
+    EXPECT_TRUE(contains(full.err, "standard output cannot be written")) << command << ": " << full.err;
   }
 }
 
