@@ -1,7 +1,7 @@
 // The library's threads block the signals that others send, so that the program's handlers run on, and interrupt, only
 // its own threads. The signals that a thread causes itself stay open: a crash here must reach what reports crashes,
 // such as a sanitizer or Python's faulthandler. If they were blocked, the kernel would end the process without a
-// report.
+// report. SIGABRT is blocked, because others send it too, and abort() opens it.
 #pragma once
 #include <signal.h>
 
@@ -22,7 +22,7 @@ class BlockedSignals {
   BlockedSignals() {
     sigset_t sent;
     sigfillset(&sent);
-    for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&sent, caused);
+    for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&sent, caused);
     pthread_sigmask(SIG_SETMASK, &sent, &before_);
   }
   ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 namespace anello {
 namespace {
 
@@ -10,9 +12,16 @@ TEST(QuietThread, BlocksTheSignalsThatOthersSend) {
   sigset_t blocked;
   sigemptyset(&blocked);
   quiet_thread("a test", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }).join();
-  for (const int sent : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE})
+  for (const int sent : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE, SIGABRT})
     EXPECT_TRUE(sigismember(&blocked, sent)) << sent;
-  for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) EXPECT_FALSE(sigismember(&blocked, caused));
+  for (const int caused : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+    EXPECT_FALSE(sigismember(&blocked, caused));
+}
+
+[[noreturn]] void abort_in_a_thread() {
+  signal(SIGABRT, [](int) { _exit(7); });
+  quiet_thread("a test", [] { std::abort(); }).join();
+  _exit(1);
 }
 
 // The kernel ends a process whose thread causes a signal that it blocks, and no handler runs.
@@ -25,6 +34,7 @@ TEST(QuietThread, BlocksTheSignalsThatOthersSend) {
 TEST(QuietThreadDeathTest, ItsCrashReachesTheHandler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(crash_in_a_thread(), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(abort_in_a_thread(), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace
