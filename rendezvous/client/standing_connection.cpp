@@ -61,7 +61,7 @@ asio::awaitable<void> StandingConnection::receive() {
     why = error.what();
   }
   const MutexLock lock(mutex_);
-  if (!refused_)
+  if (!refused_ && !over_)
     log(Severity::warning,
         text("the connection with the rendezvous has ended, so this process cannot enter another world: ", why));
   lost_ = std::move(why);
@@ -90,6 +90,7 @@ void StandingConnection::take(const Reply& reply) {
       again_.clear();
       answers_.clear();  // of the last start
     }
+    over_ |= std::holds_alternative<Over>(reply);
     answers_.push_back(reply);
   }
 }

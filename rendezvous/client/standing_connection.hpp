@@ -72,6 +72,7 @@ class StandingConnection {
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
+  bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // the others have finished
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
   net::EventLoop event_loop_;                                // its thread uses the other members, and is stopped first

@@ -24,8 +24,7 @@ struct ElasticProcess {
   std::uint32_t since = 0;  // its first generation; 0: it was in none
   int local_rank = -1;      // kept from world to world
   Time answered{};          // when its last message came
-  bool asked = false;       // it has not answered since it was asked
-  bool missed = false;      // nor had it when it was asked again
+  bool missed = false;      // it has not answered for two inquiries
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }

@@ -37,7 +37,7 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
   at->second.answered = now;
-  at->second.asked = at->second.missed = false;
+  at->second.missed = false;
   return std::visit([&](const auto& message) { return handle(id, message, now); }, request);
 }
 
@@ -118,8 +118,10 @@ Sends Membership::handle(MemberId id, const Commits& commits, Time) {
   return announce_if_counted();
 }
 
-Sends Membership::handle(MemberId, const Present&, Time) {
-  return {};
+// A process of the lobby that did not answer for a while may go in now.
+Sends Membership::handle(MemberId, const Present&, Time now) {
+  plan_change(now);
+  return start_if_complete(now);
 }
 
 Sends Membership::handle(MemberId id, const Done&, Time now) {
@@ -143,7 +145,8 @@ void Membership::gather(Time now) {
   start_until_.reset();
   next_change_.reset();
   next_inquiry_ = now;
-  for (auto& [id, process] : processes_) process.answered = now;
+  for (auto& [id, process] : processes_)
+    if (process.was_in_a_world()) process.answered = now;
 }
 
 // A process of the world has come back. Those that wait for the commit at which to end it need not wait any longer.

@@ -88,8 +88,7 @@ Sends Membership::inquire(Time now) {
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {
     if (!is_asked(process)) continue;
-    process.missed = process.asked;
-    process.asked = true;
+    process.missed = now - process.answered >= 2 * kInquiryInterval;
     ask.to.push_back(id);
   }
   if (ask.to.empty()) return sends;

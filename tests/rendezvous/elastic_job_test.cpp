@@ -177,6 +177,7 @@ TEST_F(ElasticJob, AProcessThatIsNotNeededEndsInGoodOrder) {
   expect_result(*processes_[0], 30);
   EXPECT_EQ(spare.wait(), 0);
   EXPECT_EQ(spare.out(), "the others have finished\n");
+  EXPECT_EQ(spare.err(), "");
   testing::Process& late = start(30, 2);
   EXPECT_EQ(late.wait(), 0);
   EXPECT_EQ(late.out(), "the others have finished\n");

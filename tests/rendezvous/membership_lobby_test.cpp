@@ -81,6 +81,22 @@ TEST(Membership, AStoppedProcessOfTheLobbyDelaysNobody) {
   EXPECT_EQ(job.count<AskCommits>(job.b), asked);
 }
 
+TEST(Membership, AProcessOfTheLobbyThatAnswersAgainGoesIn) {
+  Three job;
+  const MemberId d = job.come();
+  job.stopped = {d};
+  job.end(job.a);
+  job.answer_for(std::chrono::seconds(3));
+  job.enter(job.b);
+  job.enter(job.c);
+  job.complete();
+  EXPECT_EQ(job.assigned(d).size, 0);
+  const std::size_t asked = job.count<AskCommits>(job.b);
+  job.stopped.clear();
+  job.answer_for(std::chrono::seconds(1));
+  EXPECT_EQ(job.count<AskCommits>(job.b), asked + 1);
+}
+
 TEST(Membership, AChangeIsNotMadeForAProcessThatHasEnded) {
   Three job;
   job.end(job.come());

@@ -31,7 +31,7 @@ inline double digest(const std::vector<double>& weights) {
   return sum;
 }
 
-// The digest after so many steps of an undisturbed training in one process.
+// Returns the digest at the end of an undisturbed training in one process.
 inline double expected(std::size_t count, std::uint64_t steps) {
   std::vector<double> weights(count);
   for (std::uint64_t step = 0; step < steps; step++) {
