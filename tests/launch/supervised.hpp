@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "rendezvous/launch/processes/supervise.hpp"
+#include "rendezvous/launch/processes/fixed_supervisor.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -48,7 +48,7 @@ class SupervisorTest : public ::testing::Test {
             .newest_world = [this] { return newest_world_; },
             .out_of_memory_kills = [this] { return kills_; }};
   }
-  Supervisor supervisor_{job_, actions()};
+  FixedSupervisor supervisor_{job_, actions()};
 };
 
 }  // namespace anello::launch

@@ -1,4 +1,5 @@
-// The rank that the ranks themselves name as the culprit in their last words. Owned by the Supervisor.
+// The rank that the ranks themselves name as the culprit in their last words. Owned by the
+// FixedSupervisor.
 #pragma once
 #include <cstdint>
 #include <functional>

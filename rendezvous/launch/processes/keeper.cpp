@@ -13,7 +13,7 @@
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/messages.hpp"
 #include "rendezvous/launch/processes/process.hpp"
-#include "rendezvous/launch/processes/supervise.hpp"
+#include "rendezvous/launch/processes/supervisor.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"

@@ -23,6 +23,11 @@ std::string describe_start_problem(int problem, const std::string& program, cons
 // Returns the exit code that shells use: 127 if the program does not exist, 126 if it cannot be executed. Pure.
 int exit_code_of(int problem);
 
-inline constexpr int kNotExecutable = 126, kNotFound = 127;
+inline constexpr int kWrongUsage = 2, kNotExecutable = 126, kNotFound = 127;
+
+// True for the exit code of a program that would fail again in the same way. Pure.
+inline bool is_wrong_usage(int exit_code) {
+  return exit_code == kWrongUsage || exit_code == kNotExecutable || exit_code == kNotFound;
+}
 
 }  // namespace anello::launch

@@ -11,7 +11,7 @@
 #include "rendezvous/launch/output/output.hpp"
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
-#include "rendezvous/launch/processes/supervise.hpp"
+#include "rendezvous/launch/processes/fixed_supervisor.hpp"
 #include "rendezvous/launch/run/input.hpp"
 #include "rendezvous/launch/run/run.hpp"
 
@@ -67,7 +67,7 @@ class Attempt {
   const std::function<void(int)> rank_exited_;
   Output output_;
   Input input_;
-  Supervisor supervisor_;
+  FixedSupervisor supervisor_;
   std::unique_ptr<RankProcesses> ranks_;
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;

@@ -1,4 +1,4 @@
-#include "rendezvous/launch/processes/supervise.hpp"
+#include "rendezvous/launch/processes/fixed_supervisor.hpp"
 
 #include "rendezvous/launch/processes/memory_events.hpp"
 #include "tests/launch/supervised.hpp"
@@ -366,7 +366,7 @@ TEST_F(SupervisorTest, TheLossOfTheirHostExplainsThatRanksWereKilled) {
 }
 
 TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
-  Supervisor fresh{job_, actions()};
+  FixedSupervisor fresh{job_, actions()};
   fresh.host_lost({{"there", 2, 1}, "host there cannot be used"}, now_);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   fresh.keeper_gone({});
@@ -377,7 +377,7 @@ TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
 }
 
 TEST_F(SupervisorTest, AHostMayBeLostBeforeItIsKnownThatRanksHaveStarted) {
-  Supervisor fresh{job_, actions()};
+  FixedSupervisor fresh{job_, actions()};
   fresh.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   fresh.reported({Report::Kind::started, 0, 100}, now_);
   fresh.reported({Report::Kind::exited, 0, 100, SIGTERM}, now_);

@@ -1,16 +1,11 @@
-// Decides what happens to the job after each event: which ranks are ended, when, and with which signal; what is
-// printed; and the exit code. A pure state machine: events and the time in, orders and sentences out. Owned by the
-// launcher's loop.
+// The part of a supervisor that all kinds of jobs share: how a job is ended, and its exit code. A supervisor decides
+// after each event which ranks are ended, when, and with which signal, and what is printed. A pure state machine: events
+// and the time in, orders and sentences out. Owned by the launcher's loop.
 //
-//   running --first failure--> searching, named (0.2 s) --> reporting (0.8 s: errors of other ranks) --> ending
-//      \----signal, closed pipe, last rank ended---------------------------------------------------------->/
-//   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
-// Named: if the failure breaks connections, the ranks themselves agree on its cause, because they have more information
-// than the launcher. If the failure breaks no connection (a rank that has left the world exits with an error), the
-// launcher aborts the world after the 0.2 s. The cause is the exit of the rank that the ranks themselves blame
-// (LastWord). If they blame none, it is the most likely of the exits that come while the launcher searches. Aborting:
-// ranks that wait in a collective may not react to the signal. Their collective then fails with the reason, and this
-// gives the program a last chance to end by itself.
+//   running --> ending (the signal, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
+//
+// Aborting: ranks that wait in a collective may not react to the signal. Their collective then fails with the reason,
+// and this gives the program a last chance to end by itself.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -20,7 +15,6 @@
 #include <vector>
 
 #include "rendezvous/launch/job/job.hpp"
-#include "rendezvous/launch/processes/blame.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
 #include "rendezvous/launch/processes/rank_table.hpp"
 
@@ -45,11 +39,13 @@ class Supervisor {
     std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
   };
   Supervisor(const Job& job, Actions actions);
+  virtual ~Supervisor() = default;
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
 
   void reported(const Report& report, Clock::time_point now);
-  // Call this before the later exits are reported.
-  void received(const world::LastWord& word) { blame_.received(word); }
-  void host_lost(const HostLoss& loss, Clock::time_point now);
+  virtual void received(const world::LastWord&) {}  // call this before the later exits are reported
+  virtual void host_lost(const HostLoss& loss, Clock::time_point now) = 0;
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
@@ -64,52 +60,57 @@ class Supervisor {
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
   bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
   int exit_code() const { return exit_code_; }
-  // True if the job may succeed when it is started again: a rank has failed (but not with a status that means wrong
-  // usage), or a host was lost, and the user has not ended the job. A host that could not even be used at the first
-  // start is a mistake of the user.
+  // True if the job may succeed when it is started again: it has failed, but not with a status that means wrong usage,
+  // and the user has not ended it.
   bool may_pass() const;
   int culprit() const { return culprit_; }           // the rank that failed first, or -1
   bool failed() const { return !failure_.empty(); }  // false if the user ended the job
   // Returns the text to append to "the job failed": the reason, or only the rank that failed first; then the ranks that
   // failed because of it, and the ranks that the launcher ended.
-  std::string summary(bool with_reason) const;
+  virtual std::string summary(bool with_reason) const = 0;
 
- private:
+ protected:
+  // Only a job of a fixed size has the three phases after `running`.
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
+
+  virtual void exited(const Report& report, Clock::time_point now) = 0;
+  // Until the job is ended: the time of the next call of wake().
+  virtual std::optional<Clock::time_point> wakes_at() const = 0;
+  virtual void wake(Clock::time_point now) = 0;
+  virtual void name_cause() {}                   // the job ends while it searches the cause of its failure
+  virtual bool failure_may_pass() const = 0;     // see may_pass()
+
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, const std::string& why, Clock::time_point now);
   bool abort(int culprit, const std::string& why);
-  void kill(Clock::time_point now);
-  void timed_out(Clock::time_point now);
-  void not_started(int rank, int problem, Clock::time_point now);
-  void exited(const Report& report, Clock::time_point now);
-  int likelihood(const Report& end) const;
-  bool may_be_a_lost_host(const Report& end) const;
-  void name_cause();
-  void end_if_all_ended(Clock::time_point now);
-  std::optional<Clock::time_point> leftovers_due() const;
-  void name_leftovers(Clock::time_point now);
-  std::string lack_of_memory() const;
+  // "rank 3 (pid 7) was killed by SIGSEGV on node-a"
+  std::string describe(const Report& end) const;
+  std::string list_ended() const;  // "; the launcher ended ranks 1, 2", or nothing
 
   const Job& job_;
   Actions actions_;
-  const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   RankTable ranks_;
-  Clock::time_point last_end_{};    // when the last rank ended
-  Clock::duration silence_told_{};  // for this time after last_end_, no message about ranks that still run
   Phase phase_ = Phase::running;
-  std::optional<Clock::time_point> deadline_, job_limit_;
-  std::optional<Report> cause_;  // the failure that ends the job; may be corrected during the search
-  int culprit_ = -1;             // the rank of that failure, or the rank that caused it
-  Blame blame_;
-  std::string why_;          // why the job ends; the ranks receive it
-  std::string failure_;      // for the summary; empty: none
-  std::vector<int> failed_;  // in the order of their exits
-  std::vector<int> ended_;   // ranks that the launcher ended, ascending
-  Clock::time_point failed_at_{}, signalled_at_{};
+  std::optional<Clock::time_point> deadline_;  // of this phase
+  int culprit_ = -1;                           // the rank that failed first, or the rank that caused it
+  std::string why_;                            // why the job ends; the ranks receive it
+  std::string failure_;                        // for the summary; empty: none
   int exit_code_ = 0;
+
+ private:
+  void kill(Clock::time_point now);
+  void timed_out(Clock::time_point now);
+  void not_started(int rank, int problem, Clock::time_point now);
+  std::string lack_of_memory() const;
+
+  const std::optional<std::uint64_t> kills_before_;  // for lack of memory
+  std::optional<Clock::time_point> job_limit_;
+  std::vector<int> ended_;  // ranks that the launcher ended, ascending
+  Clock::time_point signalled_at_{};
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;
-  bool lost_host_ = false, left_stopped_ = false;
 };
+
+int exit_code_of_status(int status);  // of waitpid(): 128+n for signal n
+std::string in_seconds(std::chrono::milliseconds time);
 
 }  // namespace anello::launch
