@@ -33,6 +33,7 @@ Join join_of_this_process(const Settings& settings, const std::string& address) 
   mine.size = settings.size;
   mine.local_rank = settings.local_rank;
   mine.age = process_age();
+  mine.place = settings.place;
   return mine;
 }
 

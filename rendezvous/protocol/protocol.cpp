@@ -39,7 +39,7 @@ void write(Writer& out, const Join& join) {
   out.i32(join.rank).i32(join.size).i32(join.local_rank);
   write(out, join.patience);
   write(out, join.age);
-  out.u8(join.elastic);
+  out.u8(join.elastic).i32(join.place);
 }
 void write(Writer& out, const Contribution& contribution) {
   ANELLO_CHECK(contribution.blob.size() <= kMaxBlobBytes);
@@ -142,6 +142,7 @@ Join read_join(Reader& in) {
   join.patience = read_duration(in);
   join.age = read_duration(in);
   join.elastic = read_flag(in, "elastic");
+  join.place = bounded("place", in.i32(), -1, kMaxRanks - 1);
   return join;
 }
 

@@ -30,6 +30,7 @@ struct Join {
   std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
   std::chrono::milliseconds age{0};           // age of its process
   bool elastic = false;                       // it lives on in other worlds if ranks die or join
+  std::int32_t place = -1;                    // its number at its launcher, which its successor gets too; -1: none
 };
 struct Contribution {  // to an exchange, which is complete when every rank has sent one
   std::string blob;

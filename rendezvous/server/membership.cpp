@@ -233,6 +233,13 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
   return {{{id}, Failed{code, -1, why}}};
 }
 
+ElasticStatus Membership::status() const {
+  ElasticStatus out{generation_, begun_, finished_, {}};
+  for (const auto& [id, process] : processes_)
+    out.processes.push_back({process.join.place, process.join.rank, process.join.pid, process.join.host});
+  return out;
+}
+
 std::size_t Membership::members() const {
   return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return one.second.was_in_a_world(); }));
 }

@@ -59,8 +59,9 @@ class Membership {
   Phase phase() const { return phase_; }
   std::uint32_t generation() const { return generation_; }  // of the newest world that has started; 0: none
   int worlds_formed() const { return worlds_formed_; }      // worlds whose ranks were all complete
-  std::size_t members() const;                              // processes of that world that have not ended
-  bool begun() const { return begun_; }                     // a world of this job has begun to train
+  ElasticStatus status() const;
+  std::size_t members() const;           // processes of that world that have not ended
+  bool begun() const { return begun_; }  // a world of this job has begun to train
   const std::string& last_failure() const { return last_failure_; }
 
  private:

@@ -56,6 +56,10 @@ class RendezvousServer::Impl {
     const MutexLock lock(stats_mutex_);
     return stats_;
   }
+  ElasticStatus elastic_status() const {
+    const MutexLock lock(stats_mutex_);
+    return elastic_status_;
+  }
   bool wait_until_over(std::uint32_t generation, milliseconds limit) const {
     MutexLock lock(stats_mutex_);
     return changed_.wait_for(lock, limit,
@@ -120,6 +124,7 @@ class RendezvousServer::Impl {
   mutable std::condition_variable changed_;
   std::optional<services::Metrics> metrics_;
   ServerStats stats_ ANELLO_GUARDED_BY(stats_mutex_);
+  ElasticStatus elastic_status_ ANELLO_GUARDED_BY(stats_mutex_);
 };
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
@@ -300,6 +305,7 @@ void RendezvousServer::Impl::publish_stats() {
   const MutexLock lock(stats_mutex_);
   changed_.notify_all();
   if (membership_) {
+    elastic_status_ = membership_->status();
     stats_ = {.generation = membership_->generation(),
               .members = membership_->members(),
               .starting = membership_->phase() == rendezvous::Membership::Phase::starting,
@@ -340,6 +346,9 @@ std::string RendezvousServer::address() const {
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();
+}
+ElasticStatus RendezvousServer::elastic_status() const {
+  return impl_->elastic_status();
 }
 bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds limit) const {
   return impl_->wait_until_over(generation, limit);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ring/trace/rejected_connections.hpp"
 
@@ -51,6 +52,20 @@ struct ServerStats {
   std::string last_failure;   // why the last start-up failed; empty after a success
 };
 
+// An elastic job at one moment.
+struct ElasticStatus {
+  struct Process {
+    int place;  // its number at its launcher, or -1
+    int rank;   // in the newest world; -1: it was in none yet
+    std::uint32_t pid;
+    std::string host;
+  };
+  std::uint32_t generation = 0;    // number of the newest world; 0: none
+  bool begun = false;              // a world has begun to train
+  bool finished = false;           // a process has finished its training
+  std::vector<Process> processes;  // all that have joined, and not ended or finished
+};
+
 class RendezvousServer {
  public:
   // The server listens when the constructor returns. Throws Error{network} that names the address and port,
@@ -65,7 +80,8 @@ class RendezvousServer {
   // Returns a numeric address for ranks. If the server listens on all addresses, returns one that other hosts can use,
   // if there is one.
   std::string address() const;
-  ServerStats stats() const;  // any thread
+  ServerStats stats() const;             // any thread
+  ElasticStatus elastic_status() const;  // of an elastic job; any thread
   // Blocks until this generation's world has formed or its start-up has failed; then returns true. Returns false after
   // `limit`. Any thread.
   bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;

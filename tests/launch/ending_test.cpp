@@ -328,7 +328,7 @@ TEST(Ending, WrongUsageIsOneLineWithTheRemedy) {
       {{"run", "-n", "2", "--timeout", "0", "true"}, "--timeout"},
       {{"run", "-n", "2", "--restarts", "x", "true"}, "--restarts"},
       {{"run", "--nproc_per_node=2", "true"}, "write -N N"},
-      {{"run", "-max-restarts", "2", "true"}, "--restarts N"},
+      {{"run", "-n", "2", "-max-restarts", "2", "true"}, "--restarts N"},
       {{"run", "-bogus", "2", "true"}, "--bogus"},
       {{"run", "--hostfile", "no-such-file", "true"}, "cannot read no-such-file: No such file"},
       {{"run", "--hostfile", "/", "true"}, "cannot read /: it is a folder"},

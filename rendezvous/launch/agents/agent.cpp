@@ -69,7 +69,7 @@ class Agent {
     if (message.kind == Kind::master) master_ = decode_master(message.bytes);
     if (message.kind == Kind::start) start(message);
     if (!ranks_) return;
-    if (message.kind == Kind::order) ranks_->order({Order::Kind(message.number), message.value});
+    if (message.kind == Kind::order) ranks_->order({Order::Kind(message.number), message.value, message.rank});
     if (message.kind == Kind::input && input_) input_->arrived(message.bytes);
     if (message.kind == Kind::output_taken && std::size_t(message.number) < outputs_.size()) {
       outputs_[std::size_t(message.number)]->taken(std::size_t(message.value));

@@ -13,7 +13,7 @@ struct AgentMessage {
     // to the agent
     start = 1,     // number: the rendezvous's port; bytes: its host
     find_master,   // bytes: an address of this host that other hosts reach; empty: the connection's address
-    order,         // number: Order::Kind; value: as in Order
+    order,         // number: Order::Kind; value and rank: as in Order
     input,         // bytes: of rank 0's standard input; empty: it ends
     output_taken,  // number: the stream; value: how many more bytes it may send
     question,      // checks whether the agent still answers

@@ -70,6 +70,7 @@ AgentTask decode_task(std::string_view body) {
   task.job.columns = in.i32();
   task.job.max_restarts = in.i32();
   task.job.restart = in.i32();
+  if (in.u8() != 0) task.job.elastic.emplace();
   task.job.master.address = in.str(in.left());
   task.job.master.port = in.str(in.left());
   task.addresses = get_words(in);
@@ -154,7 +155,7 @@ std::string encode(const AgentTask& task) {
   out.i32(task.job.size);
   put(out, task.job.layout);
   out.str(task.job.name).str(task.job.secret).u8(task.job.bind).i32(task.job.columns);
-  out.i32(task.job.max_restarts).i32(task.job.restart);
+  out.i32(task.job.max_restarts).i32(task.job.restart).u8(task.job.elastic.has_value());
   out.str(task.job.master.address).str(task.job.master.port);
   put(out, task.addresses);
   out.u16(task.port).u8(task.by_ssh).str(task.folder);

@@ -11,7 +11,8 @@ namespace anello::launch {
 
 // The part of the task that is equal for all agents of a job.
 struct AgentTask {
-  // Has only the members that agents need: command, size, layout, name, secret, bind, columns, restarts, master.
+  // Has only the members that agents need: command, size, layout, name, secret, bind, columns, restarts, master, and
+  // whether it is elastic.
   Job job;
   std::vector<std::string> addresses;  // where the launcher listens, numeric, the likeliest first
   std::uint16_t port = 0;

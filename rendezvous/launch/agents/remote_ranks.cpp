@@ -149,6 +149,8 @@ void RemoteRanks::start_ranks() {
     send(host, {.kind = Kind::master, .bytes = encode(*master_)});
     send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
   }
+  for (const Order& early : std::exchange(early_orders_, {}))
+    if (early.kind == Order::Kind::start_rank) order(early);
 }
 
 // True if the host is this host, even if its name was not recognised.
@@ -325,8 +327,9 @@ void RemoteRanks::order(const Order& order) {
       order.kind == Order::Kind::kill || (order.kind == Order::Kind::signal && order.value != SIGSTOP &&
                                           order.value != SIGCONT && order.value != SIGUSR1 && order.value != SIGUSR2);
   if (!started_ && ends) return cancel();
-  if (!started_) return;
-  for (Host& host : hosts_) send(host, {.kind = Kind::order, .number = int(order.kind), .value = order.value});
+  if (!started_) return early_orders_.push_back(order);
+  for (Host& host : hosts_)
+    send(host, {.kind = Kind::order, .number = int(order.kind), .rank = order.rank, .value = order.value});
 }
 
 void RemoteRanks::send(Host& host, const AgentMessage& message) {

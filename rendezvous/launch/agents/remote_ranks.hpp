@@ -87,8 +87,9 @@ class RemoteRanks : public RankProcesses {
   std::optional<AgentListener> listener_;
   std::unique_ptr<RelaySource> input_;  // standard input of rank 0
   bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
-  std::uint16_t port_ = 0;        // port of the rendezvous
-  std::optional<Master> master_;  // set when rank 0's agent has found it
+  std::vector<Order> early_orders_;  // before all agents have connected
+  std::uint16_t port_ = 0;           // port of the rendezvous
+  std::optional<Master> master_;     // set when rank 0's agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};
 };

@@ -47,12 +47,25 @@ ServerOptions server_place(const Job& job) {
   return options;
 }
 
+ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
+  ElasticLimits limits{job.elastic->min, job.size, job.elastic->first, job.elastic->patience};
+  if (settings.silence_limit.count() > 0) limits.silence = settings.silence_limit;
+  return limits;
+}
+
+MembershipView view_of(const ElasticStatus& status) {
+  MembershipView out{status.begun, status.finished, {}};
+  for (const ElasticStatus::Process& one : status.processes) out.members.push_back({one.place, one.rank >= 0});
+  return out;
+}
+
 std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& settings) {
   ServerOptions options = server_place(job);
   options.job = job.name;
   options.secret = job.secret;
   options.size = job.size;
   options.start_timeout = settings.start_timeout;
+  if (job.elastic) options.elastic = elastic_limits(job, settings);
   // Ranks on other hosts connect to the server, and a firewall may allow only some ports.
   net::PortRange ports{options.port, options.port};
   if (job.remote) ports = net::parse_port_range(settings.port_range);
@@ -112,6 +125,7 @@ int run_command(const Words& words, char** argv) {
   hooks.exited = [&](int rank) {
     if (server) server->exited(rank);
   };
+  hooks.membership = [&] { return server ? view_of(server->elastic_status()) : MembershipView{}; };
   hooks.newest_world = [&] { return server ? server->stats().newest : 0; };
   return launch::run(job, hooks, argv);
 }

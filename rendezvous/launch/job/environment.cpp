@@ -22,6 +22,21 @@ bool set_by_a_launcher(std::string_view entry) {
       setting_rows(), [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable_of(entry); });
 }
 
+void add_place_in_world(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank) {
+  out.push_back(text("ANELLO_RANK=", rank));
+  out.push_back(text("ANELLO_SIZE=", job.size));
+  out.push_back(text("ANELLO_LOCAL_RANK=", rank - here.first));
+  out.push_back(text("ANELLO_LOCAL_SIZE=", here.count));
+}
+
+// A process of an elastic job gets its rank when a world begins. Only its number on its host is fixed.
+void add_place_in_elastic_job(std::vector<std::string>& out, const HostRanks& here, int rank) {
+  out.emplace_back("ANELLO_ELASTIC=1");
+  out.emplace_back("HOROVOD_ELASTIC=1");
+  out.push_back(text("ANELLO_PLACE=", rank));
+  for (const char* prefix : {"ANELLO_", "HOROVOD_", ""}) out.push_back(text(prefix, "LOCAL_RANK=", rank - here.first));
+}
+
 // Sets the variables that scripts for torchrun or for horovodrun read.
 void add_variables_of_others(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank,
                              const Master& master) {
@@ -49,9 +64,10 @@ std::string threads_of_rank(const HostRanks& here) {
   return text(std::max(1, int(available_cores().count()) / here.count));
 }
 
-std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank,
-                                          const MeetingPlaces& places) {
-  const std::vector<std::string> own = variables_set_for(job, here, rank, places, threads_of_rank(here));
+std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
+                                          int starts) {
+  std::vector<std::string> own = variables_set_for(job, here, rank, places, threads_of_rank(here));
+  if (job.elastic) own.push_back(text("ANELLO_RESTART=", starts));
   std::vector<std::string> out = own;
   for (char** entry = environ; *entry; entry++) {
     const auto same = [&](const std::string& one) { return variable_of(one) == variable_of(*entry); };
@@ -76,17 +92,15 @@ void check_exported(const Job& job) {
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
                                            const std::string& threads) {
   std::vector<std::string> out;
-  out.push_back(text("ANELLO_RANK=", rank));
-  out.push_back(text("ANELLO_SIZE=", job.size));
-  out.push_back(text("ANELLO_LOCAL_RANK=", rank - here.first));
-  out.push_back(text("ANELLO_LOCAL_SIZE=", here.count));
+  if (!job.elastic) add_place_in_world(out, job, here, rank);
+  if (job.elastic) add_place_in_elastic_job(out, here, rank);
   out.push_back("ANELLO_RENDEZVOUS=" + places.rendezvous);
   out.push_back("ANELLO_JOB=" + job.name);
   if (!job.secret.empty()) out.push_back(text("ANELLO_SECRET_FD=", kSecretDescriptor));
   out.push_back(text("ANELLO_REPORT_FD=", kLastWordsDescriptor));
-  if (job.max_restarts > 0) out.push_back(text("ANELLO_RESTART=", job.restart));
+  if (job.max_restarts > 0 && !job.elastic) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
-  add_variables_of_others(out, job, here, rank, places.master);
+  if (!job.elastic) add_variables_of_others(out, job, here, rank, places.master);
   // Without these, OpenMP and OpenBLAS would start a thread for each core in every rank. If OpenBLAS's own variable is
   // not set, it uses OMP_NUM_THREADS.
   const bool openmp = is_set("OMP_NUM_THREADS");

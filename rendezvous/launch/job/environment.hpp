@@ -19,8 +19,10 @@ struct MeetingPlaces {
 };
 
 // Both functions return "NAME=value" entries. `here`: the rank's host; for rank_environment() it must be this process's
-// host. `threads`: how many threads a rank on this host may keep busy.
-std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
+// host. `starts`: how often this rank of an elastic job was started before. `threads`: how many threads a rank on this
+// host may keep busy.
+std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
+                                          int starts);
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
                                            const std::string& threads);
 

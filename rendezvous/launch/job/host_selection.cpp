@@ -142,6 +142,21 @@ std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocatio
   return std::nullopt;
 }
 
+// Gives the processes that an elastic job may have their places: those that begin have the first ones.
+void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
+  ElasticJob& elastic = *job.elastic;
+  elastic.first = job.started_ranks();
+  elastic.max = elastic.max > 0 ? elastic.max : elastic.first;
+  elastic.min = elastic.min > 0 ? elastic.min : elastic.first;
+  if (elastic.min > elastic.first || elastic.first > elastic.max)
+    throw wrong(
+        text("--min-np ", elastic.min, ", -n ", elastic.first, " and --max-np ", elastic.max, " must not descend"));
+  wanted.ranks = elastic.max;
+  wanted.or_fewer = true;
+  if (local) hosts[0].slots = elastic.max;
+  job.layout = lay_out(hosts, wanted);
+}
+
 }  // namespace
 
 void add_host_options(CLI::App& app, HostOptions& options) {
@@ -168,8 +183,10 @@ void add_host_options(CLI::App& app, HostOptions& options) {
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job) {
   for (const std::string& entry : options.exported) job.exported.push_back(export_variable(entry));
   job.master = given_master(job.exported);
-  if (!options.nodes.empty() || !options.node.empty() || !options.rendezvous.empty())
+  if (!options.nodes.empty() || !options.node.empty() || !options.rendezvous.empty()) {
+    if (job.elastic) throw wrong("--min-np and --max-np need one launcher for all hosts: write -H instead of --nnodes");
     return select_this_node(options, job);
+  }
   Wanted wanted{number("-n", options.ranks), number("-N", options.per_host)};
   Hosts hosts = named_hosts(options);
   const bool named = !hosts.empty();
@@ -186,6 +203,7 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
     hosts = {{rendezvous::host_name(), hosts.empty() ? wanted.ranks : hosts[0].slots}};
   }
   job.layout = lay_out(hosts, wanted);
+  if (job.elastic) lay_out_places(hosts, local, wanted, job);
   job.hosts = std::move(hosts);
   job.per_host = wanted.per_host;
   job.size = job.started_ranks();

@@ -30,14 +30,29 @@ struct Master {
   std::string address, port;
 };
 
+// A job whose world may change its size. Its ranks are numbered by their places: a process has the number of the
+// process that it replaces, whatever its rank in the world is.
+struct ElasticJob {
+  enum class OnFailure {
+    place,  // the process is replaced
+    host,   // the other processes of its host are ended and replaced too
+    job     // the job ends
+  };
+  int min = 0, first = 0, max = 0;  // processes that go on, that begin, and at most; 0: not given yet
+  int max_restarts = 0;             // of processes
+  OnFailure on_failure = OnFailure::place;
+  std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
+};
+
 struct Job {
   std::vector<std::string> command;
-  int size = 1;                 // ranks in the world
-  Layout layout;                // the ranks that this launcher starts, by host
-  Hosts hosts;                  // all hosts that may be used, even if they get no rank
-  std::optional<int> per_host;  // -N
-  std::string name;             // different for each run, except if several launchers start one world
-  std::string secret;           // empty if this build cannot authenticate
+  int size = 1;                       // ranks in the world; in an elastic job, at most
+  std::optional<ElasticJob> elastic;  // nothing: the world has a fixed size
+  Layout layout;                      // the ranks that this launcher starts, by host
+  Hosts hosts;                        // all hosts that may be used, even if they get no rank
+  std::optional<int> per_host;        // -N
+  std::string name;                   // different for each run, except if several launchers start one world
+  std::string secret;                 // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{10000};
   std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none

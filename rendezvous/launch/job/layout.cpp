@@ -54,7 +54,7 @@ Layout lay_out(const Hosts& hosts, const Wanted& wanted) {
   const std::vector<long> room = room_on(hosts, wanted);
   long total = 0;
   for (const long one : room) total += one;
-  const long ranks = wanted.ranks ? *wanted.ranks : total;
+  const long ranks = !wanted.ranks ? total : wanted.or_fewer ? std::min(long(*wanted.ranks), total) : *wanted.ranks;
   if (total < ranks) throw too_few(hosts, wanted, ranks, total);
   Layout layout;
   long placed = 0;

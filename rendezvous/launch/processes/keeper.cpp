@@ -29,6 +29,7 @@ class Keeper {
       : config_(std::move(config)),
         parent_(getppid()),
         pids_(std::size_t(config_.here.count), -1),
+        starts_(std::size_t(config_.here.count), 0),
         child_ended_({SIGCHLD}) {}
 
   void run() {
@@ -54,28 +55,38 @@ class Keeper {
   void receive_orders() {
     bool launcher_died = false;
     while (const auto order = receive_message<Order>(config_.channel, launcher_died)) {
-      if (order->kind == Order::Kind::start)
-        start_ranks({net::host_port(config_.rendezvous_host, unsigned(order->value)), config_.master});
+      const bool mine = config_.here.has(order->rank);
+      if (order->kind == Order::Kind::start) start_ranks(order->value);
+      if (order->kind == Order::Kind::start_rank && mine && !complete_) start_rank(order->rank - config_.here.first);
+      if (order->kind == Order::Kind::kill_rank && mine) kill_rank(order->rank - config_.here.first);
       if (order->kind == Order::Kind::signal) pass_on(order->value);
       if (order->kind == Order::Kind::kill) killing_ = true;
+      if (order->kind == Order::Kind::kill) start_no_more();
     }
     if (!launcher_died) return;
     end_children({}, kKillLimit);
     done_ = true;
   }
 
-  void start_ranks(const MeetingPlaces& places) {
-    started_ = true;
+  void start_ranks(int port) {
+    places_ = {net::host_port(config_.rendezvous_host, unsigned(port)), config_.master};
+    if (config_.job.elastic) return;
     for (int local = 0; local < config_.here.count; local++)
-      if (!start_rank(local, places)) break;
-    config_.ranks.clear();  // closes the pipes in this process, so that they end when the ranks end
+      if (!start_rank(local)) break;
+    start_no_more();
+  }
+
+  // Closes the pipes in this process, so that they end when the ranks end.
+  void start_no_more() {
+    complete_ = true;
+    config_.ranks.clear();
     config_.last_words.close();
   }
 
-  bool start_rank(int local, const MeetingPlaces& places) {
+  bool start_rank(int local) {
     const int rank = config_.here.first + local;
     const RankEnds& ends = config_.ranks[std::size_t(local)];
-    const auto variables = rank_environment(config_.job, config_.here, rank, places);
+    const auto variables = rank_environment(config_.job, config_.here, rank, places_, starts_[std::size_t(local)]++);
     const Descriptor secret = config_.job.secret.empty() ? Descriptor() : make_memory_file(config_.job.secret);
     const cpu_set_t cores = cores_of(local, config_.here.count);
     const Started rank_process = start({.command = config_.job.command,
@@ -96,8 +107,14 @@ class Keeper {
     return !rank_process.error;
   }
 
+  void kill_rank(int local) {
+    const pid_t rank = pids_[std::size_t(local)];
+    if (rank > 0) kill(-rank, SIGKILL);
+  }
+
   void pass_on(int signal) {
     signal_all(signal);
+    if (ends_programs(signal)) start_no_more();
     if (!ends_programs(signal) || !config_.here.has(0)) return;
     watched_signal_ = signal;
     watched_until_ = Clock::now() + kSignalIsTaken;
@@ -129,10 +146,11 @@ class Keeper {
       if (!WIFEXITED(status) && !WIFSIGNALED(status)) continue;
       ended.push_back({Report::Kind::exited, number, pid, status});
       *rank = -1;
+      if (config_.job.elastic) kill(-pid, SIGKILL);  // another process may take the rank's place
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
     for (const Report& end : ended) send_message(config_.channel, end);
-    if (pid < 0 && started_) done_ = true;  // no child is left
+    if (pid < 0 && complete_) done_ = true;  // no child is left
   }
 
   // The process id of a rank is not reused before the rank is reaped, and so its group's id is not reused either. An
@@ -156,9 +174,12 @@ class Keeper {
   KeeperConfig config_;
   const pid_t parent_;
   std::vector<pid_t> pids_;  // by local rank; -1: not started or ended
+  std::vector<int> starts_;  // by local rank; how often it was started
+  MeetingPlaces places_;
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
-  bool started_ = false, killing_ = false, done_ = false;
+  bool complete_ = false;  // no rank is started any more
+  bool killing_ = false, done_ = false;
   int watched_signal_ = 0;  // 0: none
   Clock::time_point watched_until_{};
 };

@@ -14,8 +14,15 @@ namespace anello::launch {
 
 // A message to the keeper. The end of the stream means that the launcher has died.
 struct Order {
-  enum class Kind { start, signal, kill } kind;
+  enum class Kind {
+    start,       // of all ranks; in an elastic job, of none
+    start_rank,  // of one rank of an elastic job, also again after it has ended
+    kill_rank,
+    signal,  // one that ends programs also means that no rank is started again
+    kill     // of all ranks, and no rank is started again
+  } kind;
   int value = 0;  // start: the rendezvous's port; signal: its number
+  int rank = -1;  // start_rank, kill_rank
 };
 
 // A message from the keeper. The end of the stream means that no process is left.

@@ -8,6 +8,7 @@ namespace anello::launch {
 void RankTable::started(int rank, pid_t pid) {
   at(rank).alive = true;
   at(rank).pid = pid;
+  at(rank).stop.reset();
   alive_count_++;
   any_started_ = true;
 }

@@ -22,6 +22,7 @@ class RankTable {
   void stopped(int rank, int signal, Clock::time_point now) { at(rank).stop = {now, signal}; }
   void continued(int rank) { at(rank).stop.reset(); }
 
+  bool is_stopped(int rank) const { return at(rank).stop.has_value(); }
   bool succeeded(int rank) const { return at(rank).succeeded; }
   pid_t pid(int rank) const { return at(rank).pid; }
   int alive_count() const { return alive_count_; }

@@ -58,8 +58,8 @@ std::string Supervisor::describe(const Report& end) const {
   const std::string how = WIFSIGNALED(status) ? text("was killed by ", signal_text(WTERMSIG(status)))
                                               : text("exited with status ", WEXITSTATUS(status));
   const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  return text("rank ", end.rank, " (pid ", end.pid, ") ", how, " on ", job_.host_of(end.rank),
-              was_killed ? lack_of_memory() : "");
+  return text(job_.elastic ? "process " : "rank ", end.rank, " (pid ", end.pid, ") ", how, " on ",
+              job_.host_of(end.rank), was_killed ? lack_of_memory() : "");
 }
 
 std::string Supervisor::lack_of_memory() const {

@@ -1,6 +1,6 @@
 // The part of a supervisor that all kinds of jobs share: how a job is ended, and its exit code. A supervisor decides
-// after each event which ranks are ended, when, and with which signal, and what is printed. A pure state machine: events
-// and the time in, orders and sentences out. Owned by the launcher's loop.
+// after each event which ranks are ended, when, and with which signal, and what is printed. A pure state machine:
+// events and the time in, orders and sentences out. Owned by the launcher's loop.
 //
 //   running --> ending (the signal, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
 //
@@ -77,8 +77,8 @@ class Supervisor {
   // Until the job is ended: the time of the next call of wake().
   virtual std::optional<Clock::time_point> wakes_at() const = 0;
   virtual void wake(Clock::time_point now) = 0;
-  virtual void name_cause() {}                   // the job ends while it searches the cause of its failure
-  virtual bool failure_may_pass() const = 0;     // see may_pass()
+  virtual void name_cause() {}                // the job ends while it searches the cause of its failure
+  virtual bool failure_may_pass() const = 0;  // see may_pass()
 
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, const std::string& why, Clock::time_point now);

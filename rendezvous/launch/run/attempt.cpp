@@ -6,6 +6,8 @@
 #include "rendezvous/launch/agents/remote_ranks.hpp"
 #include "rendezvous/launch/job/layout.hpp"
 #include "rendezvous/launch/job/master.hpp"
+#include "rendezvous/launch/processes/elastic_supervisor.hpp"
+#include "rendezvous/launch/processes/fixed_supervisor.hpp"
 #include "rendezvous/launch/processes/local_ranks.hpp"
 #include "rendezvous/launch/processes/memory_events.hpp"
 #include "rendezvous/protocol/describe.hpp"
@@ -34,22 +36,24 @@ std::optional<std::uint64_t> no_kills_known() {  // on other hosts
 }  // namespace
 
 Attempt::Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher)
-    : job_(job),
-      launcher_(launcher),
-      rank_exited_(hooks.exited),
-      output_(job),
-      supervisor_(job, {.order = [this](const Order& order) { ranks_->order(order); },
-                        .abort = hooks.abort,
-                        .print =
-                            [this](const std::string& sentence) {
-                              if (!failed_at_) failed_at_ = output_.lines();
-                              output_.print(sentence);
-                            },
-                        .newest_world = hooks.newest_world,
-                        .out_of_memory_kills = job.remote ? no_kills_known : out_of_memory_kills}) {
-  if (launcher.limit) supervisor_.end_at(*launcher.limit);
+    : job_(job), launcher_(launcher), rank_exited_(hooks.exited), output_(job), supervisor_(make_supervisor(hooks)) {
+  if (launcher.limit) supervisor_->end_at(*launcher.limit);
   ranks_ = make_ranks();
   if (!job.remote) learn_cores(job.layout.front(), available_cores().count());
+}
+
+std::unique_ptr<Supervisor> Attempt::make_supervisor(const RendezvousHooks& hooks) {
+  const auto print = [this](const std::string& sentence) {
+    if (!failed_at_) failed_at_ = output_.lines();
+    output_.print(sentence);
+  };
+  Supervisor::Actions actions{.order = [this](const Order& order) { ranks_->order(order); },
+                              .abort = hooks.abort,
+                              .print = print,
+                              .newest_world = hooks.newest_world,
+                              .out_of_memory_kills = job_.remote ? no_kills_known : out_of_memory_kills};
+  if (job_.elastic) return std::make_unique<ElasticSupervisor>(job_, std::move(actions), hooks.membership);
+  return std::make_unique<FixedSupervisor>(job_, std::move(actions));
 }
 
 std::unique_ptr<RankProcesses> Attempt::make_ranks() {
@@ -66,13 +70,13 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   events.reported = [this](const Report& report) {
     if (report.kind == Report::Kind::exited) rank_exited_(report.rank);
     if (report.kind == Report::Kind::signal_taken) input_.end();
-    supervisor_.reported(report, Clock::now());
+    supervisor_->reported(report, Clock::now());
   };
-  events.last_word = [this](const world::LastWord& word) { supervisor_.received(word); };
+  events.last_word = [this](const world::LastWord& word) { supervisor_->received(word); };
   events.host_lost = [this](const HostLoss& loss) { lose(loss); };
   events.cores_known = [this](const HostRanks& here, double cores) { learn_cores(here, cores); };
   events.ended = [this](const std::string& how) {
-    if (!supervisor_.over()) supervisor_.keeper_gone(how);
+    if (!supervisor_->over()) supervisor_->keeper_gone(how);
   };
   if (job_.remote) return std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
   return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
@@ -95,16 +99,16 @@ int Attempt::run(std::uint16_t port) {
     polls.wait();
     act();
   }
-  return supervisor_.exit_code();
+  return supervisor_->exit_code();
 }
 
 void Attempt::watch(PollSet& polls) {
   output_.watch(polls);
-  if (!supervisor_.over()) input_.watch(polls, [this] { output_.line_typed(); });
+  if (!supervisor_->over()) input_.watch(polls, [this] { output_.line_typed(); });
   ranks_->watch(polls);
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
-  polls.until(supervisor_.next_tick());
-  if (supervisor_.over() && !output_.streams_closed()) polls.until(last_bytes_until_);
+  polls.until(supervisor_->next_tick());
+  if (supervisor_->over() && !output_.streams_closed()) polls.until(last_bytes_until_);
   polls.until(output_limit());
 }
 
@@ -112,12 +116,12 @@ void Attempt::act() {
   const auto now = Clock::now();
   ranks_->tick();
   output_.tick();
-  supervisor_.tick(now);
-  if (output_.reader_gone()) supervisor_.reader_gone(now);
-  if (const std::string why = output_.failure(); !why.empty()) supervisor_.output_failed(why, now);
-  if (!supervisor_.over()) return;
-  if (supervisor_.gave_up()) ranks_->give_up();
-  if (!ended_ && supervisor_.keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
+  supervisor_->tick(now);
+  if (output_.reader_gone()) supervisor_->reader_gone(now);
+  if (const std::string why = output_.failure(); !why.empty()) supervisor_->output_failed(why, now);
+  if (!supervisor_->over()) return;
+  if (supervisor_->gave_up()) ranks_->give_up();
+  if (!ended_ && supervisor_->keeper_was_killed()) end_children(launcher_.inherited_children, kEmergency);
   // No process writes to the pipes any more. Reads the bytes that are still in them, until nothing has come for
   // kLastBytes.
   if (!ended_ || !output_.written() || ranks_->output_may_come()) last_bytes_until_ = now + kLastBytes;
@@ -133,16 +137,16 @@ void Attempt::take_signals() {
       ranks_->order({Order::Kind::signal, *signal});
     else if (*signal == SIGTSTP)
       pause_all();
-    else if (supervisor_.over())
+    else if (supervisor_->over())
       hurry();
     else
-      supervisor_.signalled(*signal, Clock::now());
+      supervisor_->signalled(*signal, Clock::now());
   }
 }
 
 // Limits the time for which a job that must end waits for a reader of its ranks' output.
 std::optional<Clock::time_point> Attempt::output_limit() const {
-  return ended_ && supervisor_.asked_to_end() && !discard_output_
+  return ended_ && supervisor_->asked_to_end() && !discard_output_
              ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
              : std::nullopt;
 }
@@ -163,11 +167,12 @@ void Attempt::pause_all() {
 
 // When all hosts have reported their cores, warns if there are too few.
 void Attempt::learn_cores(const HostRanks& here, double cores) {
-  if (here.count > cores) {
+  const int begin = job_.elastic ? std::clamp(job_.elastic->first - here.first, 0, here.count) : here.count;
+  if (begin > cores) {
     crowded_.push_back(here.host);
     if (crowded_.size() == 1)
-      crowding_ = text(here.count, " ranks share ", cores, cores == 1 ? " core" : " cores",
-                       job_.remote ? " on " + here.host : "");
+      crowding_ =
+          text(begin, " ranks share ", cores, cores == 1 ? " core" : " cores", job_.remote ? " on " + here.host : "");
   }
   if (++hosts_known_ < job_.layout.size() || crowded_.empty() || job_.restart > 0 || !log_enabled(Severity::warning))
     return;
@@ -180,19 +185,19 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
 void Attempt::lose(const HostLoss& loss) {
   lost_.push_back(loss.ranks.host);
   for (int i = 0; i < loss.ranks.count; i++) rank_exited_(loss.ranks.first + i);
-  supervisor_.host_lost(loss, Clock::now());
+  supervisor_->host_lost(loss, Clock::now());
 }
 
 // Prints the last messages. Repeats the reason only if it is out of sight, because much output has followed it.
 void Attempt::conclude() {
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
-  if (supervisor_.culprit() >= 0) output_.print_last_lines(supervisor_.culprit());
-  if (supervisor_.failed())
+  if (supervisor_->culprit() >= 0) output_.print_last_lines(supervisor_->culprit());
+  if (supervisor_->failed())
     output_.print(text("the job failed after ", rendezvous::seconds(took),
-                       supervisor_.summary(failed_at_ && output_.out_of_sight(*failed_at_))));
-  if (job_.verbose && supervisor_.exit_code() == 0)
+                       supervisor_->summary(failed_at_ && output_.out_of_sight(*failed_at_))));
+  if (job_.verbose && supervisor_->exit_code() == 0)
     output_.print(text("the job took ", rendezvous::seconds(took), "; no rank failed"));
-  if (job_.restart < job_.max_restarts && supervisor_.may_pass() && !discard_output_) plan_restart();
+  if (job_.restart < job_.max_restarts && supervisor_->may_pass() && !discard_output_) plan_restart();
 }
 
 void Attempt::plan_restart() try {
@@ -201,7 +206,7 @@ void Attempt::plan_restart() try {
     return output_.print("it is not started again, because the time of --timeout is almost over");
   if (!lost_.empty()) {
     std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
-    next.layout = lay_out(next.hosts, {job_.size, job_.per_host});
+    next.layout = lay_out(next.hosts, {job_.size, job_.per_host, job_.elastic.has_value()});
   }
   output_.print(text("restart ", job_.restart + 1, " of ", job_.max_restarts, " in ", rendezvous::seconds(next.pause),
                      lost_.empty() ? "" : " without " + list_hosts(lost_)));

@@ -11,7 +11,7 @@
 #include "rendezvous/launch/output/output.hpp"
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
-#include "rendezvous/launch/processes/fixed_supervisor.hpp"
+#include "rendezvous/launch/processes/supervisor.hpp"
 #include "rendezvous/launch/run/input.hpp"
 #include "rendezvous/launch/run/run.hpp"
 
@@ -47,6 +47,7 @@ class Attempt {
   const std::optional<Restart>& restart() const { return restart_; }  // nothing: the job is not started again
 
  private:
+  std::unique_ptr<Supervisor> make_supervisor(const RendezvousHooks& hooks);
   std::unique_ptr<RankProcesses> make_ranks();
   std::string rendezvous_host() const;
   Master master() const;
@@ -67,7 +68,7 @@ class Attempt {
   const std::function<void(int)> rank_exited_;
   Output output_;
   Input input_;
-  FixedSupervisor supervisor_;
+  std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<RankProcesses> ranks_;
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rendezvous/launch/job/job.hpp"
+#include "rendezvous/launch/processes/elastic_supervisor.hpp"
 
 namespace anello::launch {
 
@@ -16,6 +17,7 @@ struct RendezvousHooks {
   std::function<bool(int culprit, const std::string& reason)> abort;
   std::function<void(int rank)> exited;         // like RendezvousServer::exited()
   std::function<std::uint32_t()> newest_world;  // like ServerStats::newest
+  std::function<MembershipView()> membership;   // of an elastic job
 };
 
 // Runs the job, and runs it again after failures if it has restarts. Returns the exit code. Call from main(), with

@@ -1,0 +1,225 @@
+#include "rendezvous/launch/processes/elastic_supervisor.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "rendezvous/launch/processes/start_problem.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::launch {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kMembershipLooks{100};
+constexpr milliseconds kLateWord{1000};  // for the membership to receive that a process has finished
+constexpr milliseconds kSoon{60000}, kFirstRest{1000}, kMaxRest{60000};
+constexpr int kEarlyFailures = 2;
+
+// The first process that fails is replaced at once.
+milliseconds rest_after(int failures) {
+  constexpr int kMaxDoublings = 10;
+  if (failures <= 1) return milliseconds(0);
+  return std::min(kFirstRest * (1 << std::min(failures - 2, kMaxDoublings)), kMaxRest);
+}
+
+}  // namespace
+
+ElasticSupervisor::ElasticSupervisor(const Job& job, Actions actions, std::function<MembershipView()> look)
+    : Supervisor(job, std::move(actions)),
+      limits_(*job.elastic),
+      look_(std::move(look)),
+      places_(std::size_t(job.size)),
+      target_(limits_.first) {}
+
+void ElasticSupervisor::wake(Clock::time_point now) {
+  look(now);
+  for (int place = 0; place < job_.size; place++) kill_if_cut_off(place, now);
+  fill(now);
+  end_if_over(now);
+  next_look_ = now + kMembershipLooks;
+}
+
+void ElasticSupervisor::look(Clock::time_point now) {
+  view_ = look_();
+  std::vector<bool> present(places_.size());
+  for (const MembershipView::Member& member : view_.members) {
+    if (member.place < 0 || member.place >= job_.size) continue;
+    present[std::size_t(member.place)] = true;
+    Place& place = at(member.place);
+    place.joined = true;
+    place.trained = place.trained || (member.trains && view_.begun);
+    any_trained_ = any_trained_ || place.trained;
+  }
+  for (std::size_t i = 0; i < places_.size(); i++) {
+    Place& place = places_[i];
+    if (present[i] || !place.alive || !place.joined)
+      place.absent_since.reset();
+    else if (!place.absent_since)
+      place.absent_since = now;
+  }
+}
+
+void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
+  ranks_.ended(report.rank, report.status == 0);
+  if (phase_ != Phase::running) return;
+  look(now);
+  Place& place = at(report.rank);
+  place.alive = false;
+  if (report.status != 0) return process_failed(report, now);
+  place.closed = true;
+  place.left = Left{report, now};
+  next_look_ = now;
+}
+
+void ElasticSupervisor::process_failed(const Report& report, Clock::time_point now) {
+  failure_cause_ = report;
+  actions_.print(describe(report));
+  const int code = exit_code_of_status(report.status);
+  if (view_.finished) {
+    if (exit_code_ == 0) exit_code_ = code;
+    culprit_ = report.rank;
+    failure_ = describe(report) + " after the training had ended";
+    return;
+  }
+  if (limits_.on_failure == ElasticJob::OnFailure::job) return give_up(describe(report), now);
+  Place& place = at(report.rank);
+  place.failures = now - place.started < kSoon ? place.failures + 1 : 1;
+  place.early_failures = place.trained ? 0 : place.early_failures + 1;
+  place.rests_until = now + rest_after(place.failures);
+  if (place.early_failures >= kEarlyFailures || (!place.trained && is_wrong_usage(code))) {
+    place.closed = true;
+    actions_.print(text("process ", report.rank, " is not started again, because it has failed ",
+                        place.early_failures == 1 ? "" : "twice ", "before it trained"));
+  }
+  if (limits_.on_failure == ElasticJob::OnFailure::host) kill_others_of_host(report.rank);
+  next_look_ = now;
+}
+
+void ElasticSupervisor::kill_others_of_host(int failed_place) {
+  for (const HostRanks& here : job_.layout)
+    for (int other = here.first; here.has(failed_place) && other < here.first + here.count; other++) {
+      if (at(other).alive) actions_.order({Order::Kind::kill_rank, 0, other});
+      at(other).rests_until = at(failed_place).rests_until;
+    }
+}
+
+// Places that were used before come first, even if they rest: the process of a place has its GPU and its files.
+void ElasticSupervisor::fill(Clock::time_point now) {
+  if (view_.finished) return;
+  int reserved = 0;
+  for (const Place& place : places_) reserved += place.alive || (place.starts > 0 && !place.closed);
+  for (int number = 0; number < job_.size && running() < target_; number++) {
+    Place& place = at(number);
+    if (place.alive || place.closed || place.rests_until > now) continue;
+    if (place.starts == 0 && reserved++ >= target_) continue;
+    if (!start(number, now)) return;
+  }
+}
+
+bool ElasticSupervisor::start(int number, Clock::time_point now) {
+  const bool again = starts_ >= limits_.first;
+  if (again && restarts_left() == 0) return false;
+  starts_++;
+  Place& place = at(number);
+  place.starts++;
+  place.alive = true;
+  place.joined = place.trained = false;
+  place.started = now;
+  place.absent_since.reset();
+  if (again)
+    actions_.print(text("process ", number, place.starts > 1 ? " is started again" : " is started instead",
+                        " (restart ", starts_ - limits_.first, " of ", limits_.max_restarts, ")"));
+  actions_.order({Order::Kind::start_rank, 0, number});
+  return true;
+}
+
+// A process that the membership has given up must not go on. One that is stopped cannot end, and one that runs has
+// received an error.
+void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
+  Place& place = at(number);
+  if (!place.absent_since) return;
+  const bool stopped = ranks_.is_stopped(number);
+  if (view_.finished ? !stopped : !stopped && now - *place.absent_since < job_.grace) return;
+  actions_.print(text("process ", number, " (pid ", ranks_.pid(number), ") ", stopped ? "is stopped" : "does not end",
+                      " and has lost its place in the job, so it is killed"));
+  actions_.order({Order::Kind::kill_rank, 0, number});
+  place.joined = false;  // once
+  place.absent_since.reset();
+}
+
+void ElasticSupervisor::end_if_over(Clock::time_point now) {
+  const int living = running();
+  if (view_.finished) {
+    if (living == 0) end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
+    return;
+  }
+  if (!name_those_that_left(now)) return;
+  const auto has_state = [](const Place& place) { return place.alive && place.trained; };
+  if (any_trained_ && std::ranges::none_of(places_, has_state))
+    return give_up("no process is left that had the state of the training", now);
+  if (living == 0 && !failure_cause_)
+    return give_up(
+        "all processes have ended, and none has finished a training; the program must use anello::elastic, "
+        "anello.elastic or hvd.elastic.run",
+        now);
+  const int possible = living + startable();
+  if (possible < limits_.min)
+    give_up(text("only ", possible, possible == 1 ? " process runs" : " processes run",
+                 " or can be started, and --min-np is ", limits_.min),
+            now);
+}
+
+// Returns false if the membership may still receive that one of them has finished.
+bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
+  bool all = true;
+  for (Place& place : places_) {
+    if (!place.left) continue;
+    if (now - place.left->at < kLateWord) {
+      all = false;
+      continue;
+    }
+    actions_.print(describe(place.left->report) + " before the training had ended, so it is not replaced");
+    place.left.reset();
+    target_--;
+  }
+  return all;
+}
+
+void ElasticSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
+  for (int number = loss.ranks.first; number < loss.ranks.first + loss.ranks.count; number++) {
+    ranks_.lost(number);
+    at(number).alive = false;
+    at(number).closed = true;
+  }
+  if (!loss.why.empty()) actions_.print(loss.why);
+  next_look_ = now;
+}
+
+void ElasticSupervisor::give_up(const std::string& why, Clock::time_point now) {
+  failure_ = why;
+  if (failure_cause_) culprit_ = failure_cause_->rank;
+  exit_code_ = failure_cause_ ? exit_code_of_status(failure_cause_->status) : 1;
+  actions_.print(why);
+  end(SIGTERM, why, now);
+}
+
+int ElasticSupervisor::running() const {
+  return int(std::ranges::count_if(places_, &Place::alive));
+}
+
+int ElasticSupervisor::restarts_left() const {
+  return std::max(0, limits_.first + limits_.max_restarts - starts_);
+}
+
+int ElasticSupervisor::startable() const {
+  const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.alive && !place.closed; });
+  return std::max(0, std::min({int(open), restarts_left(), target_ - running()}));
+}
+
+std::string ElasticSupervisor::summary(bool with_reason) const {
+  const std::string cause = culprit_ >= 0 ? text(" because of process ", culprit_) : "";
+  return text(with_reason ? ": " + failure_ : cause, list_ended());
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,176 @@
+// Elastic jobs that `anello run` starts: processes that end are replaced, and the result is that of an undisturbed
+// training.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include "ring/base/text.hpp"
+#include "tests/launch/agents.hpp"
+#include "tests/rendezvous/trainee.hpp"
+
+namespace anello::launch {
+namespace {
+
+using ::testing::ContainsRegex;
+
+constexpr int kSteps = 4000;  // at 10 ms, until it is disturbed
+
+class ElasticLaunch : public Agents {
+ protected:
+  // Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
+  static Words job(Words options, int fast_from) {
+    Words words = {"run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", TRAINEE, std::to_string(kSteps), "10", std::to_string(fast_from)});
+    return anello(words);
+  }
+  Surroundings around(Words more = {}) const {
+    more.push_back("ANELLO_FLIGHT_DIR=none");
+    return Agents::around(std::move(more));
+  }
+  // The agent is the parent of the keeper, which is the parent of the process.
+  static pid_t agent_of(Process& launcher, pid_t process) {
+    const auto parent = [](pid_t pid) {
+      std::ifstream stat(text("/proc/", pid, "/stat"));
+      std::string number, name, state;
+      pid_t out = -1;
+      stat >> number >> name >> state >> out;
+      return out;
+    };
+    EXPECT_TRUE(std::ranges::count(launcher.marked(), process));
+    return parent(parent(process));
+  }
+  static std::string result() {
+    return text("weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n");
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) found++;
+    return found;
+  }
+  static pid_t process_at(Process& launcher, int place) {
+    for (const pid_t pid : launcher.marked()) {
+      std::ifstream environment(text("/proc/", pid, "/environ"));
+      for (std::string entry; std::getline(environment, entry, '\0');)
+        if (entry == text("ANELLO_PLACE=", place)) return pid;
+    }
+    ADD_FAILURE() << "place " << place << " has no process";
+    return 0x7fffffff;
+  }
+};
+
+TEST_F(ElasticLaunch, AKilledProcessIsReplaced) {
+  for (const int victim : {0, 2}) {
+    Process running(job({"-n", "3", "--min-np", "2"}, 3), around());
+    for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+    ::kill(process_at(running, victim), SIGKILL);
+    EXPECT_EQ(running.wait(), 0) << running.err();
+    EXPECT_EQ(count(running.out(), result()), 3u) << running.out();
+    EXPECT_THAT(running.err(), HasSubstr(text("process ", victim, " is started again (restart 1 of 10)\n")));
+    EXPECT_THAT(running.out(), ContainsRegex(text("\\[", victim, "\\] world [0-9]+: rank 2 of 3 ")));
+    EXPECT_TRUE(running.none_left());
+  }
+}
+
+TEST_F(ElasticLaunch, WithoutRestartsTheOthersFinish) {
+  Process running(job({"-n", "3", "--min-np", "2", "--max-restarts", "0"}, 2), around());
+  for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(process_at(running, 1), SIGKILL);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), result()), 2u) << running.out();
+}
+
+TEST_F(ElasticLaunch, TooFewEndTheJob) {
+  Process running(job({"-n", "2", "--min-np", "2", "--max-restarts", "0"}, 2), around());
+  for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(process_at(running, 1), SIGKILL);
+  EXPECT_EQ(running.wait(), 137);
+  EXPECT_THAT(running.err(), HasSubstr("only 1 process runs or can be started, and --min-np is 2\n"));
+  EXPECT_THAT(running.err(), ContainsRegex("the job failed after .* because of process 1"));
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, AStoppedProcessIsReplaced) {
+  Process running(job({"-n", "3", "--min-np", "2"}, 3), around({"ANELLO_SILENCE_LIMIT=2000"}));
+  for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(process_at(running, 1), SIGSTOP);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), result()), 3u) << running.out();
+  EXPECT_THAT(running.err(), HasSubstr("is stopped and has lost its place in the job, so it is killed\n"));
+}
+
+TEST_F(ElasticLaunch, AKilledProcessOfAnotherHostIsReplacedThere) {
+  Process running(job({"-H", "h1:2,h2:2", "--min-np", "2"}, 3), around());
+  for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(process_at(running, 2), SIGKILL);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), result()), 4u) << running.out();
+  EXPECT_THAT(running.err(), ContainsRegex("process 2 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\) on h2\n"));
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, ALostHostIsLeftOut) {
+  Process running(job({"-H", "h1:2,h2:2", "--min-np", "2"}, 2), around({"ANELLO_SILENCE_LIMIT=4000"}));
+  for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), result()), 2u) << running.out();
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, ASpareHostReplacesALostOne) {
+  Process running(job({"-H", "h1:2,h2:2,h3:2", "-n", "4", "--min-np", "2", "--max-np", "6"}, 3),
+                  around({"ANELLO_SILENCE_LIMIT=4000"}));
+  for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), result()), 4u) << running.out();
+  EXPECT_THAT(running.err(), HasSubstr("process 5 is started instead (restart 2 of 10)\n"));
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, AProgramThatFailsAtOnceIsNotRepeatedForEver) {
+  const Outcome outcome =
+      testing::run(anello({"run", "-n", "2", "--min-np", "1", "--", "sh", "-c", "echo up; exit 7"}), around());
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_EQ(count(outcome.out, "up\n"), 4u) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("because it has failed twice before it trained\n"));
+}
+
+TEST_F(ElasticLaunch, AProgramThatIsNotElasticIsNoSuccess) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "2", "--min-np", "1", "--", "true"}), around());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("none has finished a training"));
+}
+
+TEST_F(ElasticLaunch, ProcessesGetTheirPlacesAndNoRanks) {
+  const Outcome outcome = testing::run(
+      anello({"run", "-n", "2", "--max-np", "3", "--", "sh", "-c",
+              "echo $ANELLO_PLACE $LOCAL_RANK $HOROVOD_ELASTIC $ANELLO_RESTART ${ANELLO_RANK-none} ${RANK-none}"}),
+      around());
+  EXPECT_THAT(outcome.out, HasSubstr("[1] 1 1 1 0 none none\n"));
+}
+
+TEST_F(ElasticLaunch, WrongOptionsAreNamed) {
+  const struct {
+    Words options;
+    std::string part;
+  } cases[] = {{{"-n", "2", "--min-np", "3"}, "--min-np 3, -n 2 and --max-np 2 must not descend"},
+               {{"-n", "4", "--min-np", "2", "--max-np", "3"}, "must not descend"},
+               {{"-n", "2", "--max-restarts", "3"}, "--restarts N"},
+               {{"-n", "2", "--on-failure", "host"}, "add --min-np N"},
+               {{"-n", "2", "--min-np", "1", "--on-failure", "all"}, "place, host or job, not 'all'"},
+               {{"-n", "2", "--min-np", "1", "--nnodes", "2"}, "write -H instead of --nnodes"}};
+  for (const auto& [options, part] : cases) {
+    Words words = {"run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("true");
+    const Outcome outcome = testing::run(anello(words), around());
+    EXPECT_EQ(outcome.code, 2) << part;
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(testing::lines(outcome.err).size(), 1u) << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace anello::launch
