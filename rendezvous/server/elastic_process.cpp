@@ -18,8 +18,9 @@ Host host_of(const Join& join) {
   return {join.host, join.machine};
 }
 
+// Processes that come into the same world have the order of their launcher.
 Age age_of(const ElasticProcess& process) {
-  return {process.since, process.seat};
+  return {process.since, process.join.place >= 0 ? std::uint64_t(process.join.place) : process.seat};
 }
 
 std::vector<ElasticProcess*> by_seniority(std::vector<ElasticProcess*> processes) {

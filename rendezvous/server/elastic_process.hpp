@@ -25,6 +25,7 @@ struct ElasticProcess {
   int local_rank = -1;      // kept from world to world
   Time answered{};          // when its last message came
   bool missed = false;      // it has not answered for two inquiries
+  bool retires = false;     // it was asked to leave, at the next commit
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }

@@ -29,7 +29,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   process.seat = seats_++;
   process.answered = now;
   processes_.emplace(id, std::move(process));
-  if (!next_inquiry_) next_inquiry_ = now + kInquiryInterval;
+  if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
   return {};
 }
 
@@ -57,7 +57,7 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     sends = start_again(text(describe(process.join), " could not start"), now);
   else if (phase_ != Phase::gathering)
     sends = end_world(now);
-  std::ranges::move(start_if_complete(now), std::back_inserter(sends));
+  std::ranges::move(process.retires ? release(id, now) : start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
 
@@ -73,7 +73,7 @@ Sends Membership::handle(MemberId id, const Contribution& contribution, Time now
   if (!round_.add(process.join.rank, contribution.blob))
     return lose(id, text("the contributions to one exchange have more than ", ExchangeRound::kMaxBytes, " bytes"), now);
   if (round_.count() < send.to.size()) return {};
-  start_until_ = now + start_patience_;
+  deadlines_.start = now + start_patience_;
   send.reply = round_.take();
   return {std::move(send)};
 }
@@ -91,7 +91,7 @@ Sends Membership::handle(MemberId id, const Leave&, Time now) {
   last_failure_.clear();
   left_.clear();
   newest_complete_ = generation_;
-  start_until_.reset();
+  deadlines_.start.reset();
   plan_change(now);
   return {};
 }
@@ -141,10 +141,10 @@ Sends Membership::handle(MemberId id, const Done&, Time now) {
 void Membership::gather(Time now) {
   phase_ = Phase::gathering;
   round_.clear();
-  wait_until_.reset();
-  start_until_.reset();
-  next_change_.reset();
-  next_inquiry_ = now;
+  deadlines_.enough.reset();
+  deadlines_.start.reset();
+  deadlines_.change.reset();
+  deadlines_.inquiry = now;
   for (auto& [id, process] : processes_)
     if (process.was_in_a_world()) process.answered = now;
 }
@@ -169,6 +169,29 @@ Sends Membership::start_again(const std::string& reason, Time now) {
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
+Sends Membership::retire(int place, Time now) {
+  Sends sends;
+  std::vector<MemberId> idle;
+  for (auto& [id, process] : processes_) {
+    if (process.join.place != place) continue;
+    process.retires = true;
+    if (process.state == State::arrived || process.state == State::waiting) idle.push_back(id);
+  }
+  for (const MemberId id : idle) std::ranges::move(release(id, now), std::back_inserter(sends));
+  plan_change(now);
+  return sends;
+}
+
+// Ends the part of a process that was asked to leave and is in no world.
+Sends Membership::release(MemberId id, Time now) {
+  const auto at = processes_.find(id);
+  const ElasticProcess leaver = std::move(at->second);
+  processes_.erase(at);
+  Sends sends{{{id}, Over{}}};
+  std::ranges::move(after_loss(leaver, "it was asked to leave", now), std::back_inserter(sends));
+  return sends;
+}
+
 Sends Membership::disconnected(MemberId id, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
@@ -189,7 +212,7 @@ Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
 
 Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason, Time now) {
   if (!lost.was_in_a_world()) {
-    if (candidates().empty()) wait_until_.reset();
+    if (candidates().empty()) deadlines_.enough.reset();
     return {};
   }
   left_.push_back(text(describe(lost.join), ": ", reason));
@@ -220,7 +243,7 @@ Sends Membership::end_job(const Reply& last_word) {
   for (const auto& [id, process] : processes_) send.to.push_back(id);
   processes_.clear();
   gather({});
-  next_inquiry_.reset();
+  deadlines_.inquiry.reset();
   begun_ = false;
   finished_ = std::holds_alternative<Over>(last_word);
   left_.clear();

@@ -30,6 +30,17 @@
 
 namespace anello::rendezvous {
 
+// When the membership acts by itself.
+struct Deadlines {
+  std::optional<Time> enough;   // until then it waits for enough processes
+  std::optional<Time> start;    // the next step of a start
+  std::optional<Time> inquiry;  // of processes that are awaited
+  std::optional<Time> change;   // of the world, because of the lobby or of processes that are to leave
+
+  std::optional<Time> first() const;
+};
+inline constexpr std::chrono::milliseconds kInquiryInterval{1000};
+
 class Membership {
  public:
   enum class Phase {
@@ -48,9 +59,11 @@ class Membership {
   // A message from a process. Messages that came too late to matter are ignored. One that is out of turn fails it.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
+  // The processes at this place of their launcher leave at the next commit, and are then not needed any more.
+  Sends retire(int place, Time now);
 
   // The time at which the caller must call expired(), if no event changes it before.
-  std::optional<Time> deadline() const;
+  std::optional<Time> deadline() const { return deadlines_.first(); }
   Sends expired(Time now);
 
   // "waiting: 3 of 4 processes are ready for world 6; not yet: rank 2 (node-a, pid 7)". Empty if nothing is awaited.
@@ -81,12 +94,11 @@ class Membership {
     return lose(id, "it joined twice", now);
   }
 
-  static constexpr std::chrono::milliseconds kInquiryInterval{1000};
-
   void gather(Time now);
   Sends end_world(Time now);
   Sends start_again(const std::string& reason, Time now);
   Sends lose(MemberId id, std::string_view reason, Time now);
+  Sends release(MemberId id, Time now);
   Sends after_loss(const ElasticProcess& lost, std::string_view reason, Time now);
   Sends after_end(Time now);
   Sends end_job(const Reply& last_word);
@@ -101,6 +113,7 @@ class Membership {
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);
+  bool wants_change() const;
   void plan_change(Time now);
   Sends ask_commits(Time now);
   Sends announce_if_counted();
@@ -117,11 +130,8 @@ class Membership {
   bool begun_ = false;     // a world has begun to train, so there is state
   bool finished_ = false;  // a process has finished its training: no other process is admitted any more
   int worlds_formed_ = 0;
-  std::vector<std::string> left_;     // since the last world was complete: who left, and why
-  std::optional<Time> wait_until_;    // for enough processes
-  std::optional<Time> start_until_;   // for the next step of a start
-  std::optional<Time> next_inquiry_;  // of processes that are awaited
-  std::optional<Time> next_change_;   // of the world because of the lobby
+  std::vector<std::string> left_;  // since the last world was complete: who left, and why
+  Deadlines deadlines_;
   std::string last_failure_;
 };
 

@@ -45,16 +45,16 @@ Sends Membership::start_if_complete(Time now) {
   if (phase_ != Phase::gathering || !awaited().empty()) return {};
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(needed())) return start(chosen, now);
-  if (!chosen.empty() && !wait_until_) wait_until_ = now + (begun_ ? limits_.patience : start_patience_);
+  if (!chosen.empty() && !deadlines_.enough) deadlines_.enough = now + (begun_ ? limits_.patience : start_patience_);
   return {};
 }
 
 Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   generation_++;
   phase_ = Phase::starting;
-  wait_until_.reset();
-  start_until_ = now + start_patience_;
-  next_inquiry_ = now + kInquiryInterval;
+  deadlines_.enough.reset();
+  deadlines_.start = now + start_patience_;
+  deadlines_.inquiry = now + kInquiryInterval;
   std::vector<ElasticProcess*> processes;
   std::vector<const ElasticProcess*> all;
   for (const MemberId id : chosen) processes.push_back(&processes_.at(id));

@@ -51,9 +51,9 @@ std::string Membership::waiting() const {
                     " of ", members(), " processes are ready; not yet ", present_list(late));
 }
 
-std::optional<Time> Membership::deadline() const {
+std::optional<Time> Deadlines::first() const {
   std::optional<Time> first;
-  for (const std::optional<Time>& one : {wait_until_, start_until_, next_inquiry_, next_change_})
+  for (const std::optional<Time>& one : {enough, start, inquiry, change})
     if (one && (!first || *one < *first)) first = one;
   return first;
 }
@@ -62,17 +62,17 @@ Sends Membership::expired(Time now) {
   Sends sends;
   const auto due = [&](const std::optional<Time>& one) { return one && *one <= now; };
   const auto add = [&](Sends more) { std::ranges::move(more, std::back_inserter(sends)); };
-  if (due(next_inquiry_)) add(inquire(now));
-  if (due(wait_until_)) add(give_up_waiting(now));
-  if (due(start_until_)) add(end_slow_start(now));
-  if (due(next_change_)) add(ask_commits(now));
+  if (due(deadlines_.inquiry)) add(inquire(now));
+  if (due(deadlines_.enough)) add(give_up_waiting(now));
+  if (due(deadlines_.start)) add(end_slow_start(now));
+  if (due(deadlines_.change)) add(ask_commits(now));
   return sends;
 }
 
 // Asks the processes that are awaited, and those of the lobby. One that computes answers from another thread. One that
 // is stopped, or whose host is cut off, does not.
 Sends Membership::inquire(Time now) {
-  next_inquiry_.reset();
+  deadlines_.inquiry.reset();
   Sends sends;
   const auto is_asked = [&](const ElasticProcess& process) {
     return !process.was_in_a_world() || awaits(phase_, process);
@@ -92,14 +92,14 @@ Sends Membership::inquire(Time now) {
     ask.to.push_back(id);
   }
   if (ask.to.empty()) return sends;
-  next_inquiry_ = now + kInquiryInterval;
+  deadlines_.inquiry = now + kInquiryInterval;
   sends.push_back(std::move(ask));
   return sends;
 }
 
 // Fewer processes than wished can begin, if they are enough.
 Sends Membership::give_up_waiting(Time now) {
-  wait_until_.reset();
+  deadlines_.enough.reset();
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(limits_.min)) return start(chosen, now);
   last_failure_ = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",
@@ -109,7 +109,7 @@ Sends Membership::give_up_waiting(Time now) {
 
 // A rank that should have contributed to an exchange is late. Between the exchanges no rank can be blamed.
 Sends Membership::end_slow_start(Time now) {
-  start_until_.reset();
+  deadlines_.start.reset();
   std::vector<MemberId> late;
   for (const auto& [id, process] : processes_)
     if (process.state == State::starting && round_.count() > 0 && !round_.has(process.join.rank)) late.push_back(id);
@@ -122,15 +122,19 @@ Sends Membership::end_slow_start(Time now) {
   return sends;
 }
 
-// The lobby goes in soon, if the world has room and runs.
+// True if the lobby can go in, or a process is to leave.
+bool Membership::wants_change() const {
+  const auto retires = [](const auto& one) { return one.second.retires; };
+  return (members() < std::size_t(limits_.max) && !candidates().empty()) || std::ranges::any_of(processes_, retires);
+}
+
 void Membership::plan_change(Time now) {
-  if (phase_ != Phase::steady || finished_ || next_change_ || members() >= std::size_t(limits_.max)) return;
-  if (!candidates().empty()) next_change_ = now + kSettle;
+  if (phase_ == Phase::steady && !finished_ && !deadlines_.change && wants_change()) deadlines_.change = now + kSettle;
 }
 
 Sends Membership::ask_commits(Time now) {
-  next_change_.reset();
-  if (phase_ != Phase::steady || finished_ || candidates().empty()) return {};
+  deadlines_.change.reset();
+  if (phase_ != Phase::steady || finished_ || !wants_change()) return {};
   Send send{{}, AskCommits{}};
   for (auto& [id, process] : processes_) {
     if (process.state != State::member) continue;
@@ -139,7 +143,7 @@ Sends Membership::ask_commits(Time now) {
     send.to.push_back(id);
   }
   phase_ = Phase::counting;
-  if (!next_inquiry_) next_inquiry_ = now + kInquiryInterval;
+  if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
   return {std::move(send)};
 }
 

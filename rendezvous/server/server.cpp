@@ -75,6 +75,11 @@ class RendezvousServer::Impl {
     MutexLock lock(stats_mutex_);
     changed_.wait_for(lock, limit, [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.concluded; });
   }
+  void retire(int place) {
+    asio::post(event_loop_.context(), [this, place] {
+      if (membership_) deliver(membership_->retire(place, steady_clock::now()));
+    });
+  }
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
   }
@@ -352,6 +357,9 @@ ElasticStatus RendezvousServer::elastic_status() const {
 }
 bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds limit) const {
   return impl_->wait_until_over(generation, limit);
+}
+void RendezvousServer::retire(int place) {
+  impl_->retire(place);
 }
 void RendezvousServer::exited(int rank) {
   impl_->exited(rank);

@@ -55,7 +55,7 @@ struct ServerStats {
 // An elastic job at one moment.
 struct ElasticStatus {
   struct Process {
-    int place;  // its number at its launcher, or -1
+    int place;  // ANELLO_PLACE, or -1
     int rank;   // in the newest world; -1: it was in none yet
     std::uint32_t pid;
     std::string host;
@@ -86,6 +86,9 @@ class RendezvousServer {
   // `limit`. Any thread.
   bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;
 
+  // The processes at this place of their launcher (ANELLO_PLACE) leave the elastic job at their next commit. Any
+  // thread; does not block.
+  void retire(int place);
   // The process of this rank has ended. A start that waits for this rank fails at once. Any thread; does not block.
   void exited(int rank);
 

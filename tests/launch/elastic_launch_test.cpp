@@ -28,6 +28,13 @@ class ElasticLaunch : public Agents {
     more.push_back("ANELLO_FLIGHT_DIR=none");
     return Agents::around(std::move(more));
   }
+  static std::string own_job(Process& launcher) { return variable(process_at(launcher, 0), "ANELLO_JOB"); }
+  static std::string variable(pid_t pid, const std::string& name) {
+    std::ifstream environment(text("/proc/", pid, "/environ"));
+    for (std::string entry; std::getline(environment, entry, '\0');)
+      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    return "";
+  }
   // The agent is the parent of the keeper, which is the parent of the process.
   static pid_t agent_of(Process& launcher, pid_t process) {
     const auto parent = [](pid_t pid) {
@@ -49,11 +56,8 @@ class ElasticLaunch : public Agents {
     return found;
   }
   static pid_t process_at(Process& launcher, int place) {
-    for (const pid_t pid : launcher.marked()) {
-      std::ifstream environment(text("/proc/", pid, "/environ"));
-      for (std::string entry; std::getline(environment, entry, '\0');)
-        if (entry == text("ANELLO_PLACE=", place)) return pid;
-    }
+    for (const pid_t pid : launcher.marked())
+      if (variable(pid, "ANELLO_PLACE") == text(place)) return pid;
     ADD_FAILURE() << "place " << place << " has no process";
     return 0x7fffffff;
   }
@@ -70,6 +74,12 @@ TEST_F(ElasticLaunch, AKilledProcessIsReplaced) {
     EXPECT_THAT(running.out(), ContainsRegex(text("\\[", victim, "\\] world [0-9]+: rank 2 of 3 ")));
     EXPECT_TRUE(running.none_left());
   }
+}
+
+TEST_F(ElasticLaunch, RanksBeginInTheOrderOfTheirPlaces) {
+  const Outcome outcome = testing::run(job({"-n", "4", "--min-np", "2"}, 1), around());
+  for (int place = 0; place < 4; place++)
+    EXPECT_THAT(outcome.out, HasSubstr(text("[", place, "] world 1: rank ", place, " of 4 ")));
 }
 
 TEST_F(ElasticLaunch, WithoutRestartsTheOthersFinish) {
@@ -127,6 +137,27 @@ TEST_F(ElasticLaunch, ASpareHostReplacesALostOne) {
   EXPECT_EQ(count(running.out(), result()), 4u) << running.out();
   EXPECT_THAT(running.err(), HasSubstr("process 5 is started instead (restart 2 of 10)\n"));
   EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, AJobIsResizedWhileItTrains) {
+  Process running(job({"-n", "2", "--min-np", "1", "--max-np", "4"}, 4), around());
+  for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  const auto ask = [&](Words words) {
+    words.insert(words.begin() + 1, {"--job", own_job(running)});
+    return testing::run(anello(std::move(words)));
+  };
+  EXPECT_EQ(ask({"resize", "4"}).out, "the job goes from 2 to 4 processes\n");
+  ASSERT_TRUE(running.says("] world 2: rank 0 of 4 ") || running.says("] world 3: rank 0 of 4 ")) << running.err();
+  const Outcome status = testing::run(anello({"status", own_job(running)}));
+  EXPECT_THAT(status.out, HasSubstr(": 4 of 4 processes run (--min-np 1, at most 4), world "));
+  EXPECT_THAT(ask({"resize", "9"}).err, HasSubstr("9"));
+  EXPECT_EQ(ask({"remove", "1"}).out, "1 process leaves at the next commit\n");
+  ASSERT_TRUE(running.says_error("process 1 has left, as it was asked to\n"));
+  ::kill(process_at(running, 3), SIGKILL);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_GE(count(running.out(), result()), 2u) << running.out();  // process 3's successor may come too late
+  EXPECT_THAT(running.out(), HasSubstr("[1] the others have finished\n"));
+  EXPECT_THAT(testing::run(anello({"remove", "--job", "no-such-job", "1"})).err, HasSubstr("no-such-job"));
 }
 
 TEST_F(ElasticLaunch, AProgramThatFailsAtOnceIsNotRepeatedForEver) {

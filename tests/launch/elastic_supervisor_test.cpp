@@ -42,7 +42,8 @@ class ElasticSupervisorTest : public ::testing::Test {
                     supervisor_->reported({Report::Kind::started, order.rank, pid_of(order.rank)}, now_);
                 },
             .abort = [](int, const std::string&) { return false; },
-            .print = [this](const std::string& sentence) { printed_.push_back(sentence); }};
+            .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
+            .retire = [this](int place) { orders_.push_back(text("retire ", place)); }};
   }
   static int pid_of(int place) { return 100 + place; }
   void pass(int time_ms) {
@@ -58,7 +59,7 @@ class ElasticSupervisorTest : public ::testing::Test {
   void all_train(std::initializer_list<int> places) {
     view_.begun = true;
     view_.members.clear();
-    for (const int place : places) view_.members.push_back({place, true});
+    for (const int place : places) view_.members.push_back({place, place});
     pass(100);
   }
   std::vector<std::string> orders_now() { return std::exchange(orders_, {}); }
@@ -146,7 +147,7 @@ TEST_F(ElasticSupervisorTest, TheLastProcessWithTheStateEndsTheJob) {
   all_train({0, 1});
   ends(0, SIGKILL);
   pass(0);
-  view_.members = {{1, true}, {0, false}};  // the new one waits
+  view_.members = {{1, 1}, {0, -1}};  // the new one waits
   ends(1, SIGSEGV);
   pass(0);
   EXPECT_THAT(printed_, Contains("no process is left that had the state of the training"));
@@ -260,12 +261,83 @@ TEST_F(ElasticSupervisorTest, ProcessesOfALostHostAreStartedElsewhere) {
   supervise({.min = 2, .first = 4, .max_restarts = 9}, 4, 2);
   all_train({0, 1, 2, 3});
   orders_now();
-  view_.members = {{0, true}, {1, true}};
+  view_.members = {{0, 0}, {1, 1}};
   supervisor_->host_lost({{"half", 2, 2}, "host half was lost"}, now_);
   pass(0);
   EXPECT_THAT(orders_now(), ElementsAre("start rank 4", "start rank 5"));
   EXPECT_THAT(printed_now(), ElementsAre("host half was lost", "process 4 is started instead (restart 1 of 9)",
                                          "process 5 is started instead (restart 2 of 9)"));
+}
+
+TEST_F(ElasticSupervisorTest, ResizeStartsProcessesThatAreNoRestarts) {
+  supervise({.min = 1, .first = 2, .max_restarts = 1}, 4);
+  all_train({0, 1});
+  orders_now();
+  EXPECT_EQ(supervisor_->resize(4, now_), "the job goes from 2 to 4 processes");
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
+  EXPECT_THAT(printed_, IsEmpty());
+  all_train({0, 1, 2, 3});
+  ends(3, SIGKILL);
+  pass(0);
+  EXPECT_THAT(printed_now(), Contains("process 3 is started again (restart 1 of 1)"));
+}
+
+TEST_F(ElasticSupervisorTest, ResizeAsksTheHighestPlacesToLeave) {
+  supervise({.min = 1, .first = 4, .max_restarts = 1}, 4);
+  all_train({0, 1, 2, 3});
+  orders_now();
+  supervisor_->resize(2, now_);
+  EXPECT_THAT(orders_now(), ElementsAre("retire 3", "retire 2"));
+  ends(3, kSuccess);
+  ends(2, kStatus1);
+  pass(60000);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "they are not replaced";
+  EXPECT_THAT(printed_now(),
+              ElementsAre("process 3 has left, as it was asked to", "process 2 has left, as it was asked to"));
+  supervisor_->resize(3, now_);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
+}
+
+TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
+  supervise({.min = 2, .first = 3, .max_restarts = 1}, 4);
+  all_train({0, 1, 2});
+  const auto why = [](const auto& request) {
+    try {
+      request();
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(why([&] { supervisor_->resize(1, now_); }),
+            "1 processes are not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
+  EXPECT_THAT(why([&] { supervisor_->resize(5, now_); }), HasSubstr("5 processes are not possible"));
+  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 processes would be left"));
+  view_.finished = true;
+  EXPECT_EQ(why([&] { supervisor_->resize(3, now_); }), "the job is ending");
+}
+
+TEST_F(ElasticSupervisorTest, APlaceThatIsRemovedStaysEmpty) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  orders_now();
+  EXPECT_EQ(supervisor_->remove({1}, now_), "1 process leaves at the next commit");
+  EXPECT_THAT(orders_now(), ElementsAre("retire 1"));
+  ends(1, kSuccess);
+  pass(60000);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("2 of 2 processes run (--min-np 1, at most 3)"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 1 on here: closed\n"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 2 on here: rank 2, pid 102\n"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatHasNotJoinedCannotBeAsked) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  orders_now();
+  supervisor_->resize(1, now_);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 1"));
 }
 
 TEST_F(ElasticSupervisorTest, ASignalEndsAllAndStartsNothing) {

@@ -16,14 +16,17 @@ class Job {
   explicit Job(ElasticLimits limits) : membership(limits, std::chrono::seconds(60), 42) {}
 
   // Returns the number of a process that has joined and entered.
-  MemberId come(const std::string& host = "a", int local_rank = -1) {
+  MemberId come(const std::string& host = "a", int local_rank = -1, int place = -1) {
     const MemberId id = next_++;
-    pass(membership.joined(id, on(host, -1, -1, local_rank), now));
+    Join join = on(host, -1, -1, local_rank);
+    join.place = place;
+    pass(membership.joined(id, join, now));
     receive(id, Enter{0});
     return id;
   }
   void receive(MemberId id, const Request& request) { pass(membership.received(id, request, now)); }
   void enter(MemberId id) { receive(id, Enter{assigned(id).generation}); }
+  void retire(int place) { pass(membership.retire(place, now)); }
   void end(MemberId id) { pass(membership.disconnected(id, now)); }
   // All processes of the newest world exchange once and leave.
   void complete() {

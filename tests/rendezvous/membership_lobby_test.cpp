@@ -164,5 +164,72 @@ TEST(Membership, AfterTheEndOfTheTrainingNoneIsNeeded) {
   EXPECT_EQ(job.count<Over>(job.come()), 1u);
 }
 
+class FourAtPlaces : public Job {
+ public:
+  explicit FourAtPlaces(ElasticLimits limits = {.min = 1, .max = 4, .first = 4}) : Job(limits) {
+    for (int place = 3; place >= 0; place--) at[place] = come("a", -1, place);
+    complete();
+  }
+  MemberId at[4];
+};
+
+TEST(Membership, RanksBeginInTheOrderOfTheirPlaces) {
+  FourAtPlaces job;
+  for (int place = 0; place < 4; place++) EXPECT_EQ(job.assigned(job.at[place]).rank, place);
+}
+
+TEST(Membership, AProcessThatIsAskedToLeaveDoesSoAtACommitAndIsNotAdmittedAgain) {
+  FourAtPlaces job;
+  job.retire(1);
+  job.wait(milliseconds(250));
+  for (const MemberId id : job.at) job.receive(id, Commits{5});
+  for (const MemberId id : job.at) EXPECT_EQ(job.newest<Boundary>(id)->commit, 6u);
+  for (const int place : {1, 0, 3}) job.enter(job.at[place]);
+  EXPECT_EQ(job.count<Over>(job.at[1]), 1u) << "at once, not when the others have come";
+  EXPECT_EQ(job.assigned(job.at[0]).generation, 1u);
+  job.enter(job.at[2]);
+  EXPECT_EQ(job.assigned(job.at[0]).size, 3);
+  EXPECT_THAT(job.assigned(job.at[0]).change, HasSubstr("it was asked to leave"));
+}
+
+TEST(Membership, TheLastToEnterMayBeTheOneThatWasAskedToLeave) {
+  FourAtPlaces job;
+  job.retire(2);
+  job.wait(milliseconds(250));
+  for (const MemberId id : job.at) job.receive(id, Commits{5});
+  for (const int place : {1, 0, 3, 2}) job.enter(job.at[place]);
+  EXPECT_EQ(job.count<Over>(job.at[2]), 1u);
+  EXPECT_EQ(job.assigned(job.at[0]).size, 3);
+}
+
+TEST(Membership, AProcessOfTheLobbyLeavesAtOnce) {
+  FourAtPlaces job;
+  const MemberId fifth = job.come("a", -1, 7);
+  job.retire(7);
+  EXPECT_EQ(job.count<Over>(fifth), 1u);
+  job.wait(milliseconds(250));
+  EXPECT_EQ(job.count<AskCommits>(job.at[0]), 0u) << "the world is not disturbed";
+}
+
+TEST(Membership, AProcessThatIsAskedWhileItStartsLeavesAtTheFirstCommit) {
+  FourAtPlaces job;
+  job.end(job.at[3]);
+  for (const int place : {0, 1, 2}) job.enter(job.at[place]);
+  job.retire(1);
+  job.complete();
+  job.wait(milliseconds(250));
+  EXPECT_EQ(job.count<AskCommits>(job.at[0]), 1u);
+}
+
+TEST(Membership, AProcessThatIsAskedWhileTheWorldGathersLeavesAtOnce) {
+  FourAtPlaces job;
+  job.end(job.at[3]);
+  for (const int place : {0, 1}) job.enter(job.at[place]);
+  job.retire(1);
+  EXPECT_EQ(job.count<Over>(job.at[1]), 1u);
+  job.enter(job.at[2]);
+  EXPECT_EQ(job.assigned(job.at[0]).size, 2);
+}
+
 }  // namespace
 }  // namespace anello::rendezvous

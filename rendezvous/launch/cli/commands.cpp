@@ -9,6 +9,7 @@
 #include "rendezvous/launch/agents/agent.hpp"
 #include "rendezvous/launch/cli/command_line.hpp"
 #include "rendezvous/launch/cli/command_page.hpp"
+#include "rendezvous/launch/cli/job_commands.hpp"
 #include "rendezvous/launch/cli/page_commands.hpp"
 #include "rendezvous/launch/cli/rendezvous_command.hpp"
 #include "rendezvous/launch/cli/run_command.hpp"
@@ -102,6 +103,9 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "start N copies of a program, as the ranks of one job", run_command},
     {"rendezvous", "run the rendezvous server, for ranks that something else starts", rendezvous_command},
+    {"status", "list the elastic jobs on this host, with their processes", status_command},
+    {"resize", "change the number of processes of an elastic job", resize_command},
+    {"remove", "ask a process of an elastic job, or those of a host, to leave", remove_command},
     {"secret", "make a file with a new secret, for jobs on several hosts", secret_command},
     {"settings", "list the settings (environment variables)", settings_command},
     {"flight", "read the flight recorder's files: which rank did not come to which operation", flight_command},

@@ -54,8 +54,8 @@ ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
 }
 
 MembershipView view_of(const ElasticStatus& status) {
-  MembershipView out{status.begun, status.finished, {}};
-  for (const ElasticStatus::Process& one : status.processes) out.members.push_back({one.place, one.rank >= 0});
+  MembershipView out{status.generation, status.begun, status.finished, {}};
+  for (const ElasticStatus::Process& one : status.processes) out.members.push_back({one.place, one.rank});
   return out;
 }
 
@@ -126,6 +126,9 @@ int run_command(const Words& words, char** argv) {
     if (server) server->exited(rank);
   };
   hooks.membership = [&] { return server ? view_of(server->elastic_status()) : MembershipView{}; };
+  hooks.retire = [&](int place) {
+    if (server) server->retire(place);
+  };
   hooks.newest_world = [&] { return server ? server->stats().newest : 0; };
   return launch::run(job, hooks, argv);
 }

@@ -30,7 +30,8 @@ ElasticSupervisor::ElasticSupervisor(const Job& job, Actions actions, std::funct
       limits_(*job.elastic),
       look_(std::move(look)),
       places_(std::size_t(job.size)),
-      target_(limits_.first) {}
+      target_(limits_.first),
+      fresh_(limits_.first) {}
 
 void ElasticSupervisor::wake(Clock::time_point now) {
   look(now);
@@ -43,12 +44,14 @@ void ElasticSupervisor::wake(Clock::time_point now) {
 void ElasticSupervisor::look(Clock::time_point now) {
   view_ = look_();
   std::vector<bool> present(places_.size());
+  for (Place& place : places_) place.rank = -1;
   for (const MembershipView::Member& member : view_.members) {
     if (member.place < 0 || member.place >= job_.size) continue;
     present[std::size_t(member.place)] = true;
     Place& place = at(member.place);
     place.joined = true;
-    place.trained = place.trained || (member.trains && view_.begun);
+    place.rank = member.rank;
+    place.trained = place.trained || (member.rank >= 0 && view_.begun);
     any_trained_ = any_trained_ || place.trained;
   }
   for (std::size_t i = 0; i < places_.size(); i++) {
@@ -66,6 +69,11 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   look(now);
   Place& place = at(report.rank);
   place.alive = false;
+  if (std::exchange(place.leaves, false)) {
+    actions_.print(text("process ", report.rank, " has left, as it was asked to"));
+    next_look_ = now;
+    return;
+  }
   if (report.status != 0) return process_failed(report, now);
   place.closed = true;
   place.left = Left{report, now};
@@ -118,18 +126,18 @@ void ElasticSupervisor::fill(Clock::time_point now) {
 }
 
 bool ElasticSupervisor::start(int number, Clock::time_point now) {
-  const bool again = starts_ >= limits_.first;
-  if (again && restarts_left() == 0) return false;
-  starts_++;
+  if (fresh_ == 0 && restarts_ >= limits_.max_restarts) return false;
+  const bool again = fresh_ == 0;
+  again ? restarts_++ : fresh_--;
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = false;
+  place.joined = place.trained = place.leaves = false;
   place.started = now;
   place.absent_since.reset();
   if (again)
     actions_.print(text("process ", number, place.starts > 1 ? " is started again" : " is started instead",
-                        " (restart ", starts_ - limits_.first, " of ", limits_.max_restarts, ")"));
+                        " (restart ", restarts_, " of ", limits_.max_restarts, ")"));
   actions_.order({Order::Kind::start_rank, 0, number});
   return true;
 }
@@ -208,13 +216,79 @@ int ElasticSupervisor::running() const {
   return int(std::ranges::count_if(places_, &Place::alive));
 }
 
-int ElasticSupervisor::restarts_left() const {
-  return std::max(0, limits_.first + limits_.max_restarts - starts_);
-}
-
 int ElasticSupervisor::startable() const {
   const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.alive && !place.closed; });
-  return std::max(0, std::min({int(open), restarts_left(), target_ - running()}));
+  return std::max(0, std::min({int(open), fresh_ + limits_.max_restarts - restarts_, target_ - running()}));
+}
+
+void ElasticSupervisor::require_running() const {
+  if (phase_ != Phase::running || view_.finished) throw Error(ErrorCode::invalid_argument, "the job is ending");
+}
+
+// A process that has not joined yet cannot be asked.
+void ElasticSupervisor::ask_to_leave(int number) {
+  Place& place = at(number);
+  place.leaves = true;
+  if (place.joined) return actions_.retire(number);
+  actions_.order({Order::Kind::kill_rank, 0, number});
+}
+
+std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
+  look(now);
+  require_running();
+  const int most = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive || !place.closed; }));
+  if (processes < limits_.min || processes > most)
+    throw Error(ErrorCode::invalid_argument, text(processes, " processes are not possible, only ", limits_.min,
+                                                  " (--min-np) to ", most, " (its places, by --max-np)"));
+  const int before = std::exchange(target_, processes);
+  if (processes > before) fresh_ += processes - before;
+  int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
+  for (int number = job_.size - 1; number >= 0 && staying > processes; number--) {
+    if (!at(number).alive || at(number).leaves) continue;
+    ask_to_leave(number);
+    staying--;
+  }
+  next_look_ = now;
+  return text("the job goes from ", before, " to ", processes, " processes");
+}
+
+std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::time_point now) {
+  look(now);
+  require_running();
+  int living = 0;
+  for (const int number : places) living += at(number).alive && !at(number).leaves;
+  if (target_ - living < limits_.min)
+    throw Error(ErrorCode::invalid_argument,
+                text("only ", target_ - living, " processes would be left, and --min-np is ", limits_.min,
+                     "; `anello resize` can start others first"));
+  for (const int number : places) {
+    if (at(number).alive && !at(number).leaves) ask_to_leave(number);
+    at(number).closed = true;
+  }
+  target_ -= living;
+  next_look_ = now;
+  return text(living, living == 1 ? " process leaves" : " processes leave", " at the next commit");
+}
+
+std::string ElasticSupervisor::status(Clock::time_point now) const {
+  std::string out =
+      text("job ", job_.name, ": ", running(), " of ", target_, " processes run (--min-np ", limits_.min, ", at most ",
+           job_.size, "), world ", view_.generation, ", ", restarts_, " of ", limits_.max_restarts, " restarts used\n");
+  for (int number = 0; number < job_.size; number++) {
+    const Place& place = places_[std::size_t(number)];
+    const auto rest = std::chrono::ceil<std::chrono::seconds>(place.rests_until - now);
+    const std::string state = place.alive && place.leaves   ? "leaves"
+                              : place.rank >= 0             ? text("rank ", place.rank)
+                              : place.joined && place.alive ? "waits for a world"
+                              : place.alive                 ? "starts"
+                              : place.closed                ? "closed"
+                              : rest.count() > 0            ? text("rests for ", rest.count(), " s")
+                                                            : "free";
+    out += text("process ", number, " on ", job_.host_of(number), ": ", state,
+                place.alive ? text(", pid ", ranks_.pid(number)) : "",
+                place.starts > 1 ? text(", start ", place.starts) : "", "\n");
+  }
+  return out;
 }
 
 std::string ElasticSupervisor::summary(bool with_reason) const {

@@ -20,8 +20,9 @@ namespace anello::launch {
 struct MembershipView {
   struct Member {
     int place;
-    bool trains;  // it is in a world, or was
+    int rank;  // in the newest world; -1: it was in none
   };
+  std::uint32_t generation = 0;          // number of the newest world
   bool begun = false, finished = false;  // the training, on one process at least
   std::vector<Member> members;
 };
@@ -34,6 +35,13 @@ class ElasticSupervisor : public Supervisor {
   void host_lost(const HostLoss& loss, Clock::time_point now) override;
   std::string summary(bool with_reason) const override;
 
+  // Changes how many processes run: starts some, or asks those with the highest places to leave at the next commit.
+  // These functions return a sentence. They throw Error{invalid_argument} that says which requests are possible.
+  std::string resize(int processes, Clock::time_point now);
+  // Asks the processes at these places to leave. No process is started there any more.
+  std::string remove(const std::vector<int>& places, Clock::time_point now);
+  std::string status(Clock::time_point now) const;  // a table of all places
+
  private:
   struct Left {  // a process that has ended with status 0
     Report report;
@@ -43,6 +51,8 @@ class ElasticSupervisor : public Supervisor {
     bool closed = false;                   // no process is started here any more
     bool alive = false;                    // its process was ordered, and has not ended
     bool joined = false, trained = false;  // its process, according to the membership
+    bool leaves = false;                   // its process was asked to leave
+    int rank = -1;                         // its process's rank in the newest world
     int starts = 0;
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
@@ -61,12 +71,13 @@ class ElasticSupervisor : public Supervisor {
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
   bool start(int number, Clock::time_point now);
+  void ask_to_leave(int number);
+  void require_running() const;
   void kill_if_cut_off(int number, Clock::time_point now);
   void end_if_over(Clock::time_point now);
   bool name_those_that_left(Clock::time_point now);
   void give_up(const std::string& why, Clock::time_point now);
   int running() const;
-  int restarts_left() const;
   int startable() const;
   Place& at(int place) { return places_[std::size_t(place)]; }
 
@@ -74,8 +85,9 @@ class ElasticSupervisor : public Supervisor {
   const std::function<MembershipView()> look_;
   MembershipView view_;
   std::vector<Place> places_;
-  int target_;      // how many processes should run
-  int starts_ = 0;  // of all processes
+  int target_;        // how many processes should run
+  int fresh_;         // how many of them are still to be started, and replace no other process
+  int restarts_ = 0;  // processes that have replaced another one
   bool any_trained_ = false;
   std::optional<Report> failure_cause_;  // the newest failure
   Clock::time_point next_look_{};

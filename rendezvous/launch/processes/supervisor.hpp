@@ -32,6 +32,8 @@ class Supervisor {
     // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
     std::function<void(const std::string&)> print;
+    // Asks the process at this place of an elastic job to leave it in good order.
+    std::function<void(int place)> retire = [](int) {};
     // Returns the generation of the newest world that all its ranks have joined; 0: there is none.
     std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
     // Returns how often the kernel has killed a process on this host for lack of memory; nothing if the kernel does not

@@ -11,6 +11,7 @@
 #include "rendezvous/launch/processes/local_ranks.hpp"
 #include "rendezvous/launch/processes/memory_events.hpp"
 #include "rendezvous/protocol/describe.hpp"
+#include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -29,6 +30,18 @@ milliseconds pause_before(int restart) {
   return std::min(kFirstPause * (1 << std::min(restart - 1, kMaxDoublings)), kMaxPause);
 }
 
+// Returns the places that this word means: a number, or all places of a host.
+std::vector<int> places_named(const Job& job, const std::string& word) {
+  std::vector<int> out;
+  for (const HostRanks& here : job.layout)
+    for (int place = here.first; place < here.first + here.count; place++)
+      if (here.host == word || text(place) == word) out.push_back(place);
+  if (out.empty())
+    throw Error(ErrorCode::invalid_argument,
+                text("the job has no place and no host '", word, "'; `anello status ", job.name, "` lists them"));
+  return out;
+}
+
 std::optional<std::uint64_t> no_kills_known() {  // on other hosts
   return std::nullopt;
 }
@@ -39,6 +52,7 @@ Attempt::Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& 
     : job_(job), launcher_(launcher), rank_exited_(hooks.exited), output_(job), supervisor_(make_supervisor(hooks)) {
   if (launcher.limit) supervisor_->end_at(*launcher.limit);
   ranks_ = make_ranks();
+  if (elastic_) requests_.emplace(job.name, [this](const std::string& request) { return answer(request); });
   if (!job.remote) learn_cores(job.layout.front(), available_cores().count());
 }
 
@@ -50,9 +64,14 @@ std::unique_ptr<Supervisor> Attempt::make_supervisor(const RendezvousHooks& hook
   Supervisor::Actions actions{.order = [this](const Order& order) { ranks_->order(order); },
                               .abort = hooks.abort,
                               .print = print,
+                              .retire = hooks.retire,
                               .newest_world = hooks.newest_world,
                               .out_of_memory_kills = job_.remote ? no_kills_known : out_of_memory_kills};
-  if (job_.elastic) return std::make_unique<ElasticSupervisor>(job_, std::move(actions), hooks.membership);
+  if (job_.elastic) {
+    auto supervisor = std::make_unique<ElasticSupervisor>(job_, std::move(actions), hooks.membership);
+    elastic_ = supervisor.get();
+    return supervisor;
+  }
   return std::make_unique<FixedSupervisor>(job_, std::move(actions));
 }
 
@@ -83,6 +102,20 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
                                       inherited, std::move(events));
 }
 
+// "status", "resize N", or "remove PLACE|HOST".
+std::string Attempt::answer(const std::string& request) {
+  const auto now = Clock::now();
+  const std::size_t space = std::min(request.find(' '), request.size());
+  const std::string verb = request.substr(0, space), object = request.substr(std::min(space + 1, request.size()));
+  if (verb == "status") return elastic_->status(now);
+  std::string sentence;
+  if (verb == "resize") sentence = elastic_->resize(int(parse_number("resize", object, 1, job_.size)), now);
+  if (verb == "remove") sentence = elastic_->remove(places_named(job_, object), now);
+  if (sentence.empty()) throw Error(ErrorCode::invalid_argument, text("'", verb, "' is not a request"));
+  output_.print(text("on request, ", sentence));
+  return sentence;
+}
+
 std::string Attempt::rendezvous_host() const {
   return job_.rendezvous.empty() ? "127.0.0.1" : net::parse_host_port("--rendezvous", job_.rendezvous).host;
 }
@@ -107,6 +140,7 @@ void Attempt::watch(PollSet& polls) {
   if (!supervisor_->over()) input_.watch(polls, [this] { output_.line_typed(); });
   ranks_->watch(polls);
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
+  if (requests_ && !supervisor_->over()) requests_->watch(polls);
   polls.until(supervisor_->next_tick());
   if (supervisor_->over() && !output_.streams_closed()) polls.until(last_bytes_until_);
   polls.until(output_limit());

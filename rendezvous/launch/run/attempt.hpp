@@ -13,6 +13,7 @@
 #include "rendezvous/launch/processes/rank_processes.hpp"
 #include "rendezvous/launch/processes/supervisor.hpp"
 #include "rendezvous/launch/run/input.hpp"
+#include "rendezvous/launch/run/job_requests.hpp"
 #include "rendezvous/launch/run/run.hpp"
 
 namespace anello::launch {
@@ -49,6 +50,7 @@ class Attempt {
  private:
   std::unique_ptr<Supervisor> make_supervisor(const RendezvousHooks& hooks);
   std::unique_ptr<RankProcesses> make_ranks();
+  std::string answer(const std::string& request);
   std::string rendezvous_host() const;
   Master master() const;
   void watch(PollSet& polls);
@@ -68,7 +70,9 @@ class Attempt {
   const std::function<void(int)> rank_exited_;
   Output output_;
   Input input_;
+  ElasticSupervisor* elastic_ = nullptr;  // the supervisor, if the job is elastic
   std::unique_ptr<Supervisor> supervisor_;
+  std::optional<JobRequests> requests_;  // of an elastic job
   std::unique_ptr<RankProcesses> ranks_;
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;

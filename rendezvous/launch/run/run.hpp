@@ -18,6 +18,7 @@ struct RendezvousHooks {
   std::function<void(int rank)> exited;         // like RendezvousServer::exited()
   std::function<std::uint32_t()> newest_world;  // like ServerStats::newest
   std::function<MembershipView()> membership;   // of an elastic job
+  std::function<void(int place)> retire;        // like RendezvousServer::retire()
 };
 
 // Runs the job, and runs it again after failures if it has restarts. Returns the exit code. Call from main(), with
