@@ -6,8 +6,8 @@
 
 #include "ring/run/elementwise.hpp"
 
-// Promises the compiler that loop iterations are independent. The output may be one of the inputs, element by element;
-// in all other cases their memory does not overlap.
+// Promises the compiler that loop iterations are independent. The output may be one of the inputs if each element is
+// read before it is written; otherwise output and inputs must not overlap.
 #ifdef __clang__
 #define ANELLO_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -15,8 +15,8 @@
 #endif
 
 // This file is compiled again for each instruction set: Highway includes it with other target options, and for each
-// target the compiler vectorises the plain loops below. SSSE3 alone is not a useful target, because nearly all
-// processors with SSSE3 also have SSE4 (since 2008).
+// target the compiler vectorises the plain loops below. SSSE3 is left out as a target, because nearly all processors
+// with SSSE3 also have SSE4 (since 2008).
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
@@ -92,8 +92,8 @@ void combine_twice(void* out, void* copy, const void* left, const void* right, s
   for (std::size_t i = 0; i < elems; i++) o[i] = c[i] = Reduction::apply(a[i], b[i]);
 }
 
-// Each product is rounded before it is added, as if scaling and adding were separate passes. So the compiler must not
-// contract them into one instruction.
+// Each product is rounded before it is added, so that the result equals that of two passes: scaling, then adding. So
+// the compiler must not contract multiplication and addition into one instruction (FMA).
 template <class T, bool kTwice>
 void add_scaled_to(void* out, [[maybe_unused]] void* copy, const void* left, const void* right, std::size_t elems,
                    Factors by) {
@@ -228,7 +228,7 @@ void find_conversions(Arithmetic& arithmetic, DType dtype, DType wire) {
     set_conversions<float>(arithmetic, wire);
 }
 
-// Computes to[i] = compute(from[i]). For 16-bit floats, compute() gets and returns floats, block by block.
+// Computes to[i] = compute(from[i]). 16-bit floats are converted to float for compute() and back, block by block.
 template <class T, class Compute>
 void each_elem(T* to, const T* from, std::size_t elems, Compute compute) {
   ANELLO_INDEPENDENT_LOOP
@@ -255,8 +255,8 @@ void multiply(void* to, const void* from, std::size_t elems, double by) {
     each_half(out, in, elems, [=](float value) { return value * float(by); });
 }
 
-// Divides integers that a double holds exactly as doubles, because that is vectorised. No quotient rounds up to the
-// next whole number.
+// Divides integers of at most 32 bits as doubles, because that division is vectorised. A double holds such an integer
+// exactly, and no quotient is rounded up to the next whole number.
 template <class T>
 void divide_integers(T* out, const T* in, std::size_t elems, double by) {
   using Narrow = std::conditional_t<std::is_same_v<T, std::uint32_t>, std::int64_t, std::int32_t>;
@@ -350,7 +350,7 @@ Scaling scaling(DType dtype, double divisor, double factor) {
 }
 
 std::optional<double> Scaling::one_factor() const {
-  const bool exact = is_power_of_two(divisor);  // then divide() multiplies by the inverse
+  const bool exact = is_power_of_two(divisor);  // divide() multiplies by the inverse of a power of two
   if (factor == 1 && exact) return 1 / divisor;
   return divisor == 1 ? std::optional(factor) : std::nullopt;
 }

@@ -50,8 +50,8 @@ Arithmetic arithmetic(DType dtype, Op op);
 bool can_travel_as(DType dtype, DType wire);
 Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
-// How a reduction's results are scaled: each is divided, then multiplied, in the elements' own type. A divisor or
-// factor of 1 changes nothing.
+// How a reduction's results are scaled: each is divided by `divisor`, then multiplied by `factor`, in the elements' own
+// type. A divisor or factor of 1 changes nothing.
 struct Scaling {
   // Computes to[i] = from[i] (* or /) by. `to` may be `from`. Only floats can be multiplied. Integers are divided by a
   // whole number and truncated toward zero.
@@ -60,8 +60,8 @@ struct Scaling {
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
 
-  // Returns the one factor that gives the same bits as the division and the multiplication. Empty if there is none,
-  // because two steps or a division are needed.
+  // Returns the factor whose product has the same bits as the division and the multiplication. Empty if no single
+  // factor has this effect.
   std::optional<double> one_factor() const;
   void apply(void* results, std::size_t elems) const {
     if (divisor != 1) divide(results, results, elems, divisor);
@@ -71,7 +71,7 @@ struct Scaling {
 
 Scaling scaling(DType dtype, double divisor, double factor);
 
-// Multiplies a whole run.
-void scale(DType dtype, Bytes to, ConstBytes from, double factor);  // both have the same length, and may be the same
+// Multiplies all elements of `from` by `factor`.
+void scale(DType dtype, Bytes to, ConstBytes from, double factor);  // `to` may be `from`; both have the same length
 
 }  // namespace anello::run

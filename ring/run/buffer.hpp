@@ -1,5 +1,5 @@
-// A tensor, or a list of tensors of one type, used as one logical run of elements: pieces of memory with their offsets.
-// Borrows the memory and the list. Only one thread at a time may use it, even for reading.
+// A tensor, or a list of tensors of one type, used as one logical run of elements. Stores the pieces of memory with
+// their offsets; borrows the memory and the list. Only one thread at a time may use a buffer, even for reading.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -28,7 +28,7 @@ class Buffer {
     return list_.data() == other.list_.data() && (!list_.empty() || single_.data == other.single_.data);
   }
 
-  // Returns contiguous memory that begins at element `at`: at least one and at most `elems` elements. They must exist.
+  // Returns contiguous memory that begins at element `at`: at least one and at most `elems` elements, which must exist.
   Bytes run(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     const Piece& piece = list_.empty() ? single_ : list_[index_of(at)];
     const std::uint64_t within = at - begin(piece);
@@ -38,8 +38,8 @@ class Buffer {
   // Returns the memory from element `at` on. Call only if the buffer is a single tensor.
   std::byte* single(std::uint64_t at, std::uint32_t shift) const { return single_.data + (at << shift); }
 
-  // Returns how many of the `elems` elements from `at` on lie in small tensors of a list, before the first one that
-  // does not. Looks at no more than kMaxLook tensors.
+  // Returns how many consecutive elements, from element `at` on, lie in small tensors of a list: at most `elems`. Looks
+  // at no more than kMaxLook tensors.
   std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
     if (list_.empty() || elems == 0) return 0;
     std::uint64_t end = at;
@@ -76,7 +76,7 @@ class Buffer {
   mutable std::size_t near_ = 0;
 };
 
-// Calls use(to's bytes, from's bytes) for one contiguous run after another, from element 0 to `elems`.
+// For each contiguous run of the first `elems` elements, calls use(bytes in `to`, bytes in `from`).
 template <class Use>
 void each_run(const Buffer& to, const Buffer& from, std::uint64_t elems, std::uint32_t shift, Use use) {
   for (std::uint64_t at = 0; at < elems;) {

@@ -1,7 +1,7 @@
 // A carrier is one of the ways to move an operation's data: as streams over links (streaming.hpp), as whole short
 // messages over links (message_execution.hpp), or directly between the ranks' tensors
-// (ring/group/direct_collective.hpp). One operation at a time; a carrier is used for many operations. One thread at a
-// time. Only give_up() may block.
+// (ring/group/direct_collective.hpp). A carrier is used for many operations, one at a time, by one thread at a time.
+// Only give_up() may block.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ namespace anello::run {
 
 class StepTrace;
 
-// An operation in the form for a carrier. Everything that it points to is borrowed until the operation is done or given
+// An operation in the form for a carrier. Borrows everything to which it points, until the operation is done or given
 // up.
 struct Load {
   const plan::Plan* plan = nullptr;
@@ -39,7 +39,7 @@ class Carrier {
   // Begins an operation. Throws std::bad_alloc.
   virtual void begin(const Load& load) = 0;
   // Does everything that can be done at once. Returns true if it did anything. Throws Error{network, protocol} with the
-  // peer's rank in the group, and the error for a peer that is in another operation.
+  // peer's rank in the group. If a peer is in another operation, throws the error that names both operations.
   virtual bool pass() = 0;
   // The first part of a pass: sends everything that can be sent now.
   virtual bool send() = 0;
@@ -52,7 +52,7 @@ class Carrier {
   // already do something.
   virtual bool want(link::Waiter& waiter) = 0;
   virtual std::vector<int> awaited() const = 0;  // the peers for which the next pass waits
-  // True if a pass fails when a peer has died. Otherwise this rank must detect the death in another way.
+  // True if pass() throws when a peer has died. Otherwise this rank must detect the death in another way.
   virtual bool notices_death() const { return true; }
 
   // Returns the amount of work that is done, and the total, in units of the carrier's choice.
@@ -60,13 +60,14 @@ class Carrier {
   struct Moved {
     std::uint64_t sent_bytes = 0, received_bytes = 0;
   };
-  virtual Moved moved() const = 0;  // by this rank's part of the operation, once it is done
+  virtual Moved moved() const = 0;  // data moved by this rank's part of the operation, once the operation is done
 
-  // Call when the operation has failed. Its tensors may change from now on, so peers are kept from using them.
+  // Call when the operation has failed. The caller may change its tensors afterwards, so peers are kept from using
+  // them.
   virtual void give_up() = 0;
 
  protected:
-  ~Carrier() = default;  // protected: never destroyed through a pointer to this class
+  ~Carrier() = default;  // protected, so that no carrier is destroyed through a pointer to this class
   enum class Status { moving, done, refused };
   void set(Status status) { status_ = status; }
 

@@ -44,8 +44,8 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const 
   return pieces.first(1);
 }
 
-// Sends the signature without data. Needed for replies, and for data that is made in the link's memory. Returns true if
-// the whole signature has been sent.
+// Sends the signature without data. Replies need this, and so does data that is computed in the link's memory. Returns
+// true if the whole signature has been sent.
 bool Driver::send_signature(Peer& peer, link::Link& link) {
   if (peer.signature_sent == kSignatureBytes) return true;
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
@@ -73,7 +73,8 @@ bool Driver::send_made(std::uint32_t s, Peer& peer, Bytes room) {
   link::MemoryLink& link = *peer.memory;
   const std::size_t before = peer.signature_sent;
   if (!send_signature(peer, link)) return peer.signature_sent > before;
-  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // after the signature
+  // The data comes after the signature.
+  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());
   const std::size_t made = execution_->fill(s, room);
   if (made > 0) link.put(made);
   return made > 0 || peer.signature_sent > before;
@@ -95,9 +96,9 @@ bool Driver::send_pieces(std::uint32_t s, Peer& peer, link::Link& link) {
   return bytes > 0;
 }
 
-// Receives the rest of a peer's signature and its data with one system call. After a first call for the signature
-// alone, the peer's core would go on to other work. A small amount of data is received into one run of memory together
-// with the signature.
+// Receives the rest of a peer's signature and the data after it with one system call. With a separate call for the
+// signature, the peer's core would go on to other work before the data is received. A small amount of data is received
+// into one run of memory together with the signature.
 std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces) {
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
@@ -114,7 +115,7 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   return bytes;
 }
 
-// A signature that arrives whole and is equal is compared without being copied. Nearly all are.
+// Compares a signature that has arrived whole without copying it: nearly all signatures are equal.
 void Driver::take_signature(Peer& peer, int rank, ConstBytes bytes) {
   if (bytes.size() == kSignatureBytes && std::memcmp(bytes.data(), outgoing_.data(), kSignatureBytes) == 0) {
     peer.signature_received = kSignatureBytes;
@@ -137,7 +138,7 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
   return bytes;
 }
 
-// Uses the data directly in the link's memory, so that data to be reduced is never copied.
+// Uses the data directly in the link's memory, so that data for a reduction is never copied.
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank) {
   Peer& peer = peers_[std::size_t(rank)];
   link::MemoryLink& link = *peer.memory;

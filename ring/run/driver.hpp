@@ -21,10 +21,10 @@ class Driver {
   void start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
              StepTrace* trace = nullptr);
 
-  // Makes one pass: every send that is possible; then the receive that is first in program order, and the other
-  // receives in turn, until two of them find nothing (another process should get the core then); then local work.
-  // Returns true if anything moved. Throws Error{network, protocol} with the peer's rank, and the error that `explain`
-  // returns.
+  // Makes one pass. First sends everything that can be sent. Then tries the receive that is first in program order, and
+  // the other receives in turn until two of them find no data (another process should get the core then). Finally does
+  // local work. Returns true if anything moved. Throws Error{network, protocol} with the peer's rank, and the error
+  // that `explain` returns.
   bool pass();
   // The first part of a pass: sends everything that can be sent now.
   bool send();
@@ -34,7 +34,8 @@ class Driver {
   void each_wanted(Want want) const;
 
  private:
-  static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is reserved for the signature
+  // Pieces in one call of a link; the first one is reserved for the signature.
+  static constexpr std::size_t kPieces = 512;
   struct Peer {
     EncodedSignature incoming;
     link::MemoryLink* memory = nullptr;  // the link, if it goes through memory
@@ -46,7 +47,7 @@ class Driver {
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank);
   void take_signature(Peer& peer, int rank, ConstBytes bytes);
-  bool is_reply(std::uint32_t s) const {  // stream `s` receives a reply next
+  bool is_reply(std::uint32_t s) const {  // true if stream `s` receives a reply next
     const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];
     return peer.signature_received == kSignatureBytes && execution_->expects_reply(s);
   }
@@ -66,7 +67,7 @@ class Driver {
   std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
   std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);
   std::vector<Peer> peers_;                             // by rank
-  std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
+  std::uint32_t first_receive_ = 0, end_receives_ = 0;  // range of the streams that receive
   ReceiveTurns turns_;
 };
 

@@ -43,8 +43,8 @@ bool is_nan(T value) {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
 
-// If either operand is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019. So the result does not
-// depend on the order of the ranks: two numbers that compare equal also have equal bits, except for the zeros.
+// If either operand is a NaN, the result is a NaN. -0 is less than +0, as in IEEE 754-2019. Two numbers that compare
+// equal have equal bits, except for the zeros. So the result does not depend on the order of the ranks.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
@@ -88,7 +88,7 @@ template <class Reduction>
 inline constexpr bool kBitwise =
     std::is_same_v<Reduction, BitAnd> || std::is_same_v<Reduction, BitOr> || std::is_same_v<Reduction, BitXor>;
 
-// Calls use.template operator()<Reduction>().
+// Calls use.operator()<Reduction>() for the reduction of `op`.
 template <class Use>
 auto with_reduction(Op op, Use&& use) {
   switch (op) {

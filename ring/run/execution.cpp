@@ -9,10 +9,10 @@
 namespace anello::run {
 
 namespace {
-// Small blocks of elements, which lie after the receive buffer. They stay in the first-level cache.
+// Small blocks of elements that stay in the first-level cache. They lie after the receive buffer.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
 
-// Rounds the elements in the same way as elements that are sent.
+// Rounds elements to the type in which they are sent, and converts them back.
 void round(const Arithmetic& arithmetic, Bytes memory) {
   std::array<std::byte, Execution::kBlockBytes> narrow;
   while (!memory.empty()) {
@@ -50,7 +50,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
-  constexpr std::size_t kAhead = 256;  // more than a signature and the padding to the next cache line
+  constexpr std::size_t kAhead = 256;  // more than the signature and the padding to the next cache line
   const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
   replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
   for (std::size_t s = 0; s < plan_->streams.size() && replies_; s++) skip_replies(cursors_[s]);
@@ -66,7 +66,7 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction, std::uint32_t
   return nullptr;
 }
 
-// Returns how many elements at the beginning of the step its dependencies allow.
+// Returns how many of the step's first elements may be processed, as far as the steps on which it depends have come.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
@@ -92,8 +92,8 @@ void Execution::skip_replies(Cursor& cursor) {
   while (cursor.step < cursor.end && is_not_sent(plan_->steps[cursor.step])) cursor.step++;
 }
 
-// A copy is received directly into its place, unless the place is in tiny tensors. All other data is received into the
-// receive buffer, after the part of an element that an earlier call has left there.
+// Data of a copy is received directly into its place, unless the place is in tiny tensors. All other data is received
+// into the receive buffer, after the partial element of an earlier call.
 std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
@@ -153,7 +153,7 @@ std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
   return std::size_t(elems) << arithmetic_.wire_shift;
 }
 
-// Uses received elements as the step requires. They have the type in which they were sent.
+// Uses received elements, in the type in which they were sent, as the step requires.
 void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   if (!in_blocks_) return take_whole(step, incoming, from, elems);
   while (elems > 0) {
@@ -177,15 +177,15 @@ void Execution::take_whole(const plan::Step& step, std::byte* incoming, std::uin
     copy(step, incoming, from, elems);
 }
 
-// Returns the operand's elements after prescaling. If there is a factor, call it for at most one block.
+// Returns the operand's elements after prescaling. If `scaling_` multiplies them, `elems` is at most one block.
 const std::byte* Execution::multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   if (!scaling_.multiplies(operand)) return memory;
   scaling_.inputs->multiply(block(kOwnBlock), memory, elems, scaling_.inputs->factor);
   return block(kOwnBlock);
 }
 
-// Returns this rank's contribution after prescaling and rounding to the sent type. If it must be multiplied or rounded,
-// call it for at most one block.
+// Returns this rank's contribution after prescaling and rounding to the sent type. If elements must be multiplied or
+// rounded, `elems` is at most one block.
 const std::byte* Execution::contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
   memory = multiplied(operand, memory, elems);
   if (!arithmetic_.narrow || operand.space != plan::Space::input) return memory;
@@ -256,7 +256,7 @@ bool Execution::is_in_place(const plan::Step& step) const {
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
 }
 
-// Works block by block: partial results stay in the first-level cache.
+// Works block by block, so that partial results stay in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
   if (is_in_place(step)) return;
   const std::uint64_t block = block_elems(arithmetic_);
@@ -270,7 +270,7 @@ void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t t
   }
 }
 
-// The place may be one of the sources, so it is written last.
+// The destination may be one of the sources, so it is written last.
 void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand* source = plan_->sources.data() + step.first_source;
   const Bytes place = run(step.place, from, elems);

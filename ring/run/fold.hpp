@@ -8,7 +8,7 @@ namespace anello::run {
 
 inline constexpr std::size_t kFoldBytes = 8 << 10;  // block size that stays in the first-level cache
 
-// The number of elements in a block. Elements of 16 bits are added in f32.
+// Returns the number of elements in a block. Sums of 16-bit elements are f32, so they need more memory.
 inline std::uint64_t block_elems(const Arithmetic& arithmetic) {
   constexpr std::uint32_t kF32Shift = 2;
   return kFoldBytes >> (arithmetic.add_to_f32 ? kF32Shift : arithmetic.shift);

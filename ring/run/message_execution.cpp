@@ -77,7 +77,7 @@ bool MessageExecution::send() {
   return moved;
 }
 
-// Sends all messages that are ready, by one call.
+// Sends all messages that are ready, in one call of the link.
 bool MessageExecution::send_some(Stream& stream) {
   const std::span<const ConstBytes> pieces = pieces_to_send(stream);
   std::size_t sent = link::with_rank(stream.peer, [&] { return stream.link->send_from(pieces); });
@@ -111,9 +111,9 @@ std::span<const ConstBytes> MessageExecution::pieces_to_send(const Stream& strea
   return pieces.first(1);
 }
 
-// True if more of the message is expected, and its step waits at most for sends. If two ranks first send more to each
-// other than their links hold, both must receive while sending, or they deadlock. A message whose step waits for other
-// data stays on its link, as with a driver.
+// True if more of the message is expected, and its step waits for nothing except sends. If two ranks first send each
+// other more than their links hold, both must receive while they send; otherwise they deadlock. A message whose step
+// waits for other data stays on its link. (Driver does the same.)
 bool MessageExecution::may_receive(const Stream& stream) const {
   if (stream.is_moved()) return false;
   const std::span deps = std::span(plan_->deps).subspan(stream.step->first_dep, stream.step->deps);
@@ -129,7 +129,7 @@ Look MessageExecution::receive_some(Stream& stream) {
 }
 
 // Nearly every message arrives whole when its step is ready, and is then used in the link's memory. Any other message
-// is kept, because memory that is still being sent may be at its place.
+// is kept apart, because its place in the tensor may hold data that is still being sent.
 bool MessageExecution::receive(Stream& stream) {
   link::MemoryLink* const memory = stream.memory;
   const std::size_t before = stream.moved, rest = stream.bytes - before;
@@ -169,7 +169,7 @@ bool MessageExecution::take_kept(Stream& stream) {
   return true;
 }
 
-// Uses all kept messages that can be used. They wait only for sends, not for links, and the sends have just been tried.
+// Uses all kept messages whose steps are ready. These steps waited only for sends, which the caller has just tried.
 bool MessageExecution::take_all_kept() {
   bool taken = false;
   for (std::uint32_t s = first_receive_; s < first_local_; s++)

@@ -1,7 +1,7 @@
-// Carries out a plan message by message: each step sends or receives one whole short message, or does local work, when
-// all steps on which it depends have ended. Sends the same bytes and gives the same results as a driver with an
-// execution (except that a NaN may be a different NaN). Needs fewer instructions, because it records no progress within
-// steps. One pass at a time; never waits. One thread at a time.
+// Carries out a plan message by message. Each step sends or receives one whole short message, or does local work, once
+// all steps on which it depends have ended. Sends the same bytes and gives the same results as a Driver with an
+// Execution (except that a NaN may be a different NaN), but needs fewer instructions, because it records no progress
+// within steps. pass() never waits. One thread at a time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,7 +24,7 @@ class MessageExecution final : public LinkCarrier {
   // True if every step of the plan is short, and its elements are sent in their own type.
   static bool suits(const plan::Plan& plan, const Arithmetic& arithmetic);
 
-  // True if a call also suits: the buffers are not lists, and the input is not multiplied.
+  // True if the call suits too: the buffers are not lists, and the input is not multiplied.
   static bool suits(const Buffer& input, const Buffer& output, const Scaling* inputs) {
     return !inputs && input.list().empty() && output.list().empty();
   }
@@ -43,20 +43,20 @@ class MessageExecution final : public LinkCarrier {
 
   void each_wanted(const Want& want) const override;
 
-  // Returns the bytes of elements moved or computed so far, and the total. A message counts once it has been sent or
+  // Returns the bytes of elements moved or computed so far, and the total. A message counts when it has been sent or
   // used.
   std::pair<std::uint64_t, std::uint64_t> progress() const override;
   Moved moved() const override { return moved_by(*plan_, arithmetic_.shift); }
 
  private:
-  static constexpr std::size_t kPieces = 32;  // in one call of a link
+  static constexpr std::size_t kPieces = 32;  // maximum number of pieces in one call of a link
   struct Stream {
     const plan::Step *step = nullptr, *end = nullptr;  // the next step, and the end of the stream's steps
     link::Link* link = nullptr;
     link::MemoryLink* memory = nullptr;  // the same link, if it goes through memory
     int peer = -1;
     std::uint32_t ahead = 0;             // bytes of the signature before the first step's data
-    std::uint32_t moved = 0, bytes = 0;  // bytes of the current message with its signature: moved so far, and total
+    std::uint32_t moved = 0, bytes = 0;  // bytes of the current message and its signature: moved so far, total
     std::vector<std::byte> kept;         // a received message that cannot be used yet; grows when needed
     bool ended() const { return step == end; }
     bool is_moved() const { return moved == bytes; }
@@ -92,13 +92,13 @@ class MessageExecution final : public LinkCarrier {
   const Scaling* results_ = nullptr;
   std::array<std::byte*, 3> spaces_{};  // by Space
   EncodedSignature signature_;
-  std::vector<Stream> streams_;  // the plan's streams, and more if an earlier plan had more
+  std::vector<Stream> streams_;  // an earlier plan may have had more streams than the current one
   std::uint32_t first_receive_ = 0, first_local_ = 0;
-  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: sending ones, and all
+  std::uint32_t unsent_ = 0, unfinished_ = 0;  // numbers of sending streams, and of all streams, that have not ended
   std::uint32_t kept_ = 0;                     // messages that have arrived whole but wait for other steps
   ReceiveTurns turns_;
   std::array<ConstBytes, kPieces> pieces_;
-  std::vector<std::byte> scratch_, joined_, partial_;  // grow when needed
+  std::vector<std::byte> scratch_, joined_, partial_;  // scratch memory; grows when needed
 };
 
 }  // namespace anello::run

@@ -22,7 +22,8 @@ inline ConstBytes joined(ConstBytes first, ConstBytes second, std::byte* memory)
   return {memory, first.size() + second.size()};
 }
 
-// Makes the error for a peer whose signature differs from this rank's. Only the caller has the operations' names.
+// Makes the error for a peer whose signature differs from this rank's. The caller supplies this function, because only
+// the caller has the operations' names.
 using Explain = std::function<Error(int peer, const Signature& theirs)>;
 
 // If the peer's encoded signature differs from this rank's, throws the error that `explain` returns, or Error{protocol}

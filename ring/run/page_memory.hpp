@@ -1,4 +1,4 @@
-// Memory in whole pages. They are mapped when the memory is made, so that no page faults occur during a collective.
+// Memory in whole pages. All pages are mapped in advance, so that no page faults occur during a collective.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -13,8 +13,8 @@ class PageMemory {
   std::byte* get() const { return memory_.get(); }
   std::size_t bytes() const { return bytes_; }
 
-  // Makes the memory at least this large. If it grows, its content is lost. Throws std::bad_alloc; the memory is empty
-  // then.
+  // Makes the memory at least this large. If the memory grows, its content is lost. Throws std::bad_alloc; then the
+  // memory is empty.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     memory_.reset();

@@ -1,18 +1,19 @@
-// Chooses the receiving streams that a pass looks at: first the stream that is first in program order, then the other
-// streams in turn, until two of them find nothing. Then another process should get the core.
+// Chooses the receiving streams for which a pass looks: first the stream that is first in program order, then the other
+// streams in turn, until two of them have no data. Then another process should get the core.
 #pragma once
 #include <cstdint>
 #include <limits>
 
 namespace anello::run {
 
-enum class Look { skipped, missed, moved };  // the stream waits for no bytes; its bytes have not arrived; bytes moved
+// Skipped: the stream expects no bytes now; missed: its bytes have not arrived; moved: bytes were received.
+enum class Look { skipped, missed, moved };
 
 class ReceiveTurns {
  public:
   static constexpr std::uint64_t kEnded = std::numeric_limits<std::uint64_t>::max();
 
-  // Starts over the streams [begin, end).
+  // Resets the turns to the streams [begin, end).
   void start(std::uint32_t begin, std::uint32_t end) {
     begin_ = turn_ = begin;
     end_ = end;

@@ -1,4 +1,4 @@
-// The part of an Execution that sends, with the stages for data that must be narrowed, multiplied or packed first.
+// Sending in Execution, with the stages for data that must be narrowed, multiplied or packed first.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace anello::run {
 
 // Chooses the size of each stage: at most the size of all data that the stream sends. Memory is allocated at first use,
-// because a link through shared memory may need none.
+// because data that is computed in a link's shared memory needs no stage.
 void Execution::plan_stages() {
   if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
   for (std::size_t s = 0; s < plan_->streams.size(); s++) {
@@ -38,8 +38,8 @@ std::size_t Execution::fill(std::uint32_t s, Bytes room) {
   return bytes;
 }
 
-// Fills `pieces` with memory of tensors, up to the first data that must be made. The last piece is then the stage with
-// that data.
+// Fills `pieces` with memory of tensors, up to the first data that must be computed. That data is computed in the
+// stage, which is then the last piece.
 std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
   Cursor& cursor = cursors_[s];
   const std::uint64_t max_elems = max_bytes >> arithmetic_.shift;
@@ -82,7 +82,7 @@ std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> 
   return filled;
 }
 
-// Returns the unsent rest of the stage. If nothing is left, first fills the stage, beginning with element `from` of
+// Returns the unsent rest of the stage. If all of it is sent, first fills the stage, beginning with element `from` of
 // `step`.
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
@@ -97,8 +97,8 @@ ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t 
   return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
 }
 
-// Writes to `out` the data to send, beginning with element `from` of step `i`: at most `most` elements. Returns their
-// number.
+// Computes the data to send and writes it to `out`: at most `most` elements, from element `from` of step `i` on. May
+// continue with later steps before `end`. Returns the number of elements.
 std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end,
                               std::uint64_t from) const {
   std::uint64_t made = 0;

@@ -8,11 +8,11 @@ namespace anello::run {
 
 struct StepScaling {
   StepScaling() = default;
-  // `results` and `inputs` may be null: then they are not scaled. Both must outlive this object.
+  // `results` and `inputs`: null if they are not scaled. Both must outlive this object.
   StepScaling(const Arithmetic& arithmetic, const Scaling* its_results, const Scaling* its_inputs);
 
   bool multiplies(plan::Operand operand) const { return inputs && operand.space == plan::Space::input; }
-  // Returns the factors of a reduction's two operands and of its result. For elements that are scaled as they are
+  // Returns the factors of a reduction's two operands and of its result, for elements that are scaled as they are
   // added.
   Factors factors(const plan::Plan& plan, const plan::Step& step) const;
   // True if elements must be multiplied or scaled in a separate pass.

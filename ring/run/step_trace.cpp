@@ -18,7 +18,7 @@ void StepTrace::start() {
   mark();
 }
 
-// Steps that ended between two looks were moved by one system call, so they have the same time.
+// One system call moved all steps that ended between two calls of look(), so these steps get the same time.
 void StepTrace::look(std::uint32_t stream) {
   const trace::Ticks now = trace::ticks();
   Position& before = positions_[stream];

@@ -17,15 +17,15 @@ class StepTrace {
   // The execution must have been started.
   void start(const Execution& execution, std::uint32_t wire_shift, std::uint32_t shift);
 
-  // Starts the trace of an operation without steps: only the calls below are recorded.
+  // Starts the trace of an operation without steps. Then only slept() and folded() record anything.
   void start();
 
   void mark() { last_ = trace::ticks(); }  // the next movement begins now
   void look(std::uint32_t stream);         // records what moved in the stream since the last mark; then marks
-  void look_at_local();                    // does this for all local streams
+  void look_at_local();                    // like look(), for all local streams
 
-  // Records work other than steps. slept(): a sleep that began at `from`. folded(): a fold of the result, or a pass
-  // over it, since the last mark.
+  // slept() records a sleep that began at `from`. folded() records a fold of the result, or a pass over it, that began
+  // at the last mark.
   void slept(trace::Ticks from);
   void folded(std::uint64_t bytes);
   void scaled(std::uint64_t bytes);
@@ -45,7 +45,7 @@ class StepTrace {
   std::span<const int> members_;
   std::uint32_t wire_shift_ = 0, shift_ = 0;
   trace::Ticks last_ = 0;
-  std::uint32_t next_reply_ = 0;     // replies of steps before this step number have been recorded
+  std::uint32_t next_reply_ = 0;     // the replies of all steps before this step have been recorded
   std::vector<Position> positions_;  // by stream
   std::vector<trace::Span> spans_;
 };

@@ -11,8 +11,8 @@ class Streaming final : public LinkCarrier {
  public:
   explicit Streaming(Explain explain) : driver_(std::move(explain)) {}
 
-  // Call before begin(); links may still be missing. A rank without enough memory thus fails before it waits for other
-  // ranks. Throws std::bad_alloc.
+  // Call before begin(); links may still be missing. Allocates all memory now, so that a rank without enough memory
+  // fails before it waits for other ranks. Throws std::bad_alloc.
   void prepare(const Load& load);
   void begin(const Load& load) override;
   bool pass() override { return note_end(alone_ ? execution_.compute() : driver_.pass()); }
@@ -32,8 +32,8 @@ class Streaming final : public LinkCarrier {
   Execution execution_;
   Driver driver_;
   std::uint32_t wire_shift_ = 0;
-  bool alone_ =
-      false;  // true if the plan has no peers: then a driver would take longer than the operation, and is not used
+  // True if the plan has no peers. Then no driver is used, because a driver would take longer than the operation.
+  bool alone_ = false;
 };
 
 }  // namespace anello::run
