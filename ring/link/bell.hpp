@@ -1,5 +1,5 @@
-// Wakes a rank that sleeps. A bell is an eventfd: other threads of the process, and peers that share memory with it,
-// can ring it.
+// Wakes a rank that sleeps. A bell is an eventfd. Other threads of the process can ring it, and so can the peers that
+// received its descriptor.
 #pragma once
 #include <unistd.h>
 
@@ -7,10 +7,11 @@
 
 namespace anello::link {
 
-// Any thread, and any process that has the descriptor.
+// Can be called by any thread, and by any process that has the descriptor.
 inline void ring_bell(int descriptor) noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(descriptor, &one, sizeof one);  // fails only if it is ringing already
+  // Fails only if the counter is full; then the bell rings already.
+  [[maybe_unused]] const auto written = write(descriptor, &one, sizeof one);
 }
 
 // ring() may be called on any thread, the other functions only on the thread that waits.
@@ -21,7 +22,7 @@ class Bell {
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
   void ring() noexcept { ring_bell(descriptor_); }
-  void hush() noexcept;  // forgets earlier rings
+  void hush() noexcept;  // drops the rings that have come so far
   int descriptor() const { return descriptor_; }
 
  private:

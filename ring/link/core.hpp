@@ -1,4 +1,5 @@
-// How a waiting thread uses its core: how much time it may lose by yielding, and when it spins. Independent of links.
+// How a waiting thread uses its core: how much time it may lose by yielding, and when it spins. Does not depend on
+// links.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -14,18 +15,18 @@ struct Core {
   static void give_up_core();  // sched_yield()
 };
 
-// Limits the time lost by long yields. A yield lets another rank run; in a job of more ranks than cores the core comes
-// back after 3 to 30 us. But a thread that computes keeps the core for a whole time slice, 1 to 4 ms. With many such
-// threads a yield takes 20 to 40 ms, and messages are not noticed in that time; a sleeping thread is woken far sooner.
-// So long yields may cost at most 0.5 % of the time, with bursts of 10 ms. When this budget is used up, the thread
-// sleeps instead. On an idle machine a few yields a second also take that long.
+// Limits the time lost by long yields. A yield lets another rank run. In a job with more ranks than cores, a yield
+// returns after 3 to 30 us. But a thread that computes keeps the core for a whole time slice, 1 to 4 ms, and with many
+// such threads a yield takes 20 to 40 ms. Messages that arrive during a yield are not noticed; a sleeping thread is
+// woken for them far sooner. So long yields may cost at most 0.5 % of the time, with bursts of 10 ms. When this budget
+// is used up, the thread sleeps instead. Even on an idle machine a few yields a second are long.
 class YieldBudget {
  public:
   explicit YieldBudget(std::chrono::milliseconds long_yield, Core core = {})
       : core_(core), long_yield_(long_yield), counted_(core.now()) {}
 
   bool allows_a_yield() { return left_.count() > 0 || refill(core_.now()); }
-  // Yields, and returns how long that took.
+  // Yields, and returns how long the yield took.
   std::chrono::nanoseconds yield();
   bool is_long(std::chrono::nanoseconds yield) const { return yield > long_yield_; }
 
@@ -41,13 +42,13 @@ class YieldBudget {
   Core::Time counted_;  // the time for which left_ is valid
 };
 
-// Spinning is useless if the awaited rank itself waits for this core. After the second useless spin in a row the next
-// wait does not spin, after the third the next three waits, and so on up to 15 waits; then one wait spins as a test.
-// With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us in this way, and 62 us if each wait
-// spins.
+// Spinning is useless if the awaited rank itself waits for this core. After two useless spins in a row, one wait does
+// not spin; after the third, three waits; and so on up to 15 waits. Then one wait spins, to test whether spinning helps
+// again. With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us with this rule, and 62 us if
+// each wait spins.
 class SpinRecord {
  public:
-  // True if the wait that begins now should not spin. Counts this wait as one that does not.
+  // True if the wait that begins now should not spin. Each such answer uses up one of the waits to skip.
   bool skips() { return skips_ > 0 && skips_-- > 0; }
   void in_vain() {
     skips_ = next_skips_;

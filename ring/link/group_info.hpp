@@ -1,5 +1,5 @@
-// The identity of a group of ranks, and the bell that wakes the thread which moves its data. Shared by all objects that
-// work for the group; it does not change.
+// The identity of a group of ranks, and the bell of the thread that moves the group's data. All objects that work for
+// the group share one GroupInfo, which never changes.
 #pragma once
 #include <cstdint>
 #include <memory>

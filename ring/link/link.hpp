@@ -1,7 +1,7 @@
 // A link: a pipe of bytes in each direction between this rank and one other, in order and without loss. It hides its
-// transport (TCP, shared memory, or memory in a simulation), and is independent of tensors and operations. Used by one
-// thread at a time: the thread that moves its group's data. Holds at least 64 bytes in each direction: the signature of
-// an operation, and one element.
+// transport (TCP, shared memory, or memory in a simulation), and does not depend on tensors or operations. Used by one
+// thread at a time: the thread that moves its group's data. It buffers at least 64 bytes in each direction, enough for
+// the signature of an operation and one element.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -29,10 +29,10 @@ class Link {
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
   // True if a short message is sent faster in one piece than in several.
   virtual bool prefers_one_piece() const { return true; }
-  // The maximum number of bytes that one send_from() copies. Pieces beyond this number are not needed.
+  // The maximum number of bytes that one call of send_from() copies. The caller need not pass more.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 
-  // True if bytes of the next operation have arrived. Call only between two operations. Throws like recv_into().
+  // True if bytes of the next operation have arrived. Call only between two operations. Throws as recv_into() does.
   virtual bool has_arrived() = 0;
 
   // Call before the first byte of an operation in this direction. may_refer: sent bytes may stay in the caller's memory

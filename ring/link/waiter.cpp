@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::microseconds kSpin{200};
 constexpr std::chrono::microseconds kShortSpin{20};  // covers one message if both ranks are running
 constexpr int kRoundsPerLook = 16;
-constexpr std::chrono::microseconds kIdleYield{3};  // a longer yield has let another process run
+constexpr std::chrono::microseconds kIdleYield{3};  // a yield that takes longer has let another process run
 
 }  // namespace
 
@@ -37,15 +37,15 @@ WaitPolicy WaitPolicy::of(int spin_us, int yields, bool shares_cores) {
   return policy;
 }
 
-// Another thread may want the core that should be this rank's own, and the awaited rank may even wait for this core. If
-// a yield takes long, such a thread has run in the meantime, and spinning would only delay it. If a yield returns at
-// once, there is no such thread. After a yield that took a whole time slice, the thread sleeps: the kernel soon runs a
-// thread that wakes up, but a thread that yields must wait for its turn.
+// Another thread may want the core that should be this rank's own, and even the awaited rank may wait for this core. A
+// long yield shows that such a thread has run, and spinning would only delay it. A yield that returns at once shows
+// that there is no such thread. After a yield of a whole time slice, this thread sleeps: the kernel soon runs a thread
+// that wakes up, but a thread that yields must wait for its turn.
 //
-// When no yields are left, the thread spins for a short time, because a thread that sleeps for each message may run
-// late each time. With 8 threads that compute on each rank's core, a step of 4 named operations took 28 ms without
-// spinning, and 0.03 ms with 20 us of spinning. With two ranks on one core it took 1.3 ms with 200 us of spinning, and
-// 0.2 ms with 20 us.
+// When the yields of this wait are used up, the thread spins for a short time, because a thread that sleeps for each
+// message may run late each time. With 8 threads that compute on each rank's core, a step of 4 named operations took 28
+// ms without spinning, and 0.03 ms with 20 us of spinning. With two ranks on one core, the step took 1.3 ms with 200 us
+// of spinning, and 0.2 ms with 20 us.
 bool Waiter::pause() {
   if (!spun_ && spin_on()) return false;
   if (yields_ >= policy_.yields || !budget_.allows_a_yield()) return true;

@@ -16,9 +16,9 @@ struct WaitPolicy {
   int yields = 100;  // rounds that yield; YieldBudget may allow fewer
   std::chrono::milliseconds long_yield{1};
 
-  // Spinning helps only if every rank of the host has its own core. Otherwise the awaited rank needs this core, so the
-  // thread gives it up at once. Another process may also want the core, so spinning ends after a few times the cost of
-  // a sleep and a wake-up. If a setting is negative, this rule decides its value.
+  // Spinning helps only if every rank of the host has its own core. If ranks share cores, the awaited rank needs this
+  // core, so the thread yields at once. Another process may also want the core, so spinning ends after a few times the
+  // cost of a sleep and a wake-up. This rule replaces a negative `spin_us` or `yields`.
   static WaitPolicy of(int spin_us, int yields, bool shares_cores);
 };
 
@@ -35,7 +35,7 @@ class Waiter {
     spins_ = yields_ = 0;
     spun_ = false;
   }
-  // Call after a round in which nothing moved. True if the caller should now sleep() instead of trying again.
+  // Call after a round in which nothing moved. True if the caller should now call sleep() instead of trying again.
   bool pause();
 
   void forget() {
@@ -45,7 +45,7 @@ class Waiter {
   void want(int descriptor, short events) { polled_.push_back({descriptor, events, 0}); }
   void want(Bell& bell) { bells_.push_back(&bell); }
   // Blocks until a wanted descriptor is ready, or this waiter's bell or another wanted bell rings. False if `limit`
-  // passes first. Afterwards nothing is wanted any more.
+  // passes first. Clears the list of wanted descriptors and bells.
   bool sleep(std::chrono::milliseconds limit);
 
  private:
@@ -59,7 +59,7 @@ class Waiter {
   SpinRecord spin_record_;  // records the short spins
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
-  bool core_is_wanted_ = false;  // the last wait that yielded found that another thread wants this core
+  bool core_is_wanted_ = false;  // the last wait that yielded has shown that another thread wants this core
   Core::Time began_;             // when spinning began
   std::vector<pollfd> polled_;
   std::vector<Bell*> bells_;  // bells of other groups, on which this thread also waits

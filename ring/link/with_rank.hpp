@@ -4,8 +4,8 @@
 
 namespace anello::link {
 
-// Runs `work`. If it throws an Error, adds the rank. A fault of this process must not name the peer: for these faults a
-// link throws other exceptions.
+// Runs `work`. If it throws an Error, adds the rank to that error. A link throws Error only for faults that concern the
+// peer; for a fault of this process it throws another exception, which passes unchanged.
 template <class Work>
 auto with_rank(int rank, Work work) {
   try {
