@@ -9,7 +9,8 @@ namespace anello::shm {
 namespace {
 
 constexpr std::size_t kFirstBytes =
-    kLineBytes - sizeof(PipeState::Slot::head);  // bytes of a slot's contents in the same line as its head
+    // Bytes of a slot's contents that are in the same cache line as its head.
+    kLineBytes - sizeof(PipeState::Slot::head);
 constexpr std::size_t kEarlyBytes =
     5 * kLineBytes;  // longest message that is prefetched before the writer has set its flag
 
@@ -23,15 +24,15 @@ void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t unti
   }
 }
 
-// Fetches all lines at once. Fetched one after the other, each would take 0.1 us.
+// Fetches all cache lines at once. If they were fetched one after the other, each would take 0.1 us.
 void fetch(const PipeState::Slot& slot, std::size_t bytes) {
   for (std::size_t at = kFirstBytes; at < bytes; at += kLineBytes) __builtin_prefetch(slot.bytes.data() + at);
 }
 
 }  // namespace
 
-// align() or a slot may have moved `written_` beyond the memory's size. Then there is no room until the reader has
-// followed. A piece that does not fit is cut at a multiple of kElementBytes, because the rest may be sent in a slot,
+// align() or a slot may have moved `written_` beyond the memory's size. Then there is no room until the reader has read
+// up to there. A piece that does not fit is cut at a multiple of kElementBytes, because the rest may be sent in a slot,
 // and an element must not be split.
 std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
@@ -49,7 +50,7 @@ std::size_t PipeWriter::fill_slot(std::span<const ConstBytes> pieces) {
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
   if (end > read_) return 0;
   PipeState::Slot& slot = state_.slots[filled_++ % PipeState::kSlots];
-  // The first cache line is written last: the reader polls it, and would take it away between two writes.
+  // Writes the first cache line last, because the reader polls this line and would take it away between two writes.
   if (bytes > kFirstBytes) copy(pieces, kFirstBytes, bytes, slot.bytes);
   copy(pieces, 0, kFirstBytes, slot.bytes);
   slot.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
@@ -137,7 +138,8 @@ bool PipeWriter::may_sleep_until_reply() {
   return false;
 }
 
-// Returns the contents of the next slot, from read_ on. Empty if they were already read, or if other bytes come first.
+// Returns the contents of the next slot, from read_ on. Empty if they were already read, or if bytes outside of slots
+// come first.
 Bytes PipeReader::slot() {
   PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
   if (const std::size_t expected = slot_end_ - slot_begin_; expected <= kEarlyBytes) fetch(slot, expected);
@@ -151,8 +153,8 @@ Bytes PipeReader::slot() {
   return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }
 
-// True if there is something to read. If stands_ is then true, `reference_` is the first reference that is not
-// consumed.
+// Returns true if there is something to read. If stands_ is true afterwards, `reference_` is the first reference that
+// is not consumed.
 bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
@@ -192,7 +194,8 @@ Bytes PipeReader::peek() {
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }
 
-// The bytes were read before `revoked` is read here. So if `revoked` is not set now, the bytes were correct.
+// The reader has read the bytes before this function reads `revoked`. So if `revoked` is not set now, the bytes were
+// correct.
 bool PipeReader::consume(std::size_t bytes) {
   if (stands_ && reference_.begin <= read_) {
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -1,24 +1,24 @@
 // Sends bytes from one process to another through memory that both have mapped: a ring buffer with one writer and one
-// reader. Each side has a counter that only this side writes. No side ever waits. Positions count all bytes ever
-// written, so the difference of the two counters is the number of bytes to read.
+// reader. Each side has a counter that only this side writes. Neither side ever waits. Positions count all bytes ever
+// written, so the writer's counter minus the reader's is the number of bytes to read.
 //
-// References: bytes in memory that the reader can map need not be copied. The writer puts down a reference to them, and
-// their positions in the ring stay empty.
+// References: if the reader can map the memory of the bytes, they need not be copied. The writer stores a reference to
+// them, and their positions in the ring stay empty.
 //
 // Slots: a short message is sent in a slot of its own together with a flag, and its positions in the ring also stay
 // empty. So the reader waits only for the slot, instead of waiting first for the counter and then for the bytes.
 // Successive messages mostly have the same length. So while the reader polls the flag, it also fetches the few cache
-// lines of a message of the last length. It fetches the lines of a longer message only once the flag is set. Otherwise
-// it would take these lines away from the writer, again and again, before the writer has filled them.
+// lines of a message of the last length. It fetches the further lines of a longer message only once the flag is set,
+// because earlier it would take them away from the writer, again and again, before the writer has filled them.
 //
-// Replies: after keep() the pipe is used in both directions. The reader may overwrite what it has read before it
-// consumes it, and the writer takes the reply from there. Each cache line then goes once from the writer to the reader
-// and once back. With two pipes there is twice as much traffic, because each line must also be taken back from its
-// reader before it is written again.
+// Replies: after keep() the pipe is used in both directions. The reader may overwrite bytes that it has read before it
+// consumes them, and the writer reads the reply in their place. So each cache line goes once from the writer to the
+// reader and once back. A second pipe for the replies would double the traffic, because each line must also be taken
+// back from its reader before it is written again.
 //
-// Sleeping: a side that is about to sleep sets its flag and checks the other side's counter once more. When the other
-// side then moves its counter, it sees the flag, and its function returns that it must wake the sleeper. (Sequentially
-// consistent: at least one of the two sides sees the other's write.)
+// Sleeping: a side that is about to sleep sets its flag and checks the other side's counter once more. If the other
+// side moves its counter afterwards, it sees the flag, and its function returns that it must wake the sleeper. Flag and
+// counter are sequentially consistent, so at least one of the two sides sees the other's write.
 #pragma once
 #include <array>
 #include <atomic>
@@ -36,9 +36,9 @@ inline constexpr std::size_t kElementBytes = 8;  // size of the largest element 
 
 // The shared part, initially all zero. Counters that different sides write are on different cache lines.
 struct PipeState {
-  static constexpr std::size_t kReferences = 16;  // maximum number of references at a time
+  static constexpr std::size_t kReferences = 16;  // maximum number of pending references
   struct Reference {
-    std::uint64_t begin;  // position
+    std::uint64_t begin;  // position of the first byte
     Place place;
   };
   alignas(kLineBytes) std::atomic<std::uint64_t> written;
@@ -49,15 +49,15 @@ struct PipeState {
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
   alignas(kLineBytes) std::array<Reference, kReferences> references;
-  // Not a power of two, because then all slots would be in two sets of the first-level cache. Holds 2 KiB of data with
-  // the signature in front of them.
+  // Not a power of two: otherwise all slots would be in two sets of the first-level cache. A slot holds 2 KiB of data
+  // and the signature in front of them.
   static constexpr std::size_t kSlotBytes = (2 << 10) + 2 * kLineBytes;
   struct alignas(2 * kLineBytes) Slot {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
     std::array<std::byte, kSlotBytes - sizeof(std::uint64_t)> bytes;
   };
   // Number of slots. The writer must read `read`, which is in the reader's cache, only once in kSlots messages. With 4
-  // slots a message of 4 bytes would take 1.4 times as long.
+  // slots, a message of 4 bytes would take 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
   static constexpr int kLengthBits = 12;
   std::array<Slot, kSlots> slots;
@@ -75,11 +75,11 @@ class PipeWriter {
   // pending.
   std::size_t write(ConstBytes piece, std::size_t max_bytes);
   // Sends all pieces in one slot, where the reader sees them at once. Returns their bytes. Returns 0 if the pieces are
-  // empty or longer than kShortBytes, no slot is free, references are pending, or the position does not fit into a head
+  // empty or longer than kShortBytes, no slot is free, references are pending, or the position is too large for a head
   // (after 9 PB).
   std::size_t fill_slot(std::span<const ConstBytes> pieces);
   // Returns the memory for the next bytes: one run of at most max_bytes, empty if there is no room. No reference may be
-  // pending. put() counts the bytes that were then written there.
+  // pending. Write the bytes there, and then call put() with their number.
   Bytes room(std::size_t max_bytes);
   void put(std::size_t bytes) {
     taken_ = written_ += bytes;
@@ -87,27 +87,28 @@ class PipeWriter {
   }
   // Adds a reference instead of a copy. False if kReferences references are pending already.
   bool refer(const Place& place);
-  // Number of referenced bytes that the reader has not taken, according to the last value that this side has seen.
+  // Number of referenced bytes that the reader has not yet taken, as far as this side has seen.
   std::size_t pending() const { return std::size_t(written_ - taken_); }
-  // Returns how many referenced bytes the reader took since the last call, in order. Their memory may be written to
-  // again.
+  // Returns how many referenced bytes the reader has taken since the last call, in order. The caller may change their
+  // memory again.
   std::size_t taken();
   // Number of references that the reader had not taken completely at the last call of taken().
   std::size_t standing() const { return std::size_t(referred_ - released_); }
-  // Revokes the references that were not taken. From then on the reader throws instead of taking them, and their memory
-  // may change.
+  // Revokes the references that were not taken. From then on the reader throws instead of taking their bytes, and the
+  // caller may change their memory.
   void revoke();
 
   // Makes everything that was written or referenced (at least one byte) visible to the reader. True if the reader
   // sleeps and must be woken.
   bool publish();
-  // Call if a message as short as the last one may be written soon. Takes the next slot's cache lines from the reader
-  // now.
+  // Call if a message as short as the last one may be written soon. Fetches the next slot's cache lines from the
+  // reader's cache now.
   void expect_short() const {
     const auto* const slot = reinterpret_cast<const std::byte*>(&state_.slots[filled_ % PipeState::kSlots]);
     for (std::size_t at = 0; at < used_slot_bytes_; at += kLineBytes) prefetch_to_write(slot + at);
   }
-  // Moves to the next cache line. The reader must call align() at the same position. Nothing may be pending or kept.
+  // Moves to the next cache line. The reader must call align() at the same position. No reference may be pending, and
+  // no byte kept for a reply.
   void align() {
     const std::uint64_t end = std::exchange(written_, (written_ + kLineBytes - 1) / kLineBytes * kLineBytes);
     if (end < written_) aligned_ = {end, written_};
@@ -132,13 +133,13 @@ class PipeWriter {
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
-  std::uint64_t read_ = 0;  // last value seen
+  std::uint64_t read_ = 0;  // the reader's counter, as last seen
   struct {
     std::uint64_t from = 0, to = 0;
-  } aligned_;               // the bytes that align() skipped last; they have no data
+  } aligned_;               // the bytes that the last call of align() skipped; they have no data
   std::uint64_t kept_ = 0;  // if keeps_: all replies before this position were taken
   bool keeps_ = false;
-  std::uint64_t referred_ = 0, released_ = 0;  // number of references made, and of those taken or revoked
+  std::uint64_t referred_ = 0, released_ = 0;                 // numbers of references: made; taken or revoked
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // ends of the references that may be pending
   std::uint64_t filled_ = 0;                                  // number of filled slots
   std::array<std::uint64_t, PipeState::kSlots> slot_ends_{};  // end positions of the slots' contents
@@ -150,15 +151,15 @@ class PipeReader {
  public:
   PipeReader(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
-  // Returns the place of the next bytes, up to the end of their reference; empty if they were copied or have not
-  // arrived.
+  // Returns the place of the next bytes, up to the end of their reference. Empty if the next bytes were copied, or none
+  // have arrived.
   std::optional<Place> referred();
   // Returns the next bytes that were copied, up to the memory's end, a reference or a slot; empty if there are none.
-  // Valid until consume(). Bytes that align() skipped may be included at the end, so a reader that calls align() must
-  // count the bytes itself. Throws Error{protocol} if the other side claims more bytes than fit.
+  // Valid until consume(). The run may end with bytes that align() skipped, so a reader that calls align() must count
+  // the bytes itself. Throws Error{protocol} if the other side claims more bytes than fit.
   Bytes peek();
-  // Frees bytes that were read. True if the writer sleeps and must be woken. Throws Error{network} if the writer has
-  // revoked the bytes' reference: the bytes that were read may be wrong.
+  // Frees bytes that the caller has read. True if the writer sleeps and must be woken. Throws Error{network} if the
+  // writer has revoked the bytes' reference; then the bytes may have changed while they were read.
   bool consume(std::size_t bytes);
   void align() { read_ = (read_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
   // True if there is something to read, copied or referenced.
@@ -170,13 +171,13 @@ class PipeReader {
   Bytes slot();
   PipeState& state_;
   Bytes memory_;
-  std::uint64_t written_ = 0, read_ = 0;  // `written_`: last value seen
+  std::uint64_t written_ = 0, read_ = 0;  // `written_`: the writer's counter, as last seen
   std::uint64_t taken_up_ = 0;            // number of references read so far, including the current one
   bool stands_ = false;                   // there is a current reference, to bytes at read_ or later
   std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots that were filled when `written_` was loaded
-  std::uint64_t slot_begin_ = 0;          // position of the contents in the next slot, which may be old
+  std::uint64_t slot_begin_ = 0;          // position of the next slot's contents; outdated if that slot is not filled
   std::uint64_t slot_end_ = 0;
-  PipeState::Reference reference_{};  // the current one
+  PipeState::Reference reference_{};  // the current reference, if stands_
 };
 
 }  // namespace anello::shm

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxDescriptors = 2;
 
-// Makes an address with an abstract name; such an address begins with a zero byte.
+// Makes the address of a Unix socket with an abstract name, which begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,5 +1,6 @@
-// Passes descriptors to another process of this host over Unix sockets with abstract names (unix(7)). These leave no
-// file behind. No function blocks, so receive only after the other side has sent. All functions throw Error{network}.
+// Passes descriptors to another process of this host over Unix sockets with abstract names (unix(7)). Such a socket
+// leaves no file behind. No function blocks, so receive only after the other side has sent. All functions throw
+// Error{network}.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +18,7 @@ Descriptor connect_to(std::string_view name);
 Descriptor accept_from(const Descriptor& listener);
 uid_t user_of(const Descriptor& socket);  // effective user id of the process that connected
 
-// Sends at most two descriptors, with so few bytes that they fit any socket's buffer.
+// Sends at most two descriptors. `bytes` must be so few that they fit into any socket's buffer.
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors);
 
 struct FdMessage {

@@ -23,10 +23,11 @@ std::size_t in_whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-// Chooses the place of a mapping. Some first-level caches, such as AMD's, select their ways by a hash of the address.
+// Chooses the address of a mapping. Some first-level caches, such as AMD's, select their ways by a hash of the address.
 // They confuse addresses that differ by large powers of two: two ranks that add up 4 MiB then take 60 to 900 us,
 // depending on the addresses. So a large mapping begins (colour * kColourBytes) after a multiple of kAlignment. Returns
-// that place. Returns null if the kernel may choose, because the mapping is small or there are not enough addresses.
+// the chosen address. Returns null if the kernel may choose, because the mapping is small or there are not enough
+// addresses.
 void* reserve(std::size_t bytes, unsigned colour) {
   constexpr std::size_t kMinBytes = 64 << 10, kAlignment = 4 << 20, kColourBytes = 68 << 10;
   if (bytes < kMinBytes) return nullptr;
@@ -52,7 +53,8 @@ Descriptor make_file() {
   return file;
 }
 
-// A file beyond the process's limit would raise a signal that ends the process. (Python ignores this signal.)
+// A file beyond the process's size limit (RLIMIT_FSIZE) would raise a signal that ends the process. (Python ignores
+// this signal.)
 void check_size_limit(std::size_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
@@ -81,7 +83,7 @@ MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, unsigned colour
   return {file.get(), bytes, 0, colour};
 }
 
-// If mapping fails, the reserved place is not unmapped, because another thread may already be using these addresses.
+// If mapping fails, the reserved address range is not unmapped, because another thread may already be using it.
 MemoryFile::MemoryFile(int file, std::size_t bytes, int flags, unsigned colour) {
   void* const place = reserve(bytes, colour);
   void* memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags | (place ? MAP_FIXED : 0), file, 0);
@@ -93,7 +95,7 @@ std::size_t MemoryFile::mapped_bytes() const {
   return in_whole_pages(memory_.size());
 }
 
-// Has no effect before Linux 5.14.
+// MADV_POPULATE_WRITE has no effect before Linux 5.14.
 void MemoryFile::populate() const {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
   madvise(memory_.data(), memory_.size(), kPopulateWrite);

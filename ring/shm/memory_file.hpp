@@ -14,8 +14,8 @@ class MemoryFile {
   // Makes a file with all its pages allocated. Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
   // Maps a file that another process sent, without allocating pages. Throws Error{protocol} if the file is not sealed
-  // or does not have this size. There are kColours colours. Files of different colours are mapped so that work at equal
-  // offsets causes no cache conflicts. Files that this process made have colour 0.
+  // or does not have this size. `colour` is less than kColours. Work at equal offsets of files with different colours
+  // causes no cache conflicts. Files that this process made have colour 0.
   static MemoryFile adopt(Descriptor file, std::size_t bytes, unsigned colour = 0);
   static constexpr unsigned kColours = 16;
 

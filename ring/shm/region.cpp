@@ -19,9 +19,9 @@
 namespace anello::shm {
 namespace {
 
-// Peers may keep the file mapped for a long time, so its pages are freed explicitly. The hole must cover whole pages,
-// because in a part of a page the kernel only writes zeros. A child made by fork() shares the pages with its parent, so
-// it does not free them.
+// Peers may keep the file mapped for a long time, so its pages are freed explicitly, by a hole in the file. The hole
+// must cover whole pages, because the kernel does not free a part of a page, but only fills it with zeros. A child made
+// by fork() shares the pages with its parent, so the child does not free them.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
@@ -49,7 +49,7 @@ class Regions {
   }
 
   void remove(const void* begin) {
-    std::shared_ptr<const Pages> gone;  // its pages are freed after the lock is released
+    std::shared_ptr<const Pages> gone;  // destroyed, and so freed, after the lock is released
     const WriterLock lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
@@ -77,8 +77,8 @@ class Regions {
     return {file.descriptor(), file.memory().size()};
   }
 
-  // The lock is held during fork(), so that the child can free memory. Otherwise another thread might hold the lock,
-  // and that thread does not exist in the child.
+  // Holds the lock during fork(), so that the child can free memory. Otherwise another thread might hold the lock in
+  // the parent; the child does not have that thread, so nothing would ever release the lock.
   void before_fork() ANELLO_UNCHECKED { mutex_.lock(); }
   void after_fork() ANELLO_UNCHECKED { mutex_.unlock(); }
   void after_fork_in_child() { new (&mutex_) SharedMutex; }
@@ -93,7 +93,7 @@ class Regions {
   std::uint64_t last_ ANELLO_GUARDED_BY(mutex_) = 0;
 };
 
-// Never destroyed: a program's static tensors may be freed after static objects of the library.
+// Never destroyed, because a program may free static tensors after the library's static objects are destroyed.
 Regions& regions() {
   static Regions& all = []() -> Regions& {
     pthread_atfork([] { regions().before_fork(); }, [] { regions().after_fork(); },

@@ -1,4 +1,4 @@
-// The memory from anello::allocate in this process, in files that other processes can map. Any thread.
+// The memory that anello::allocate has allocated in this process, in files that other processes can map. Any thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,16 +15,16 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Bytes that a peer may read, and a reference that keeps them alive: memory that is deallocated is freed only with its
-// last loan.
+// Bytes that a peer may read, and a reference that keeps their memory alive: deallocated memory is freed only when its
+// last loan is destroyed.
 struct Loan {
   Place place;
   std::shared_ptr<const void> memory;
 };
-// Lends a run of bytes. Empty if the bytes are not all in one allocation.
+// Lends a run of bytes. Returns an empty result if the bytes are not all in one allocation.
 std::optional<Loan> lend(ConstBytes run);
 
-// The file and the size of an existing region. The descriptor belongs to the region.
+// The file and the size of an existing region. The region owns the descriptor.
 struct RegionFile {
   int descriptor = -1;
   std::size_t bytes = 0;

@@ -50,7 +50,7 @@ void RegionFiles::take_all() {
   while (taken_count_ < sent) take();
 }
 
-// Takes the next file. If the file cannot be mapped, the other side gets no message; memory_of() throws later.
+// Receives the next file. If this process cannot map it, the other side gets no message; memory_of() throws later.
 void RegionFiles::take() {
   mine_.taken.store(++taken_count_, std::memory_order_relaxed);
   try {
@@ -72,7 +72,7 @@ void RegionFiles::map_one() {
   if (theirs_.size() > kMaxMapped) theirs_.pop_front();
 }
 
-// Allocates pages only now, because a file that was sent may never be used.
+// Allocates pages here, not when the file arrives, because a file that was sent may never be used.
 Bytes RegionFiles::memory_of(const Place& place) {
   const auto find = [&] { return std::ranges::find(theirs_, place.region, &Theirs::number); };
   auto region = find();

@@ -13,7 +13,7 @@
 namespace anello::shm {
 namespace {
 
-// The shared state of both sides. The maker's is first. All zero at first, as new memory is.
+// The shared state of both sides: the maker's first. New memory is all zero, and so is the initial state.
 struct States {
   std::array<PipeState, 2> pipes;
   std::array<WindowState, 2> windows;
@@ -44,7 +44,7 @@ ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor 
       window_(states(file_).windows[side == Side::taker], states(file_).windows[side == Side::maker], regions_,
               bell_.get()) {}
 
-// Bytes that earlier calls have referenced are still at the beginning of `pieces`. They count as sent once the reader
+// `pieces` still begins with the bytes that earlier calls have referenced. These bytes count as sent once the reader
 // has taken them.
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   std::size_t referred = out_.pending(), moved = out_.taken();
@@ -81,8 +81,8 @@ void ShmLink::put(std::size_t bytes) {
   if (out_.publish()) link::ring_bell(bell_.get());
 }
 
-// Sends the file before publish(), so that it has arrived when the reader sees the reference. If the file cannot be
-// sent, the reader is not at fault.
+// Sends the file before publish(), so that the file has arrived when the reader sees the reference. If the file cannot
+// be sent, throws a std::runtime_error, not an Error, because the reader is not at fault.
 bool ShmLink::refer(Loan loan) {
   const Place place = loan.place;
   if (!out_.refer(place)) return false;
@@ -135,8 +135,8 @@ void ShmLink::begin(bool sending, bool may_refer) {
     in_.align();
 }
 
-// Moves to the next cache line, because begin() has not been called for the operation yet: its first byte will be
-// there.
+// Moves to the next cache line, where the next operation's first byte will be. begin(), which normally does this, has
+// not been called for that operation yet.
 bool ShmLink::has_arrived() {
   in_.align();
   return in_.has_come();

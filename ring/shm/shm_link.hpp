@@ -1,8 +1,8 @@
 // A link through shared memory: a pipe in each direction, both in one memory file, and a bell (an eventfd) to wake each
 // side. Large runs in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
-// that memory and reads it there. The link's window shows the other side whole tensors. Memory has no end of file, so
-// only the control plane notices a peer's death. If this process lacks a resource for passing or mapping memory, a
-// std::runtime_error is thrown, not an Error.
+// that memory and reads it there. The link's window (window.hpp) shows the other side whole tensors. Memory does not
+// show that a peer has died; only the control plane detects it. If this process lacks a resource for passing or mapping
+// memory, the link throws a std::runtime_error, not an Error.
 #pragma once
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ namespace anello::shm {
 
 class ShmLink final : public link::MemoryLink {
  public:
-  // Returns the size of the memory for pipes of `pipe_bytes` each, a multiple of kLineBytes.
+  // Returns the size of the memory for two pipes of `pipe_bytes` each, a multiple of kLineBytes.
   static std::size_t file_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
@@ -44,11 +44,11 @@ class ShmLink final : public link::MemoryLink {
   Window* window() override { return &window_; }
 
  private:
-  // The number of bytes moved at once. It is small, so that the other side begins while this side continues.
+  // The number of bytes moved at once. It is small, so that the other side can begin before this side has ended.
   static constexpr std::size_t kBiteBytes = 32 << 10;
   // Smaller runs are copied, because that is faster than waiting until the reader has taken them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Smaller data is sent by the same call as the signature before it.
+  // Smaller data is copied, so that one call sends it together with the signature.
   static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);

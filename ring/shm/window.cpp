@@ -23,7 +23,7 @@ bool Window::can_show(const Places& places) {
   }
 }
 
-// Makes two passes, because sending the second file may make both sides forget the first one.
+// Makes two passes, because sending one tensor's file may make both sides drop the other tensor's file.
 bool Window::send_files(const Places& places) {
   files_.take_all();  // so that the other side has room for more files
   for (int k = 0; k < 2; k++)
@@ -35,8 +35,8 @@ bool Window::send_files(const Places& places) {
   return true;
 }
 
-// The other side may still be reading the signature of an operation in which this side did not take part. It checks
-// `posted` again after reading, so this clears `posted` before it changes the signature.
+// The other side may still be reading the signature of an earlier operation, in which this side did not take part. It
+// reads `posted` again after reading the signature, so this function clears `posted` before it changes the signature.
 void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
   mine_.posted.store(0, std::memory_order_relaxed);
   const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(signature);
@@ -79,20 +79,21 @@ void Window::find(Found& found, const WindowState::Spot& spot, std::uint64_t byt
   found = {files_.memory_of({spot.region, spot.offset, bytes}).data(), bytes};
 }
 
-// The fence orders earlier reads of tensors before the read of `withdrawn`.
+// The fence makes all earlier reads of tensors happen before the read of `withdrawn`.
 bool Window::is_withdrawn() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return theirs_.withdrawn.load() != 0;
 }
 
-// Takes the cache line of `ended` now, because the other side reads it only after it has done its own part.
+// Fetches the cache line of `ended` now. The other side reads this line only after it has done its own part, so the
+// line stays here until end() writes it.
 void Window::begin(std::uint64_t number) {
   prefetch_to_write(&mine_.ended);
   mine_.begun.store(number);
 }
 
-// Takes the cache line of `posted` now. The other side has read it, and reads it again only for the next operation,
-// after this one is complete.
+// Fetches the cache line of `posted` now for the next post. The other side has read it, and reads it again only for the
+// next operation, after this one is complete.
 void Window::end(std::uint64_t number) {
   mine_.ended.store(number);
   wake();
@@ -116,7 +117,7 @@ bool Window::may_sleep_until_ended(std::uint64_t number) {
   return may_sleep([&] { return theirs_.ended.load() >= number; });
 }
 
-// The flags are sequentially consistent: at least one of the two sides sees the other's flag.
+// All flags are sequentially consistent, so at least one of the two sides sees the other's flag.
 template <class Came>
 bool Window::may_sleep(Came came) {
   mine_.sleeps.store(1);

@@ -1,11 +1,11 @@
-// The state that two ranks of a host show each other beside their pipes: the places of their tensors, for an operation
-// that reads and writes them directly. Operations are numbered from 1 on. Each side posts an operation, with or without
-// its tensors. If all ranks have shown their tensors, each rank begins to use the other ranks' tensors, and ends this
-// use before the operation is complete. A side that gives up withdraws its tensors, and the other side stops at its
-// next check.
+// The state that two ranks of a host show each other beside their pipes: where their tensors are, for an operation that
+// reads and writes them directly. Operations are numbered from 1 on. Each side posts an operation, with or without its
+// tensors. If all ranks have shown their tensors, each rank begins to use the other ranks' tensors, and ends this use
+// before the operation is complete. A side that gives up withdraws its tensors, and the other side stops at its next
+// check.
 //
-// Flags that different sides write are on different cache lines; fields that are read first share one line. One thread
-// at a time.
+// Flags that different sides write are on different cache lines. The fields that are read first share one line. One
+// thread at a time.
 #pragma once
 #include <array>
 #include <atomic>
@@ -17,18 +17,18 @@
 
 namespace anello::shm {
 
-// Written by one side, except `sleeps`: the other side clears it. Initially all zero.
+// Written by one side, except `sleeps`, which the other side clears. Initially all zero.
 struct WindowState {
   struct Spot {
     std::uint64_t region, offset;
   };
   alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 1 | 1 if tensors are shown
   std::array<std::atomic<std::uint64_t>, kSignatureBytes / sizeof(std::uint64_t)> signature;
-  std::uint64_t version;  // number of changes of the spots
+  std::uint64_t version;  // number of changes of the tensors' places so far
   alignas(64) Spot input;
   Spot output;
   alignas(64) std::atomic<std::uint64_t> ended;  // the last operation that used the other side's tensors and has ended
-  alignas(64) std::atomic<std::uint64_t> begun;  // the operation that is using them; 0: none
+  alignas(64) std::atomic<std::uint64_t> begun;  // the operation that is using the other side's tensors; 0: none
   alignas(64) std::atomic<std::uint32_t> sleeps;
   std::atomic<std::uint32_t> withdrawn;
   RegionFiles::Counts files;
@@ -36,7 +36,7 @@ struct WindowState {
 
 class Window {
  public:
-  // `bell`: the other side's bell. All arguments must outlive this.
+  // `bell`: the other side's bell. All arguments must outlive this window.
   Window(WindowState& mine, WindowState& theirs, RegionFiles& files, int bell)
       : mine_(mine), theirs_(theirs), files_(files), bell_(bell) {}
 
@@ -45,7 +45,7 @@ class Window {
     friend bool operator==(const Places&, const Places&) = default;
   };
   // Sends the files of these tensors to the other side. False if the tensors cannot be shown, because the other side
-  // has not mapped earlier files yet.
+  // has not yet mapped earlier files.
   bool can_show(const Places& places);
   // `places` null: this rank does not show its tensors, so no rank uses another rank's tensors in this operation.
   // Otherwise can_show(*places) must have returned true.
@@ -60,8 +60,8 @@ class Window {
   struct Tensors {
     std::byte *input = nullptr, *output = nullptr;
   };
-  // Returns where the tensors of the other side are mapped. The arguments are their sizes; 0: that tensor is not used.
-  // Throws Error{protocol} if the memory does not exist.
+  // Returns where the tensors of the other side are mapped. The arguments are the tensors' sizes; 0: this side does not
+  // use that tensor. Throws Error{protocol} if the memory does not exist.
   Tensors tensors(std::uint64_t input_bytes, std::uint64_t output_bytes);
 
   // Between begin() and end(), this side uses the other side's tensors. It copies in blocks. Before each block and
@@ -95,9 +95,9 @@ class Window {
   WindowState &mine_, &theirs_;
   RegionFiles& files_;
   int bell_;
-  Places shown_;  // the last ones
+  Places shown_;  // the places that were shown last
   std::uint64_t files_when_shown_ = 0;
-  Found input_, output_;  // the tensors of the version seen last
+  Found input_, output_;  // the other side's tensors, as of the version that was seen last
   std::uint64_t seen_version_ = 0, files_when_seen_ = 0;
 };
 
