@@ -23,8 +23,8 @@ void Agreement::sum_up_results() {
               checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
 }
 
-// Compares the numbers that the peers sent with the numbers that this call expects. This rank cannot decide which rank
-// is at fault, because that depends on the findings of the other ranks.
+// Compares the numbers that the peers sent with the numbers that this call expects. The error names no guilty rank,
+// because this rank does not have the comparisons of the other ranks.
 void Agreement::compare_numbers() {
   const Call& operation = *operation_->call;
   std::string why;
@@ -45,8 +45,8 @@ void Agreement::compare_numbers() {
   throw Error(ErrorCode::mismatch, why);
 }
 
-// If the sequence numbers differ, the ranks diverged earlier. The two calls with the lower of the two numbers explain
-// it best.
+// If the sequence numbers differ, the ranks diverged at an earlier operation. The two calls with the lower of the two
+// numbers explain the difference best.
 Error Agreement::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;
@@ -64,7 +64,7 @@ Error Agreement::explain(int peer, const Signature& encoded) {
           where + (me < other ? difference({me}, mine, {other}, theirs) : difference({other}, theirs, {me}, mine))};
 }
 
-// It cannot be determined which of the two results is right.
+// Names both ranks, because it cannot be determined which of the two results is right.
 Error Agreement::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };

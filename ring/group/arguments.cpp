@@ -26,11 +26,10 @@ const std::byte* at(const void* data, std::size_t bytes) {
 }
 
 run::Buffer buffer(const ConstTensor& tensor) {
-  return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
+  return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // safe: an input is never written
 }
 
-// Calls are made in the caller's memory and completed there. Copying a call that was just written would cost as much as
-// all checks.
+// Calls are built and completed in the caller's memory, because copying a call would cost as much as all checks.
 void add_token(Call& call, std::uint64_t token) {
   call.token = token;
   if (token != 0) call.fingerprint = fingerprint(call.fingerprint, token);
@@ -45,8 +44,8 @@ Call call_of(Kind kind, const ConstTensor& input, const Tensor& output, std::uin
           .name = name};
 }
 
-// Makes a call in which rank r has a part of `counts[r]` elements, or, if `counts` is empty, every rank has a part of
-// `equal_count` elements.
+// Makes a call in which each rank has a part: rank r a part of `counts[r]` elements or, if `counts` is empty, every
+// rank `equal_count` elements.
 Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count, Counts counts,
                    std::string_view name) {
   Call result = call_of(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
@@ -55,7 +54,7 @@ Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, st
   return result;
 }
 
-// Sets the options that all reductions have. A signature has no field for a factor, so the factor goes into the
+// Sets the options that all reductions have. A signature has no field for a scaling factor, so the factor goes into the
 // fingerprint.
 void make_reduction(Call& call, Op op, const ReduceOptions& options) {
   call.op = op;
@@ -69,7 +68,7 @@ void make_reduction(Call& call, Op op, const ReduceOptions& options) {
   add_token(call, options.consistency_token);
 }
 
-// Makes one run of elements from a list of tensors. Writes its pieces to the caller's `pieces`.
+// Makes one logical run of elements from a list of tensors. Writes its pieces to the caller's `pieces`.
 class List {
  public:
   List(std::string_view call, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces)
@@ -254,7 +253,7 @@ Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
     refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kCall, input, output, nullptr, &output);
   Call result = call_of(Kind::alltoall, input, output, 0, options.name);
-  result.fingerprint = 1;  // differs from the fingerprint of an alltoall of equal parts
+  result.fingerprint = 1;  // so that the fingerprint differs from that of an alltoall of equal parts
   result.counts = send_counts;
   result.received = recv_counts;
   add_token(result, options.consistency_token);

@@ -1,5 +1,5 @@
 // Turns the arguments of a collective into a Call. All checks of arguments are made here, and throw
-// Error{invalid_argument}. The call borrows everything that the arguments borrow. Pure.
+// Error{invalid_argument}. The call borrows all memory that the arguments borrow. Pure.
 #pragma once
 #include <anello/group.hpp>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace anello::group::calls {
 
 Call allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options);
-// Reduces `tensors` in place. Writes the pieces of the list to `pieces`, which the call borrows.
+// Makes the call that reduces `tensors` in place. Writes the pieces of the list to `pieces`, which the call borrows.
 Call allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
                const ReduceOptions& options);
 Call reduce(RankAndSize self, const ConstTensor& input, Tensor output, int root, Op op, const ReduceOptions& options);
@@ -26,11 +26,11 @@ Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
               std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
               const Options& options);
 // Makes the call that precedes an alltoall of unequal parts: in it, each rank sends every other rank the number of
-// elements that it will send. `arriving` receives these numbers. It is empty for asynchronous calls, which have their
-// own memory for the numbers.
+// elements that it will send. `arriving` receives these numbers. Pass an empty span for an asynchronous call, whose
+// operation has its own memory for the numbers.
 Call exchange_of_counts(const Call& alltoall, std::span<std::uint64_t> arriving);
-// Makes the call that sends a tensor between the two members of a group that has only these two. Rank 0 sends. The
-// input of rank 1 and the output of rank 0 are empty.
+// Makes the call that sends a tensor from rank 0 to rank 1 in a group of only two members. The input of rank 1 and the
+// output of rank 0 are empty.
 Call transfer(const ConstTensor& input, const Tensor& output, const Options& options);
 Call barrier(const Options& options);
 

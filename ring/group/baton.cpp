@@ -2,7 +2,7 @@
 
 namespace anello::group {
 
-// Rings the bell, because the thread that has the baton may be asleep.
+// Rings the bell, because the thread that has the baton may be asleep, and this caller wants the baton.
 bool Baton::wait(Lock& lock, const Until& until) {
   wanted_++;
   waiting_++;

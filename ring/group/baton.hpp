@@ -1,8 +1,8 @@
 // The baton is the right to move a group's data. One thread has it at a time. A thread that waits for an operation
-// acquires the baton if it is free, and moves the data itself. The progress thread may have it only while no caller
-// wants it, and yields it to the first caller that does. The owner's mutex guards the baton, and must be locked when a
-// function here is called, unless the function's comment says otherwise. Acquiring a free baton needs no other lock, no
-// atomic write and no system call. This class is independent of operations.
+// acquires the baton if it is free, and moves the data itself. The progress thread may have the baton only while no
+// caller wants it, and yields it to the first caller that does. The owner's mutex guards the baton; lock it before you
+// call a function here, unless the function's comment says otherwise. Acquiring a free baton needs no other lock, no
+// atomic write and no system call. This class does not depend on operations.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -27,8 +27,8 @@ class Baton {
   explicit Baton(link::Bell& bell) : bell_(bell) {}
 
   // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or the time `until` has
-  // come. Blocks while another thread has the baton, and after close() until one of these is so. While a caller blocks
-  // here, the progress thread yields the baton.
+  // come. Blocks while another thread has the baton; after close(), blocks until `done` is true or `until` has come.
+  // While a caller blocks here, the progress thread yields the baton.
   bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;
@@ -38,13 +38,13 @@ class Baton {
     return false;
   }
 
-  // For the progress thread. False: another thread has the baton, a caller wants it, or it is closed.
+  // For the progress thread. False: another thread has the baton, a caller wants it, or close() was called.
   bool try_acquire() {
     if (held_ || wanted_ > 0) return false;
     return held_ = true;
   }
 
-  // Once this is not 0, a caller that has the baton must release it. Any thread, without the lock.
+  // Not 0 after close(): a caller that has the baton must then release it. Any thread, without the lock.
   const std::atomic<int>& closed() const { return closed_; }
 
   void release() {
@@ -71,7 +71,7 @@ class Baton {
   bool held() const { return held_; }
   bool wanted() const { return wanted_ > 0; }  // true if a caller waits for the baton
 
-  // Call when an operation is done: the waiting threads then check their condition again.
+  // Call when an operation is done, so that the waiting threads check their condition again.
   void announce() {
     if (waiting_ > 0) changed_.notify_all();
   }
@@ -94,7 +94,7 @@ class Baton {
   }
 
   link::Bell& bell_;
-  int wanted_ = 0;                   // number of callers that wait for the baton; close() adds one for ever
+  int wanted_ = 0;                   // number of callers that wait for the baton; close() adds one permanently
   std::atomic<int> closed_ = 0;      // 0 or 1
   std::condition_variable changed_;  // for callers
   bool held_ = false;

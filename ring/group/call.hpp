@@ -18,17 +18,18 @@ struct Call {
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
-  std::uint64_t count = 0;  // as in Shape; the sum of `counts` if there are any
+  std::uint64_t count = 0;  // as in algorithms::Shape; the sum of `counts` if it is not empty
   int root = -1;
   std::uint64_t fingerprint = 0;                    // as in Signature
-  std::uint64_t token = 0;                          // also included in the fingerprint
+  std::uint64_t token = 0;                          // Options::consistency_token; also included in the fingerprint
   std::span<const std::uint64_t> counts, received;  // as in Shape
   std::span<const std::uint64_t> agreed;            // for an alltoall of counts: the numbers that must arrive
   run::Buffer input, output;
   std::string_view name;
-  std::string_view algorithm = {};                      // forced; empty: ANELLO_ALGORITHM
-  std::int64_t slab_bytes = algorithms::kSuitableSlab;  // forced; kSuitableSlab: ANELLO_SLAB_BYTES
-  std::optional<DType> wire = {};                       // the type in which elements are sent; empty: their own
+  std::string_view algorithm = {};  // name of the forced algorithm; empty: the setting ANELLO_ALGORITHM decides
+  // Forced size; kSuitableSlab: the setting ANELLO_SLAB_BYTES decides.
+  std::int64_t slab_bytes = algorithms::kSuitableSlab;
+  std::optional<DType> wire = {};  // the type in which elements are sent; empty: their own
   double prescale = 1, postscale = 1;
 };
 

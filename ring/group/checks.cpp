@@ -56,7 +56,7 @@ void check_overlap(std::string_view call, const ConstTensor& input, const Tensor
          "input and output overlap, but are not the same memory; use the same memory for both, or separate memory");
 }
 
-// A list whose tensors lie in ascending order, such as the parts of one buffer, is not sorted.
+// A list whose tensors lie in ascending order, such as the parts of one buffer, needs no sorting.
 void check_apart(std::string_view call, std::span<const Tensor> list) {
   const auto begin = [&](std::size_t k) { return reinterpret_cast<std::uintptr_t>(list[k].data); };
   const auto overlap = [&](std::size_t k, std::size_t next) {
@@ -76,7 +76,7 @@ void check_apart(std::string_view call, std::span<const Tensor> list) {
       refuse(call, text("tensors ", one, " and ", other, " of the list share memory; give each element once"));
 }
 
-// Divides instead of multiplying, because the product could overflow.
+// Divides instead of multiplying, because a product could overflow.
 void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size) {
   const auto n = std::uint64_t(size);

@@ -12,7 +12,7 @@ namespace anello::group {
 struct RankAndSize {
   int rank = 0, size = 1;
 };
-using Counts = std::span<const std::uint64_t>;  // elements of each rank's part; empty: all are equal
+using Counts = std::span<const std::uint64_t>;  // elements of each rank's part; empty: all parts are equal
 std::uint64_t sum(Counts counts);
 
 [[noreturn]] void refuse(std::string_view call, const std::string& why);
@@ -21,13 +21,13 @@ std::uint64_t sum(Counts counts);
 
 // Inline, because it runs in even the smallest operation.
 inline void check_size(std::string_view call, std::string_view which, std::uint64_t count, DType dtype) {
-  // An allreduce's list may have many tensors, so this uses a shift, not a division: all element sizes are powers of
+  // Uses a shift, not a division, because an allreduce's list may have many tensors. All element sizes are powers of
   // two.
   if (count > std::uint64_t(PTRDIFF_MAX) >> std::countr_zero(size_bytes(dtype))) refuse_size(call, which, count);
 }
 void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor);
 inline void check_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
-  constexpr std::uint64_t kSafeCount = PTRDIFF_MAX / 8;  // elements of any type
+  constexpr std::uint64_t kSafeCount = PTRDIFF_MAX / 8;  // any type's elements then fit into PTRDIFF_MAX bytes
   if (!is_known(tensor.dtype) || !tensor.data || tensor.count > kSafeCount) check_tensor_closely(call, which, tensor);
 }
 inline void check_pair(std::string_view call, const ConstTensor& input, const Tensor& output) {
@@ -35,21 +35,21 @@ inline void check_pair(std::string_view call, const ConstTensor& input, const Te
   check_tensor(call, "output", output);
   if (input.dtype != output.dtype) refuse_dtypes(call, input.dtype, output.dtype);
 }
-// Checks that no two tensors of a list share memory, because a reduction in place would write both results there.
-// Throws std::bad_alloc.
+// Checks that no two tensors of a list share memory, because a reduction in place would write both results to the
+// shared memory. Throws std::bad_alloc.
 void check_apart(std::string_view call, std::span<const Tensor> list);
-// Checks that the input and the output either are in place or share no memory. In place means that they begin at
+// Checks that the input and the output either are in place or share no memory. They are in place if they begin at
 // `in_place_input` and `in_place_output`. `in_place_input` is null for a collective that is never in place.
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output);
 
-// Checks that there is one count for every rank, and that memory could hold all parts.
+// Checks that there is one count for each rank, and that the sum of all parts does not exceed the address space.
 void check_counts(std::string_view call, std::string_view which, Counts counts, DType dtype, int size);
 // Checks that the larger buffer, of `all` elements, holds every rank's part, and that the smaller buffer, of `count`
 // elements, is one part.
 void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size);
-// Checks that the smaller buffer is this rank's part.
+// Checks that the smaller buffer has the size of this rank's part.
 void check_own(std::string_view call, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
                RankAndSize self);
 
@@ -57,13 +57,14 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op_closely(std::string_view call, Op op, DType dtype);
 inline void check_op(std::string_view call, Op op, DType dtype) {
-  if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);  // all other types can be added
+  // Every type that is not only stored can be added.
+  if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);
 }
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);
 inline void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {
   const bool plain = options.prescale == 1 && options.postscale == 1 && options.counts.empty();
   if (!plain || options.slab_bytes || options.wire) check_options_closely(call, options, dtype);
 }
-void check_finite(std::string_view call, std::string_view which, double factor);  // which: "prescale"
+void check_finite(std::string_view call, std::string_view which, double factor);  // `which`: such as "prescale"
 
 }  // namespace anello::group

@@ -16,7 +16,7 @@ group::Call receiving(const Tensor& tensor, const Options& options) {
   return calls::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
 }
 
-// Runs `body`. If it refuses the call, keeps the reason for the ranks that wait for this rank's operation.
+// Runs `body`. If it refuses the call, stores the reason for the ranks that wait for this rank's operation.
 template <class Body>
 auto explaining_refusals(group::OperationQueue& queue, Body body) {
   try {

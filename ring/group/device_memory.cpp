@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<DeviceOf> known{nullptr};
 
-// Blocks of addresses in which host memory was found. GPU memory begins at a multiple of the block size, so all memory
-// of a block is of one kind. Limit: if the host frees a block and a GPU later gets its addresses, the GPU's memory is
-// not recognized.
+// Blocks of addresses in which host memory was found. GPU memory begins at a multiple of the block size, so a block has
+// either only host memory or only GPU memory. Limit: if the host frees a block and a GPU later gets its addresses, the
+// GPU's memory is not recognized.
 class HostBlocks {
  public:
   bool contains(const void* memory) const { return place_of(memory).load(std::memory_order_relaxed) == block(memory); }
@@ -46,7 +46,8 @@ void tell_devices_by(DeviceOf device_of) {
 }
 
 void require_host_memory(const Call& call) {
-  const DeviceOf device_of = known.load(std::memory_order_acquire);  // acquire: to see the data that the function reads
+  // Acquire: makes the data visible that the function reads.
+  const DeviceOf device_of = known.load(std::memory_order_acquire);
   if (!device_of) return;
   for (const run::Buffer* buffer : {&call.input, &call.output}) {
     for (const run::Buffer::Piece& piece : buffer->list()) require(call, device_of, piece.data);

@@ -1,6 +1,6 @@
 // Refuses tensors in GPU memory in calls that read host memory, because reading GPU memory would cause a segmentation
-// fault. Contains no GPU code: a room above passes a function that recognizes GPU memory. It is called once for each 64
-// KiB of host memory in use. Any thread.
+// fault. Contains no GPU code: the room gpu passes a function that recognizes GPU memory. That function is called once
+// for each 64 KiB of host memory in use. Any thread.
 #pragma once
 #include "ring/group/call.hpp"
 
@@ -9,7 +9,7 @@ namespace anello::group {
 // Returns the number of the device that has this memory, or -1 for host memory.
 using DeviceOf = int (*)(const void* memory);
 
-// Sets the process's function that recognizes GPU memory. Initially null: all memory counts as host memory.
+// Sets the process's function that recognizes GPU memory. Without this function, all memory counts as host memory.
 void tell_devices_by(DeviceOf device_of);
 
 // Throws Error{invalid_argument} if a tensor of the operation is in GPU memory.

@@ -34,7 +34,7 @@ void DirectCollective::start(const Call& operation, const run::Buffer& input, co
                                   operation.output.run(0, parts_.output_elems(rank_), arithmetic.shift).data()};
 }
 
-// Adds the tensor to loans_. If other ranks cannot map it, clears all loans of this rank and returns false.
+// Adds the tensor to loans_. If other ranks cannot map the tensor, clears loans_ and returns false.
 bool DirectCollective::lend(const run::Buffer& tensor, std::uint64_t elems) {
   const Bytes run = tensor.run(0, elems, arithmetic_.shift);
   std::optional<shm::Loan> loan;
@@ -59,7 +59,7 @@ void DirectCollective::begin(const run::Load& load) {
   post(load.signature);
 }
 
-// A link over TCP has no window. Without a window, this rank cannot show its tensors to all peers.
+// A link over TCP has no window. Then this rank cannot show its tensors to all peers.
 void DirectCollective::connect(int peer, link::Link& link) {
   if (link::MemoryLink* const memory = link.memory()) windows_[std::size_t(peer)] = memory->window();
 }
@@ -163,8 +163,8 @@ void DirectCollective::find_sources_and_destinations() {
   }
 }
 
-// The data that was read is valid only if no peer has withdrawn its tensors before the end of reading, so this is
-// checked afterwards too.
+// The data that was read is valid only if no peer has withdrawn its tensors before this rank has read them, so this
+// function checks again after reading.
 void DirectCollective::make() {
   check_not_withdrawn();
   const std::uint64_t to = std::min(elems_, at_ + (kBiteBytes >> arithmetic_.shift));
@@ -224,7 +224,7 @@ bool DirectCollective::may_sleep() {
   return may;
 }
 
-// Withdraws from all windows before waiting for any of them, so that no two ranks wait for each other.
+// Withdraws from all windows before it waits for any of them, so that no two ranks wait for each other.
 void DirectCollective::give_up() {
   constexpr std::chrono::milliseconds kLimit{100};
   if (!active() || done()) return loans_.clear();

@@ -5,9 +5,10 @@
 //   rank 0    | post | wait for posts | chunk 0 of all inputs -> chunk 0 of all outputs | end | wait for ends |
 //   rank 1    | post | wait for posts | chunk 1 of all inputs -> chunk 1 of all outputs | end | wait for ends |
 //
-// The ranks agree on this by their posts: if a post does not show the rank's tensors, because they lie elsewhere, all
-// ranks refuse the direct way before anything has moved. A rank completes only when all have ended, so nothing is read
-// or written after that. Makes no system call except to pass a tensor's file descriptor; only one thread may be in
+// The ranks agree by their posts to use the direct way. If a post does not show the rank's tensors, because they lie in
+// memory that cannot be mapped, all ranks refuse the direct way before any data has moved. A rank completes only when
+// all ranks have ended, so nothing is read or written after that. Makes no system call except to pass a tensor's file
+// descriptor. Only one thread may be in pass() at a time.
 // pass() at a time.
 #pragma once
 #include <anello/error.hpp>
@@ -27,42 +28,42 @@ namespace anello::group {
 
 class DirectCollective final : public run::Carrier {
  public:
-  // `rank`: this process's rank among `size` ranks; there are at least two.
+  // `rank`: this process's rank among `size` ranks, at least two.
   DirectCollective(int rank, int size, run::Explain explain);
 
   // Prepares `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
   // `scaling` (null: none) are borrowed until the operation is done or given up.
   void start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
-  // Prepares an operation that does not show this rank's tensors, so that all ranks will refuse this way.
+  // Prepares an operation that does not show this rank's tensors, so that all ranks will refuse the direct way.
   void clear();
-  // True if this rank's tensors that other ranks will use are in memory that these ranks can map.
+  // True if this rank's tensors are in memory that the ranks that will use them can map.
   bool may_show() const { return !loans_.empty(); }
 
-  // Connects this to the peers' links, which must all be open, and shows this rank's tensors to them.
+  // Connects this object to the peers' links, which must all be open, and shows this rank's tensors to the peers.
   void begin(const run::Load& load) override;
   void connect(int peer, link::Link& link);
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors and no rank refused
-  // Also throws the error that `explain` returns. If a peer does not show its tensors, refused() is true afterwards.
+  // Also throws the error that `explain` returns. If a peer does not show its tensors, the operation is refused().
   bool pass() override;
   bool send() override { return false; }
   std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }
   bool may_sleep();
-  bool want(link::Waiter&) override { return may_sleep(); }  // peers ring the bell
+  bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
   bool notices_death() const override { return false; }      // a dead peer's memory stays mapped
 
-  // Withdraws this rank's tensors. Blocks until no peer uses them, but at most 100 ms. A peer that was stopped in the
-  // middle of a copy may still write one block (kBiteBytes) when it continues.
+  // Withdraws this rank's tensors. Blocks until no peer uses them, but at most 100 ms. After that, a peer that was
+  // stopped in the middle of a copy may still write one block (kBiteBytes) when it continues.
   void give_up() override;
   std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of this rank's part
-  // Counts the bytes that went from this rank's tensors to other ranks and the other way round. It does not matter
+  // Counts the bytes that went from this rank's tensors to other ranks, and from their tensors to this rank, no matter
   // which rank copied them.
   Moved moved() const override;
 
  private:
-  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // results that one call of pass() computes at most
+  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // maximum bytes of results that one call of pass() computes
   enum class State { idle, meeting, making, ending, ended };
 
   bool lend(const run::Buffer& tensor, std::uint64_t elems);
@@ -77,24 +78,24 @@ class DirectCollective final : public run::Carrier {
   void check_not_withdrawn() const;
   bool end();
   template <class Use>
-  void each_window(Use use) const {  // use(peer, window)
+  void each_window(Use use) const {  // calls use(peer, window)
     for (std::size_t peer = 0; peer < windows_.size(); peer++)
       if (windows_[peer]) use(peer, *windows_[peer]);
   }
 
   int rank_;
-  std::vector<shm::Window*> windows_;  // by peer; null for this rank, and for peers without one
+  std::vector<shm::Window*> windows_;  // by peer; null for this rank, and for peers without a window
   run::Explain explain_;
   run::StepTrace* trace_ = nullptr;
   State state_ = State::idle;
   run::Arithmetic arithmetic_;
   const run::Scaling* scaling_ = nullptr;
   DirectParts parts_;
-  std::vector<shm::Loan> loans_;  // the tensors that other ranks use; empty if one of them cannot be shown
+  std::vector<shm::Loan> loans_;  // the tensors that other ranks use; empty if one of these tensors cannot be shown
   shm::Window::Places places_;
   std::uint64_t number_ = 0;
   EncodedSignature signature_{};
-  std::vector<std::size_t> awaited_;           // peers
+  std::vector<std::size_t> awaited_;           // the peers for which this rank waits
   std::vector<shm::Window::Tensors> tensors_;  // by rank
   std::vector<const std::byte*> sources_;      // operands of this rank's part, in rank order
   std::vector<std::byte*> destinations_;       // this rank's own output is first, if it is written

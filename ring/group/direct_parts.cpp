@@ -20,7 +20,7 @@ void DirectParts::divide(const Call& call, std::uint32_t shift) {
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
 
-// If the tensors begin at a cache line, each chunk does too.
+// If the tensors begin at a cache line, each chunk also begins at one.
 void DirectParts::divide_into_chunks(std::uint64_t elems, std::uint32_t shift) {
   const std::uint64_t line = 64 >> shift, lines = ends_.size() * line;
   const std::uint64_t chunk = (elems + lines - 1) / lines * line;

@@ -1,5 +1,5 @@
 // The division of work in a collective on mapped tensors: each rank computes its part of the results from the inputs
-// that it reads, and writes it to the outputs. Pure.
+// that it reads, and writes this part to the outputs. Pure.
 //
 //                     reads the inputs of    writes to the outputs of    a rank's part
 //   allreduce         all                    all                         a chunk
@@ -32,7 +32,7 @@ class DirectParts {
   plan::Range of(int rank) const;
   std::uint64_t begin_in_input(int rank) const { return inputs_ == Whose::own ? 0 : of(rank).begin; }
   std::uint64_t begin_in_output(int rank) const { return outputs_ == Whose::own ? 0 : of(rank).begin; }
-  // Elements of the rank's input or output; 0 if the collective does not read or write it.
+  // Returns the number of elements of the rank's input or output; 0 if the collective does not read or write it.
   std::uint64_t input_elems(int rank) const { return elems(inputs_, rank); }
   std::uint64_t output_elems(int rank) const { return elems(outputs_, rank); }
 

@@ -1,5 +1,5 @@
-// The loop of a thread that waits: it takes the baton, moves data as long as it can, then spins, yields and finally
-// sleeps.
+// The loop of a thread that waits for an operation: takes the baton, moves data as long as possible, then spins, yields
+// and finally sleeps.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace anello::group {
 
-// Returns `sleep`, or less if the time `until` comes earlier.
+// Returns `sleep`, or the time left until `until` if that is shorter.
 inline std::chrono::milliseconds no_longer_than(const Until& until, std::chrono::milliseconds sleep) {
   using std::chrono::milliseconds;
   if (!until) return sleep;
@@ -17,9 +17,9 @@ inline std::chrono::milliseconds no_longer_than(const Until& until, std::chrono:
   return std::clamp(left, milliseconds(0), sleep);
 }
 
-// Moves data until `done`, or until the time `until`. When the baton is free, takes it and calls move() again and
-// again, until move() returns false or the baton is closed. Then calls release(), which must release the baton. The
-// lock is held at each call. Clang cannot see that this lock belongs to the mutex that move() and release() require.
+// Moves data until `done`, or until the time `until`. When the baton is free, takes it and repeats move() until move()
+// returns false or the baton is closed. Then calls release(), which must release the baton. The lock is held at each
+// call. Clang cannot see that this lock belongs to the mutex that move() and release() require.
 template <class Move, class Release>
 void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const Until& until, Move move,
            Release release) ANELLO_UNCHECKED {
@@ -34,8 +34,8 @@ void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const
 }
 
 // Calls move(). If nothing moved, and pause() returns true because nothing has moved for a while, calls sleep().
-// sleep() returns false if it did not sleep because something can move already. A lock that the caller holds is held at
-// each call; clang cannot see that these functions may require the lock.
+// sleep() returns false if it did not sleep, because something can move already. If the caller holds a lock, it is also
+// held at each of these calls; clang cannot see that they may require the lock.
 template <class Move, class Pause, class Sleep>
 void move_or_sleep(link::Waiter& waiter, Move move, Pause pause, Sleep sleep) ANELLO_UNCHECKED {
   if (move()) return waiter.moved();

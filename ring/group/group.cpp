@@ -133,8 +133,8 @@ group::OperationQueue& Group::Impl::queue() {
   return *queue_;
 }
 
-// A child that fork() made must not destroy any part of a group: threads that do not exist in the child may hold its
-// locks.
+// A child that fork() made must not destroy any part of a group, because threads that do not exist in the child may
+// hold the group's locks.
 std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
   Impl* const shared = group.get();
   return {shared, [group = std::make_unique<std::shared_ptr<Impl>>(std::move(group))](Impl* ends) mutable {
@@ -144,7 +144,7 @@ std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
 }
 
 // May run in a callback of one of the group's operations, on the thread that has the baton. Then the group is not idle,
-// so this function returns before leave() could wait for this very thread.
+// so release() returns before leave() could wait for this very thread.
 void Group::Impl::release() {
   {
     const MutexLock lock(mutex_);
@@ -181,15 +181,15 @@ void Group::Impl::end(bool by_exception) {
   leave();
 }
 
-// World::Impl::leave() sends the goodbye for the world itself, which is group 0. The world keeps the group until its
-// goodbye has been sent, and does not end while another thread is in this function. Nothing here allocates memory.
+// World::Impl::leave() sends the goodbye for the world itself, which is group 0. The world owns its group until that
+// goodbye has been sent, and does not end while another thread is in this function. Allocates no memory.
 void Group::Impl::leave() noexcept {
   const MutexLock leaving(leaving_);
   if (left_.exchange(true)) return;
   queue_->close();
   std::function<void()> when_leaving;
   {
-    const MutexLock lock(mutex_);  // waits until context calls that began earlier have ended
+    const MutexLock lock(mutex_);  // waits until the context's calls that began earlier have ended
     when_leaving = std::move(when_leaving_);
   }
   if (when_leaving) call_at_end(when_leaving);
@@ -198,12 +198,12 @@ void Group::Impl::leave() noexcept {
   context_.forget(*this);
 }
 
-// Needs no lock, because no transfer is added any more.
+// Needs no lock, because no transfer can be added any more.
 void Group::Impl::leave_transfers() noexcept {
   for (const auto& [ranks, pair] : transfers_) pair->leave();
 }
 
-// If `when_leaving` runs out of memory, the other members get the message that this rank cannot go on.
+// If `when_leaving` throws std::bad_alloc, the other members get the message that this rank cannot go on.
 void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
   try {
     when_leaving();

@@ -42,7 +42,7 @@ std::string describe(const Operation& pending, const link::GroupInfo& group) {
 void AsyncOperation::keep(const Call& asked) {
   call = &call_;
   call_ = asked;
-  call_.algorithm = {};  // borrowed memory, and no longer needed after planning
+  call_.algorithm = {};  // borrowed memory, which is not needed after planning
   name_ = asked.name;
   call_.name = name_;
   call_.counts = copied(asked.counts, counts_);
@@ -51,8 +51,8 @@ void AsyncOperation::keep(const Call& asked) {
   call_.input = copied(asked.input, input_);
   call_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
-  // The caller's list of counts is the input of an exchange of counts, and is copied. The result is needed only by this
-  // operation.
+  // The input of an exchange of counts is the caller's list of counts, so it is copied. Only this operation needs the
+  // result.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());

@@ -1,6 +1,6 @@
 // A call that has been submitted and has a number. The operation of a blocking call is on the caller's stack, and
 // borrows everything that the call borrows. An asynchronous operation has a copy of everything except the tensors.
-// Guarded by the queue's mutex, except `done`: when `done` is true, nothing changes any more.
+// Guarded by the queue's mutex, except `done`: once `done` is true, no field changes any more.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -30,7 +30,7 @@ struct Operation : Planner::Planned {
   std::optional<Error> error;
   std::atomic<bool> done = false;
   Operation* next = nullptr;        // next in the queue
-  AsyncOperation* async = nullptr;  // this object if the operation is asynchronous, otherwise null
+  AsyncOperation* async = nullptr;  // this object if it is an AsyncOperation, otherwise null
 };
 
 // Describes the operation in messages, such as "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
@@ -39,11 +39,10 @@ std::string describe(const Operation& pending, const link::GroupInfo& group);
 struct AsyncOperation : Operation {
   explicit AsyncOperation(std::shared_ptr<OperationQueue> its_owner) : owner(std::move(its_owner)) { async = this; }
 
-  // Copies the call and everything that it borrows. Reuses this object's memory of an earlier operation where that is
-  // large enough.
+  // Copies the call and everything that it borrows. Reuses this object's memory of an earlier operation where possible.
   void keep(const Call& asked);
 
-  const std::shared_ptr<OperationQueue> owner;  // closed once its group is gone
+  const std::shared_ptr<OperationQueue> owner;  // closed when its group ends
   std::function<void(const Error*)> when_done;
   std::shared_ptr<AsyncOperation> self;  // keeps this object alive while it is in the queue
 
@@ -54,15 +53,15 @@ struct AsyncOperation : Operation {
   std::vector<run::Buffer::Piece> input_, output_;
 };
 
-// A pool of asynchronous operations that are done. Their memory is used again without an allocation.
+// A pool of asynchronous operations that are done. take() reuses their memory without an allocation.
 class AsyncOperationPool {
  public:
-  AsyncOperationPool() { spare_.reserve(kMaxSpare); }  // so that put() cannot fail
-  // Returns an operation of the pool to which nothing else refers, or a new one. Operations in the pool refer to the
-  // queue until clear().
+  AsyncOperationPool() { spare_.reserve(kMaxSpare); }  // so that put() need not allocate memory
+  // Returns an operation of the pool that has no other owner, or a new one. Operations in the pool refer to the queue
+  // until clear().
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
   void clear() { spare_.clear(); }
-  // Adds an operation that is done, even if others still refer to it. Drops it if the pool is full.
+  // Adds an operation that is done, even if it still has other owners. Drops it if the pool is full.
   void put(const std::shared_ptr<AsyncOperation>& operation) {
     if (spare_.size() < kMaxSpare) spare_.push_back(operation);
   }

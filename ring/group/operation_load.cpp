@@ -6,9 +6,9 @@ namespace anello::group {
 
 namespace {
 
-// Returns the part of an average's divisor that is applied before the data is sent, because in f16 the sum may overflow
-// although the average does not. It is a power of two, so the division loses no bits except in subnormal numbers.
-// late_divisor() is the rest of the divisor.
+// Returns the part of an average's divisor that is applied before the data is sent. In f16 the sum may overflow
+// although the average does not. The early divisor is a power of two, so the division loses no bits except in subnormal
+// numbers. late_divisor() is the rest.
 double early_divisor(const Call& operation, int size) {
   const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
   return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
@@ -23,8 +23,8 @@ double late_divisor(const Call& operation, int size) {
   return operation.op == Op::average ? size / early_divisor(operation, size) : 1;
 }
 
-// Returns the factor that is applied to the result when it is made. If results are sent in a narrower type, the product
-// might not fit into that type: then the factor is 1, and multiply_results() multiplies later.
+// Returns the factor that is applied to the result when the result is made. If results are sent in a narrower type, the
+// product might not fit into that type. Then this returns 1, and multiply_results() multiplies later.
 double late_factor(const Call& operation) {
   return is_narrowed(operation) ? 1 : operation.postscale;
 }

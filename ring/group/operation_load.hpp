@@ -5,7 +5,7 @@
 
 namespace anello::group {
 
-// False for an operation without elements. It is carried out as a barrier, or as a transfer of one byte.
+// False for an operation without elements, which is carried out as a barrier, or as a transfer of one byte.
 inline bool has_elements(const Call& operation) {
   return operation.count > 0 || !operation.received.empty();
 }
@@ -13,15 +13,15 @@ inline bool has_elements(const Call& operation) {
 // Returns the factor that is applied to the input before the data is sent.
 double early_factor(const Call& operation, int size);
 
-// Sets the tensors, the arithmetic and the scaling of an operation of `size` ranks. `factor`: its early_factor().
-// `nothing`: memory for the byte that an operation without elements sends.
+// Sets the tensors, the arithmetic and the scaling of an operation of `size` ranks. `factor`: what early_factor()
+// returned. `nothing`: memory for the byte that an operation without elements sends.
 void set_load(run::Load& load, const Operation& pending, int size, double factor, Bytes nothing);
 
-// Multiplies the input now, because other ranks will read it directly. Writes the product to the output, which must
-// have room for it.
+// Multiplies the input before other ranks read it directly. Writes the product to the output, which must have room for
+// it.
 void multiply_input(run::Load& load, DType dtype);
 
-// Multiplies the results by postscale, unless that was done when they were made. Returns true if it multiplied.
+// Multiplies the results by postscale, unless they were multiplied when they were made. Returns true if it multiplied.
 bool multiply_results(const Operation& pending);
 
 }  // namespace anello::group

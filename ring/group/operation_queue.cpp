@@ -32,8 +32,8 @@ void OperationQueue::run(const Call& operation) {
   if (pending.error) throw *pending.error;
 }
 
-// Does nothing if the world has failed, because all ranks already have the reason. If this runs out of memory, the
-// other ranks go on waiting, as for a rank that is late.
+// Does nothing if the world has failed, because all ranks already have the reason. If this function runs out of memory,
+// the other ranks continue to wait, as for a rank that is late.
 void OperationQueue::refused(std::string_view why) noexcept {
   if (caller_.in_child() || !control_) return;
   try {
@@ -43,15 +43,15 @@ void OperationQueue::refused(std::string_view why) noexcept {
   }
 }
 
-// Plans an operation. `earlier`: the number of operations that will be queued before it and are not queued yet.
+// Plans an operation. `earlier`: how many operations will be queued before it, in addition to those already queued.
 const Planner::Planned& OperationQueue::plan(const Call& operation, std::uint64_t earlier) {
   require_host_memory(operation);
   planner_.tidy(pending_.oldest(), pending_.submitted() + earlier);
   return planner_.plan(operation);
 }
 
-// Completes the signature for the place in the queue after `earlier` more operations. If this throws, nothing has
-// changed.
+// Completes the signature for an operation that will be queued after `earlier` more operations. If this function
+// throws, nothing has changed.
 void OperationQueue::prepare(Operation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = pending_.submitted() + earlier;
@@ -120,11 +120,11 @@ bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const
     return !pending_.empty();
   };
   drive(baton_, lock, pending.done, until, move, [this]() ANELLO_REQUIRES(mutex_) { release(); });
-  offer();  // the progress thread has left the work to this caller
+  offer();  // the progress thread has left the remaining work to this caller
   return pending.done.load(std::memory_order_relaxed);
 }
 
-// No thread uses the links while no operation is queued. A thread may have the baton, but only to run a callback. `use`
+// No thread uses the links while no operation is queued; a thread may have the baton, but only to run a callback. `use`
 // keeps the world from ending while this thread waits for the world's verdict.
 bool OperationQueue::has_arrived(int peer) {
   caller_.check_process();
@@ -178,7 +178,8 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
   return true;
 }
 
-// Call with the baton. Returns true if the head of the queue is complete. If it failed, the queue is empty afterwards.
+// Call with the baton. Returns true if the head of the queue is complete. If the head failed, the queue is empty
+// afterwards.
 template <class Advance>
 bool OperationQueue::advance(Lock& lock, Operation& head, Advance advance) {
   const bool begun = pending_.begin();
@@ -244,7 +245,7 @@ void OperationQueue::slept(trace::Ticks from) {
   release();
 }
 
-// close() sets failure_; after that, the control plane may be gone.
+// After close() has set failure_, the control plane may no longer exist.
 std::optional<Error> OperationQueue::failure() const {
   if (caller_.in_child()) return std::nullopt;
   const Lock lock(mutex_);

@@ -1,7 +1,8 @@
 // One group's operations, in the order of their submission. A blocking call acquires the baton if no thread is moving
-// the group's data, and moves the bytes itself; no other thread is involved. While no thread waits, the rank's progress
-// thread moves asynchronous operations. Any thread. Owned by Group::Impl, which closes it, and by the asynchronous
-// operations that it made. Uses links and the control plane; is independent of how the ranks found each other.
+// the group's data, and moves the bytes itself, without another thread. While no thread waits, the rank's progress
+// thread moves asynchronous operations. Any thread. Owned by Group::Impl, which closes the queue, and by the
+// asynchronous operations that the queue made. Uses links and the control plane; does not depend on how the ranks were
+// connected.
 #pragma once
 #include <memory>
 #include <new>
@@ -19,11 +20,11 @@
 
 namespace anello::group {
 
-// Returns the error of a rank that is out of memory. Allocates nothing: the message is so short that the string stores
-// it inside.
+// Returns the error of a rank that is out of memory. Allocates nothing, because the message is short enough for
+// std::string's internal buffer.
 Error out_of_memory(int world_rank);
-// Returns the error of operations whose owner has ended on this rank. `what`: names the owner. If memory is short,
-// returns out_of_memory().
+// Returns the error of operations whose owner has ended on this rank. `what`: the name of the owner. Returns
+// out_of_memory() if memory is short.
 Error ended(const char* what, int world_rank);
 
 // Returns the error that find() returns. If find() runs out of memory, ends the world without allocating. `control` may
@@ -44,36 +45,37 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
     int rank = 0;  // in the group
     std::uint32_t generation = 0;
     algorithms::Facts facts;  // equal on all members
-    std::vector<int> hosts;   // hosts of the members, in Planner's format
+    std::vector<int> hosts;   // host of each member, in Planner's format
     algorithms::Table table;  // equal on all members
     Settings settings;
-    link::WaitPolicy wait_policy;  // how callers wait
+    link::WaitPolicy wait_policy;  // how callers wait for an operation
     std::shared_ptr<ProgressThread> progress_thread;
     std::shared_ptr<const link::GroupInfo> group;
     std::shared_ptr<trace::FlightRecorder> recorder;
-    trace::Timeline* timeline = nullptr;  // outlives this
+    trace::Timeline* timeline = nullptr;  // must outlive the queue
   };
   // `control` and `links` are null in a world of one.
   OperationQueue(const GroupConfig& config, control::ControlPlane* control, net::DataLinks* links);
   ~OperationQueue() override { close(); }
 
-  // Blocks until this rank's part is done. If the world fails, throws its verdict, with the operation and how far it
-  // got. Throws Error{invalid_argument, configuration} if the operation cannot be carried out.
+  // Blocks until this rank's part is done. If the world fails, throws the world's verdict, with the operation and its
+  // progress. Throws Error{invalid_argument, configuration} if the operation cannot be carried out.
   void run(const Call& operation);
 
-  // Queues the operation and returns. Copies everything except the tensors. Throws like run(), but not the verdict of a
-  // later failure.
+  // Queues the operation and returns. Copies everything except the tensors. Throws like run(), except that a later
+  // failure of the world is not thrown here.
   std::shared_ptr<AsyncOperation> submit(const Call& operation);
-  // Like submit(), but nothing moves until a caller waits for an operation or calls offer_work(). `when_done`: a
-  // callback as for when_done(), set before the operation can end.
+  // Like submit(), but nothing moves until a caller waits for an operation or calls offer_work(). `when_done`: see
+  // when_done(); it is set before the operation can end.
   std::shared_ptr<AsyncOperation> submit_quietly(const Call& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
   // Lets the progress thread move the queue's operations while no caller moves them.
   void offer_work();
-  // Submits an alltoall of unequal parts. Exchanges its counts first.
+  // Submits an alltoall of unequal parts. First submits `counts`, the exchange of its counts.
   std::shared_ptr<AsyncOperation> submit(const Call& counts, const Call& alltoall);
 
-  // Call when the program's call for the next operation was refused. Ranks that wait for this rank get the reason.
+  // Call when this rank refused its program's call for the next operation. Ranks that wait for this rank get the
+  // reason.
   void refused(std::string_view why) noexcept;
 
   // Blocks until the operation is done, or until the time `until`. Moves data while it waits. Returns true if the
@@ -81,11 +83,11 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   bool wait(const AsyncOperation& operation, const Until& until = {});
   // Blocks for at most `limit`, without moving data. Returns true if the operation is done.
   bool wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit);
-  // Sets the operation's callback. Returns false if the operation is done already; `callback` is then not called.
+  // Sets the operation's callback. Returns false and drops `callback` if the operation is already done.
   bool when_done(AsyncOperation& operation, std::function<void(const Error*)> callback);
 
   // True if `peer` (a rank of the group) has sent something for the next operation. False while an operation is
-  // pending, because the data then belongs to that operation. Throws like run(), and also if the peer has left and
+  // pending, because arriving data then belongs to that operation. Throws like run(), and also if the peer has left and
   // sends nothing more.
   bool has_arrived(int peer);
 
@@ -94,21 +96,22 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // Returns the error with which the world has failed; empty if the world has not failed.
   std::optional<Error> failure() const;
 
-  // For a world of one, which has no control plane: makes every later operation fail with `why`.
+  // For a world of one, which has no control plane: makes every later operation throw `why`.
   void end(Error why);
 
-  // Call when the group's last handle is gone. When all operations are done, this rank sends its goodbye to the other
-  // members. Returns true if all operations are already done.
+  // Call when the group's last handle is gone. This rank sends its goodbye to the other members when all operations are
+  // done. Returns true if they are already done.
   bool abandon();
   bool idle() const;
   bool has_left() const;  // true if the goodbye was sent
 
-  // Fails all operations that are not done, and blocks until no thread waits for one. Must not be called in a callback.
+  // Fails all operations that are not done, and blocks until no thread waits for any of them. Must not be called in a
+  // callback.
   void close();
 
   std::uint64_t completed() const;
-  // Adds to the number of operations those that were carried out with the group's links but not by this queue. The
-  // queue must have no operations then.
+  // Adds to the number of operations those that another room carried out with the group's links. The queue must have no
+  // operations then.
   void carried_out(std::uint64_t operations);
 
   Progress progress() override;
@@ -144,10 +147,10 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
 
-  mutable Mutex mutex_;  // not for the members that only the thread with the baton uses
+  mutable Mutex mutex_;  // does not guard the members that only the thread with the baton uses
   Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;     // lets a caller with the baton wait
-  OperationRunner runner_;  // used by the thread with the baton
+  link::Waiter waiter_;     // used by a caller that has the baton
+  OperationRunner runner_;  // used by the thread that has the baton
   Planner planner_ ANELLO_GUARDED_BY(mutex_);
   PendingList pending_ ANELLO_GUARDED_BY(mutex_);
   bool abandoned_ ANELLO_GUARDED_BY(mutex_) = false, left_ ANELLO_GUARDED_BY(mutex_) = false;
@@ -155,7 +158,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   AsyncOperationPool pool_ ANELLO_GUARDED_BY(mutex_);
   const std::shared_ptr<ProgressThread> progress_thread_;
   bool asynchronous_ ANELLO_GUARDED_BY(mutex_) = false;  // true once an asynchronous operation was submitted
-  bool asked_why_ ANELLO_GUARDED_BY(mutex_) = false;  // has_arrived() has asked the control plane why no message comes
+  // True once has_arrived() has asked the control plane why no message comes.
+  bool asked_why_ ANELLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace anello::group

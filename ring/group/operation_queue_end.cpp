@@ -20,15 +20,15 @@ Error ended(const char* what, int world_rank) {
   }
 }
 
-// An error without a rank has its cause in this process, for example a lack of descriptors.
+// An error without a rank has its cause in this process, for example too few descriptors.
 Error OperationQueue::cause_of(const std::exception& thrown) const {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
   if (error && (error->code() != ErrorCode::network || error->rank() >= 0)) return *error;
   return {ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", thrown.what()), world_rank_};
 }
 
-// The head's error also says how far the operation got. If memory runs out, the errors say less. The queue is emptied
-// in any case, because operations of blocking calls are on the stacks of their threads.
+// The error of the head of the queue also has the operation's progress. If memory runs out, the errors have less text.
+// The queue is emptied in any case, because operations of blocking calls are on the stacks of their threads.
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::string how_far;
   const auto find = [&] {
@@ -38,7 +38,7 @@ void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers get the reason first
+    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers get this reason first
     runner_.give_up();
   }
   failure_ = std::move(why);
@@ -57,7 +57,7 @@ void OperationQueue::fail_head(const std::string& how_far) {
   }
 }
 
-// Returns the verdict of all ranks. All ranks throw this same error, no matter which rank found it first.
+// Returns the verdict of the world. All ranks throw this same error, no matter which rank detected it first.
 Error OperationQueue::verdict(const Error& cause) {
   if (!control_) return cause;
   if (cause.code() == ErrorCode::network && cause.rank() >= 0)

@@ -39,7 +39,7 @@ void OperationRunner::start(const Operation& pending) {
   stall_.begin();
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
   const double factor = early_factor(*pending.call, size_);
-  // Multiplying a large input takes long. So the call is recorded first: if the world fails meanwhile, the record
+  // Multiplying a large input takes long, so the call is recorded first. If the world fails meanwhile, the record
   // contains the call.
   if (factor != 1 && pending.may_be_direct) {
     record_begin(begun);
@@ -54,7 +54,7 @@ void OperationRunner::start(const Operation& pending) {
   record_begin(begun);
 }
 
-// Runs `work`. Its errors have ranks of the group; converts these to world ranks.
+// Runs `work`. Converts the ranks in its errors from ranks of the group to world ranks.
 template <class Work>
 auto OperationRunner::with_world_ranks(Work work) {
   try {
@@ -64,8 +64,8 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// Sends first what the peers wait for. The caller records the beginning of the operation while the bytes travel.
-// Received data is polled later: a rank that polls for a message too early delays it, because the sender must then
+// Sends first the data for which the peers wait. The caller records the beginning of the operation while the bytes
+// travel. Polls for received data later, because a rank that polls too early delays the message: the sender must then
 // fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   set_load(load_, *operation_, size_, factor, nothing_);
@@ -90,8 +90,8 @@ run::Carrier& OperationRunner::choose() {
   return streaming_;
 }
 
-// Returns true if other ranks can use this rank's tensors directly. Then the input has already been multiplied by its
-// factor.
+// Returns true if other ranks can use this rank's tensors directly. In that case, it has already multiplied the input
+// by its factor.
 bool OperationRunner::show_tensors() {
   const Call& operation = *operation_->call;
   const bool multiplies = load_.inputs(), has_room = load_.plan->output_elems >= load_.plan->input_elems;
@@ -125,14 +125,15 @@ bool OperationRunner::open_links() {
 }
 
 void OperationRunner::begin_to_move() {
-  if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);  // refuses, without tensors to show
+  // This rank shows no tensors, so all ranks refuse the direct way.
+  if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);
   carrier_->begin(load_);
   if (carrier_->refused()) stream_instead();
   moving_ = true;
 }
 
-// Call when the ranks have refused the direct way. Does not begin it again, because a second post would not show peers
-// anything new.
+// Call when the ranks have refused the direct way. Does not start it again, because a second post would show the peers
+// nothing new.
 void OperationRunner::stream_instead() {
   streaming_.prepare(load_);
   streaming_.begin(load_);
@@ -164,7 +165,7 @@ OperationRunner::Step OperationRunner::step() {
     return Step::stuck;
   }
   bool moved = pass();
-  // Data that peers sent before the world failed may have arrived after the first pass, so one more pass is made.
+  // Peers may have sent data before the world failed that arrived after the first pass. So one more pass is made.
   if (!moved && !carrier_->done() && has_failed()) moved = pass();
   if (moved && stall_.moved()) control_->moving(operation_->signature);
   if (carrier_->done()) {
@@ -192,7 +193,7 @@ void OperationRunner::conclude() {
   moving_ = false;
 }
 
-// Returns false at once in a world that has failed.
+// Returns false at once if the world has failed.
 bool OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
   if (has_failed()) return false;
   const milliseconds limit = no_longer_than(until, note_stuck());
@@ -215,8 +216,8 @@ void OperationRunner::slept(trace::Ticks from) {
 }
 
 // Sends the control plane the reports and pings that are due because nothing moves. Returns how long the thread may
-// sleep. Most peers send this rank no heartbeats. Only a ping can detect that the network between two ranks is cut, or
-// that a rank has died that is connected to no other rank.
+// sleep. Most peers send this rank no heartbeats, so two faults are only detected by a ping: the network between two
+// ranks is cut, or a rank has died that is connected to no other rank.
 milliseconds OperationRunner::note_stuck() {
   const StallClock::Due due = stall_.look();
   if (due.question) control_->waiting(operation_->signature);

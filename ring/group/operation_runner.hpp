@@ -1,6 +1,6 @@
 // Carries out one operation at a time: chooses a carrier for it, opens links, lets the carrier move data, and waits
-// when nothing can move. Used by the thread that has the baton; this may be another thread after each call. Independent
-// of queues and callers.
+// when nothing can move. Used by the thread that has the baton, which may be a different thread in each call. Does not
+// depend on queues and callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -55,7 +55,8 @@ class OperationRunner {
   // Set after advance() threw because this rank and a peer disagree about the operation.
   const std::optional<Agreement::Differing>& differing() const { return agreement_.differing(); }
 
-  // Call when the operation has failed. Its tensors may change from now on, so peers are kept from using them.
+  // Call when the operation has failed. The caller may change its tensors afterwards, so peers are kept from using
+  // them.
   void give_up();
 
  private:
@@ -88,7 +89,7 @@ class OperationRunner {
   StallClock stall_;
   run::StepTrace trace_;
   std::vector<link::Link*> link_of_;     // by rank
-  std::array<std::byte, 16> nothing_{};  // an operation without elements sends a byte of this
+  std::array<std::byte, 16> nothing_{};  // an operation without elements sends or receives a byte here
 
   run::Streaming streaming_;
   run::MessageExecution messages_;
@@ -96,7 +97,7 @@ class OperationRunner {
 
   const Operation* operation_ = nullptr;
   run::Load load_;
-  run::Carrier* carrier_ = nullptr;  // one of the three
+  run::Carrier* carrier_ = nullptr;  // one of the three carriers
   bool moving_ = false;              // the links are open, and the carrier has begun
 };
 

@@ -1,5 +1,5 @@
-// The operations of a queue that are not done, in order, and the numbers of all submitted and completed ones. Owns none
-// of the operations.
+// The operations of a queue that are not done, in order, and the numbers of submitted and of completed operations. Does
+// not own the operations.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -10,7 +10,7 @@ namespace anello::group {
 
 class PendingList {
  public:
-  Operation* head() const { return head_; }  // null: the list is empty
+  Operation* head() const { return head_; }  // null if the list is empty
   bool empty() const { return !head_; }
   void push(Operation& pending) {
     submitted_++;
@@ -24,7 +24,7 @@ class PendingList {
     begun_ = false;
   }
 
-  // Records that the head has begun. Returns true if it had begun before.
+  // Records that the head has begun. Returns true if it had already begun.
   bool begin() { return std::exchange(begun_, true); }
   bool begun() const { return begun_; }
 

@@ -52,7 +52,7 @@ const Planner::Planned& Planner::plan(const Call& call) {
     set_values(call);
     return planned_;
   }
-  planned_.plan = nullptr;  // if the rest throws, no old plan must remain
+  planned_.plan = nullptr;  // if the code below throws, no old plan must remain
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
@@ -106,8 +106,8 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   return facts;
 }
 
-// Depends only on values that are equal on all ranks with matching signatures. Ignores the algorithm, because a rank
-// may force the very algorithm that the others choose.
+// Depends only on values that are equal on all ranks whose signatures match. Ignores a forced algorithm, because
+// another rank may have chosen the same algorithm without force.
 bool Planner::may_be_direct(Asked asked) const {
   asked.signature.algorithm = Algorithm::automatic;
   return asked.signature.wire == kAsTheyAre && algorithms::may_be_direct(asked.signature.kind, facts_for(asked));
@@ -122,9 +122,9 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements no data would move, and a rank that wrongly calls the operation with elements would not be noticed.
-// So the operation becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte, because
-// its sender must not wait for its receiver.
+// An operation without elements moves no data, so a rank that wrongly calls it with elements would not be noticed.
+// Therefore it becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte instead,
+// because its sender must not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
   if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);
@@ -143,7 +143,7 @@ const plan::Plan& Planner::plan_for(const Signature& signature) {
 }
 
 void Planner::forget(std::uint64_t next) {
-  forgotten_.emplace_back();  // first: if this throws, operations still have their plans
+  forgotten_.emplace_back();  // comes first: if this throws, operations still have their plans
   forgotten_.back() = {next, std::exchange(bytes_, 0), std::exchange(plans_, {})};
   planned_.plan = nullptr;
 }

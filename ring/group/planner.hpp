@@ -1,6 +1,6 @@
 // Makes an operation's signature, on which all ranks must agree, and its plan: the algorithm's steps for this rank.
-// Keeps plans. If a call is like the previous call, as most are, nothing is chosen or looked up. One thread at a time.
-// Uses no link and no tensor data.
+// Keeps plans for later calls. If a call is like the previous call, as most calls are, nothing is chosen or looked up.
+// One thread at a time. Uses no link and no tensor data.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace anello::group {
 
-// Adds the settings to the facts. Throws Error{configuration} that names ANELLO_ALGORITHM.
+// Adds the settings to the facts. Throws Error{configuration} that names ANELLO_ALGORITHM if its value is not valid.
 algorithms::Facts with_settings(algorithms::Facts facts, const Settings& settings);
 
 class Planner {
@@ -23,15 +23,15 @@ class Planner {
   // `facts`, `table` and `hosts` must be equal on all ranks. `hosts`: the host of each rank, in the format of
   // algorithms::Hosts; empty if hosts do not matter. The settings are added to the facts. Kept plans take at most
   // `max_bytes`, plus the size of the last plan.
-  Planner(const Planner&) = delete;  // shape_ points into it
+  Planner(const Planner&) = delete;  // deleted, because shape_ points into this object
   Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
           const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
-    Signature signature;  // without group and sequence number, which the caller sets
+    Signature signature;  // group and sequence number are not set: the caller sets them
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
-    bool in_short_messages = false;  // run::MessageExecution suits the plan
+    bool in_short_messages = false;  // the plan suits run::MessageExecution
     bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
     bool shows_tensors = false;      // may_be_direct is true, and this rank's call forces no algorithm
   };
@@ -46,7 +46,7 @@ class Planner {
     if (bytes_ > max_bytes_) forget(next);
     if (!forgotten_.empty()) free_unused(oldest);
   }
-  std::uint64_t bytes() const;  // size of all plans, including those that are forgotten but in use
+  std::uint64_t bytes() const;  // size of all plans, including forgotten plans that are still in use
 
  private:
   using Key = std::tuple<Kind, Algorithm, algorithms::Shape, std::uint32_t>;
@@ -59,7 +59,7 @@ class Planner {
 
   // The facts of a call on which the choice of a plan depends.
   struct Asked {
-    Signature signature;  // with the forced algorithm
+    Signature signature;  // has the forced algorithm
     std::int64_t slab_bytes = algorithms::kSuitableSlab;
 
     friend bool operator==(const Asked&, const Asked&) = default;
@@ -80,7 +80,7 @@ class Planner {
   algorithms::Table table_;
   std::optional<algorithms::Hosts> hosts_;
   Plans plans_;
-  std::uint64_t max_bytes_, bytes_ = 0;  // bytes_: size of plans_
+  std::uint64_t max_bytes_, bytes_ = 0;  // `bytes_`: size of plans_
   std::vector<Forgotten> forgotten_;
   // Cache of the last call. `planned_.plan` is null before the first call and after a failure.
   Asked asked_;

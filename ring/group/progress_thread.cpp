@@ -11,9 +11,9 @@
 namespace anello::group {
 namespace {
 
-// This thread also gives its core to other threads of its own rank. These run for whole time slices of 3 to 4 ms,
-// longer than other ranks. It should yield rather than sleep meanwhile, because those threads would have to wake it for
-// each operation.
+// Counts a yield as long only from 5 ms on. This thread also gives its core to other threads of its own rank, which run
+// for whole time slices of 3 to 4 ms, longer than other ranks do. Meanwhile this thread should yield rather than sleep,
+// because otherwise those threads would have to wake it for each operation.
 link::WaitPolicy for_background(link::WaitPolicy policy) {
   policy.spin = std::chrono::microseconds(0);
   policy.long_yield = std::chrono::milliseconds(5);
@@ -76,9 +76,9 @@ bool ProgressThread::take_offered() {
   return !stopped_;
 }
 
-// Makes one round over all queues. Returns false if no operation can move and the thread has yielded its core often
-// enough. Yields once a round, no matter how many queues are stuck. A queue without work, or whose baton a caller
-// wants, is removed from active_ until it offers work again.
+// Makes one round over all queues, and yields at most once in it. Returns false if no operation can move and the thread
+// has yielded its core often enough. A queue without work, or whose baton a caller wants, is removed from active_ until
+// the queue offers work again.
 bool ProgressThread::move() {
   bool moved = false, stuck = false;
   for (auto& queue : active_) {
@@ -104,7 +104,7 @@ void ProgressThread::sleep() {
   for (auto queue = active_.begin(); queue != prepared; queue++) (*queue)->slept(from);
 }
 
-// Announces that the thread will sleep. If true, offer() and stop() ring the bell from now on.
+// Announces that the thread will sleep. If this returns true, offer() and stop() ring the bell from now on.
 bool ProgressThread::may_sleep() {
   const MutexLock lock(mutex_);
   return sleeps_ = !first_offered_ && !stopped_;

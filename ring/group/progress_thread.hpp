@@ -1,8 +1,8 @@
 // Moves the asynchronous operations of all groups of a rank, transfers included, on one thread. The thread starts with
-// the first of these operations. A queue offers its work. The thread has the queue's baton while it moves the queue's
-// data, and while it sleeps. It sleeps only when no operation can move, and a caller that wants the baton wakes it.
-// Callbacks run on this thread. Agendas of named operations are moved like queues. Functions may be called on any
-// thread. Owned by the world and by its queues; independent of links and the control plane.
+// the first asynchronous operation. Queues offer their work to it. The thread has a queue's baton while it moves the
+// queue's data, and while it sleeps. It sleeps only when no operation can move, and a caller that wants the baton wakes
+// it. Callbacks run on this thread. Agendas of named operations are moved like queues. Functions may be called on any
+// thread. Owned by the world and by its queues; does not depend on links and the control plane.
 #pragma once
 #include <memory>
 #include <thread>
@@ -15,12 +15,13 @@
 
 namespace anello::group {
 
-// Work that the thread moves, such as a queue. Only the thread calls its functions.
+// Work that the thread moves, such as a queue. Only the progress thread calls these functions.
 class Movable {
  public:
   virtual ~Movable() = default;
   // Moves the data that can be moved at once. Does not block, except while it runs the callback of an operation that is
-  // done. `none`: there is no work, or a caller has or wants the baton; then that caller offers the remaining work.
+  // done. `none`: there is no work, or a caller has or wants the baton. In the second case that caller offers the
+  // remaining work later.
   enum class Progress { none, moved, stuck };
   virtual Progress progress() = 0;
   // Acquires the baton, adds to the waiter the events for which the work waits, and shortens `limit`. False if another
@@ -31,7 +32,7 @@ class Movable {
 
  private:
   friend class ProgressThread;
-  std::shared_ptr<Movable> next_offered_;  // guarded by the thread's mutex, like offered_
+  std::shared_ptr<Movable> next_offered_;  // guarded by the progress thread's mutex
   bool offered_ = false;
 };
 
@@ -44,7 +45,7 @@ class ProgressThread {
 
   // Throws Error{network} if no thread can be started. Does nothing if the thread already runs, or after stop().
   void start();
-  // Call when the queue has an operation and no thread has its baton. Does not block, and allocates nothing.
+  // Call when the queue has an operation and no thread has the queue's baton. Does not block, and allocates nothing.
   void offer(std::shared_ptr<Movable> queue) noexcept;
   // Blocks until the thread has ended. All queues must be closed. Must not be called in a callback.
   void stop();
@@ -57,8 +58,8 @@ class ProgressThread {
   bool may_sleep();
 
   link::Bell bell_;
-  link::Waiter waiter_;                           // used by the thread only, like active_
-  std::vector<std::shared_ptr<Movable>> active_;  // queues that have work
+  link::Waiter waiter_;                           // used by the progress thread only
+  std::vector<std::shared_ptr<Movable>> active_;  // queues that have work; used by the progress thread only
 
   Mutex mutex_;
   std::shared_ptr<Movable> first_offered_ ANELLO_GUARDED_BY(mutex_);  // head of a list linked by next_offered_

@@ -1,4 +1,4 @@
-// Memory for the lists that a call needs. A later call of the same thread uses the memory again. One thread.
+// Memory for the lists that a call needs. A later call on the same thread reuses this memory.
 #pragma once
 #include <new>
 #include <utility>
@@ -6,7 +6,7 @@
 
 namespace anello::group {
 
-// A list whose memory a later call of the same thread uses again. Calls can be nested: a thread that waits may run the
+// A list whose memory a later call on the same thread reuses. Calls can be nested: a thread that waits may run the
 // callback of another operation, and the callback may submit work.
 template <class T>
 class ScratchList {
@@ -19,7 +19,7 @@ class ScratchList {
   ~ScratchList() {
     try {
       spare.push_back(std::move(list_));
-    } catch (const std::bad_alloc&) {  // the next call then allocates a new list
+    } catch (const std::bad_alloc&) {  // without a kept list, the next call allocates a new one
     }
   }
   ScratchList(const ScratchList&) = delete;

@@ -1,19 +1,20 @@
-// When a waiting thread must do something for the other ranks because nothing moves. Used by the thread that has the
-// baton. Reads the clock, but only while nothing moves.
+// Decides when a waiting thread must report, ping or end because nothing moves. Used by the thread that has the baton.
+// Reads the clock, but only while nothing moves.
 #pragma once
 #include <chrono>
 #include <optional>
 
 namespace anello::group {
 
-// The times at which something that waits is reported: `first`, then 2, 4, ... times `first`.
+// The times at which a wait is reported: `first`, then 2, 4, ... times `first`.
 class ReportTimes {
  public:
   using Time = std::chrono::milliseconds;
 
-  // Returns the next of these times if it has come, and then skips all times up to `waited`. `first` 0: there are none.
+  // Returns the next of these times if it has come, and then skips all times up to `waited`. If `first` is 0, there are
+  // no reports.
   std::optional<Time> due(Time first, Time waited);
-  Time next() const { return next_; }  // after due()
+  Time next() const { return next_; }  // valid after due()
 
  private:
   Time next_{0};
@@ -23,11 +24,11 @@ class StallClock {
  public:
   using Time = std::chrono::milliseconds;
 
-  // A limit of 0 means that there is none.
+  // A limit of 0 means: no limit.
   struct Limits {
-    Time report{0};  // after this time comes the first report
-    Time end{0};     // after this time the world ends
-    Time ping{0};    // after each such period the awaited peers are pinged
+    Time report{0};  // time until the first report
+    Time end{0};     // time until the world ends
+    Time ping{0};    // after each such period without movement, the awaited peers are pinged
   };
   explicit StallClock(const Limits& limits) : limits_(limits) {}
   const Limits& limits() const { return limits_; }
@@ -38,17 +39,17 @@ class StallClock {
     reports_ = {};
     asked_ = ended_ = spoke_ = false;
   }
-  // Call when something has moved. Returns true if a question, a report or an end was due before; it is no longer
-  // valid.
+  // Call when something has moved. Returns true if a question, a report or an end was due since the last movement; it
+  // is now outdated.
   bool moved() { return since_ && moves_again(); }
 
   struct Due {
-    Time stuck{0};               // time since the first look() that found nothing moving
-    bool question = false;       // nothing has moved for a while: ask the other ranks why; set once
+    Time stuck{0};               // time since the first look() after the last movement
+    bool question = false;       // nothing has moved for a while, so ask the other ranks why; set once
     std::optional<Time> report;  // report that nothing has moved for this time
     bool end = false;            // the limit has passed; set once
     bool pings = false;
-    Time sleep{0};  // time until the next look
+    Time sleep{0};  // time until look() must be called again
   };
   // Call when nothing moves.
   Due look();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = 256 << 20;
 
-// Checks a length that another rank sent. Call before memory is allocated for it.
+// Checks a length that another rank sent. Call this before allocating memory of that length.
 void check_length(std::uint64_t bytes, const Group& group, int from, const Options& options) {
   const int rank = group.members()[std::size_t(from)];
   if (bytes > kMaxBytes)
@@ -41,7 +41,8 @@ std::vector<NamedValue> decode(std::string_view what, std::string_view all) {
   return values;
 }
 
-// Describes how this rank's list differs from the first member's; empty if they are equal. The ranks are world ranks.
+// Describes how this rank's list differs from the first member's; empty if the lists are equal. `first_rank` and `rank`
+// are world ranks.
 std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int first_rank,
                              int rank) {
   const auto difference = std::ranges::mismatch(first, mine);
@@ -85,8 +86,8 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
   return texts;
 }
 
-// Each rank sends the text of its difference from the first rank, and the fingerprint of its list. The other ranks use
-// the fingerprint to group equal lists.
+// Each rank sends the text of its difference from the first rank, and the fingerprint of its list. The fingerprints
+// show which ranks have equal lists.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
   constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
   const std::string own = encode(mine);

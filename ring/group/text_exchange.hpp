@@ -9,7 +9,7 @@
 
 namespace anello::group {
 
-// Returns the root's text on every rank; the texts of the other ranks are ignored.
+// Returns the root's text on every rank; ignores the texts of the other ranks.
 std::string broadcast_text(int root, Group& group, std::string mine, const Options& options);
 
 // Returns the texts of all ranks on every rank, ordered by rank in the group. The texts may have different lengths.
@@ -21,9 +21,9 @@ struct NamedValue {
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
-// Compares the lists of all ranks with rank 0's list. If a list differs, throws Error{mismatch} on all ranks, with the
-// first difference of the first rank that differs: "size differs: 3 on rank 0, 4 on rank 2". An entry that a list lacks
-// is shown as "none". The group can be used afterwards.
+// Compares the lists of all ranks with rank 0's list. If a list differs, throws Error{mismatch} on all ranks. Its
+// message has the first difference of the first rank that differs: "size differs: 3 on rank 0, 4 on rank 2". An entry
+// that a list lacks is shown as "none". The group can be used afterwards.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options);
 
 }  // namespace anello::group
