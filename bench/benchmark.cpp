@@ -24,7 +24,7 @@ nlohmann::ordered_json config_of(const Library& library, const Collective& colle
   config["operation"] = collective.name;
   config["world"] = library.size();
   config["machine"] = machine();
-  if (options.iterations > 0) config["iterations"] = options.iterations;  // otherwise by time
+  if (options.iterations > 0) config["iterations"] = options.iterations;  // otherwise the budget of time decides
   if (options.warmup >= 0) config["warmup"] = options.warmup;
   config["optimized"] = kOptimized;
   return config;
@@ -115,7 +115,7 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
         try {
           results.push_back(run.measure_one(size, dtype, op));
           if (writes) out << line(results.back()) << std::flush;
-        } catch (const Error& error) {  // all ranks get the same error
+        } catch (const Error& error) {  // every rank gets this same error
           if (error.code() != ErrorCode::unsupported) throw;
           left_out = error;
           if (writes) out << note(dtype, op, error) << std::flush;

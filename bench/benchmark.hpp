@@ -1,4 +1,5 @@
-// Runs one operation for all sizes, types and reductions of the options. All ranks call; rank 0 writes.
+// Measures one operation for all sizes, types and reductions of the options. All ranks call run_benchmark(); rank 0
+// writes.
 #pragma once
 #include <iosfwd>
 #include <vector>

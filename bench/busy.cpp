@@ -23,7 +23,7 @@
 namespace anello::bench {
 namespace {
 
-// Threads that compute until this object is destroyed.
+// Starts threads that compute until this object is destroyed.
 class BusyThreads {
  public:
   BusyThreads(int count, int nice) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures how long ranks wait on busy cores: a step of small allreduces while threads of each rank compute, as data
-# loaders do, with our named operations and with other libraries, in turn. Two ranks on this machine's cores, unbound.
+# loaders do. Runs it in turn with our named operations and with other libraries, with two ranks that are not bound to
+# cores of this machine.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/peers.sh"
@@ -45,9 +46,9 @@ ours=$(need_program anello-bench)
 cores=$(nproc)
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
-export OMPI_MCA_hwloc_base_binding_policy=none  # computing threads of a rank that is bound would all have its one core
+export OMPI_MCA_hwloc_base_binding_policy=none  # all threads of a bound rank would share its one core
 
-# The contenders on a transport: "peer algorithm calls". Gloo has only TCP and only blocking calls.
+# Prints the contenders on a transport, as lines "peer algorithm calls". Gloo has only TCP and only blocking calls.
 contenders_over() {
   echo anello auto blocking
   echo anello auto waiting
@@ -59,7 +60,7 @@ wants() {
   [[ -z $wanted || ,$wanted, == *",$1,"* ]] && [[ -z $("$1_missing") ]]
 }
 
-# run PEER ALGORITHM CALLS FLAGS...: prints "median p90 p99 worst", microseconds.
+# run PEER ALGORITHM CALLS FLAGS...: prints "median p90 p99 worst", in microseconds.
 run() {
   local peer=$1 algorithm=$2 calls=$3 command
   shift 3
@@ -75,7 +76,8 @@ run() {
     fail "$peer did not print figures"
 }
 
-# measure WHAT TRANSPORT NAME FLAGS...: every contender, `rounds` times in turn; a row of medians over the rounds each.
+# measure WHAT TRANSPORT NAME FLAGS...: runs every contender `rounds` times in turn; prints a row for each, with medians
+# over the rounds.
 measure() {
   local name=$1 over=$2 round peer algorithm calls figures
   shift 2

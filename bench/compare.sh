@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares our allreduce with that of other libraries ("peers"), each with its best algorithm, in the same timing loop on
-# the same machine. The runs alternate in pairs, because the speed of a machine changes by more than the libraries differ.
-# Only the ratios within a pair are meaningful.
+# Compares our allreduce with that of other libraries ("peers"), each with its fastest algorithm, in the same timing
+# loop on the same machine. Our runs alternate with those of the peers, because the speed of a machine changes by more
+# than the libraries differ. Only the ratio within such a pair of runs is meaningful.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/peers.sh"
@@ -53,8 +53,8 @@ for file in "$json" "$picture"; do
   [[ -z $file ]] || : >"$file" || fail "$file cannot be written"
 done
 
-# Peers use the system's TCP congestion control, and one with pacing (BBR) slows them down on loopback. So all run in a
-# network namespace with reno, if this system allows that.
+# Peers use the system's TCP congestion control. An algorithm with pacing (BBR) slows them down on loopback. So all
+# programs run in a network namespace with reno, if this system allows such a namespace.
 own_network='ip link set lo up && echo reno >/proc/sys/net/ipv4/tcp_congestion_control'
 if [[ -z ${ANELLO_COMPARE_NETWORK-} ]]; then
   export ANELLO_COMPARE_NETWORK=system

@@ -1,6 +1,6 @@
-# How much of the links' rate a collective uses over the number of ranks, a line for each library, for pictures.sh:
-# gnuplot -e "data='SHARES'; collective='an allreduce'; machine='TEXT'; rate='MBIT'; picture='FILE.svg'" efficiency.gp.
-# A line of data is "ranks series share bytes".
+# Plots how much of the links' rate a collective uses over the number of ranks, with a line for each library.
+# pictures.sh calls gnuplot -e "data='SHARES'; collective='an allreduce'; machine='TEXT'; rate='MBIT';
+# picture='FILE.svg'" efficiency.gp. A line of data is "ranks series share bytes".
 series = system("awk '!seen[$2]++ { print $2 }' '" . data . "'")
 bytes = system("awk '{ print $4; exit }' '" . data . "'")
 of(name) = sprintf("< awk '$2 == \"%s\"' '%s'", name, data)

@@ -1,5 +1,5 @@
-// anello-bench-gloo: measures Gloo in the same way, with the same output. Started like anello-bench; the ranks find
-// each other through a folder (--store).
+// anello-bench-gloo: measures Gloo as anello-bench measures Anello, with the same form of output. Start it like
+// anello-bench. The ranks find each other through a folder (--store).
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring.h>
@@ -118,7 +118,7 @@ class Gloo : public Library {
     return [options] { gloo::allreduce(*options); };
   }
 
-  // Gloo has these algorithms only in place, so a call out of place includes a copy.
+  // Gloo has these algorithms only in place, so an out-of-place call first copies the input.
   template <class T, class Algorithm>
   Call classic(ConstTensor input, Tensor output, Op op) {
     const std::vector<T*> memory{static_cast<T*>(output.data)};

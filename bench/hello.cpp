@@ -1,6 +1,6 @@
-// anello-bench-hello BYTES: before it leaves, calls an allreduce of that size twice. For each of the two, rank 0 prints
-// the time of the slowest rank, and the mean processor time of a rank. The first allreduce includes planning and
-// connecting.
+// anello-bench-hello BYTES: calls an allreduce of BYTES bytes twice, and then leaves the world. For each of the two
+// calls, rank 0 prints the time of the slowest rank, and the ranks' mean processor time. The first call includes
+// planning and connecting.
 #include <sys/resource.h>
 
 #include <anello/anello.hpp>

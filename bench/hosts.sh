@@ -1,9 +1,9 @@
-# Hosts on one machine, for netns.sh: network namespaces h0, h1, ... behind a switch, each with its own link, which has MTU
-# 1500 and a given rate each way. They are in namespaces of processes and mounts that end with the script, however it
-# ends: they are not visible outside, and nothing has to be removed.
+# Simulates hosts on one machine, for netns.sh: network namespaces h0, h1, ... behind a switch. Each has its own link
+# with MTU 1500 and a given rate in each direction. They are inside private namespaces of processes and mounts, which
+# end with the script in any case. So they are not visible outside, and nothing has to be removed.
 # shellcheck shell=bash disable=SC2093,SC2154
 
-# enter_private_namespaces SCRIPT ARGUMENTS...: runs the script again, inside; does not return.
+# enter_private_namespaces SCRIPT ARGUMENTS...: runs the script again inside private namespaces; does not return.
 enter_private_namespaces() {
   local unshare
   for unshare in 'unshare' 'unshare -r'; do
@@ -13,8 +13,8 @@ enter_private_namespaces() {
   fail "network namespaces cannot be made here; run it as root"
 }
 
-# make_hosts COUNT MBIT CONGESTION [GSO]. MBIT may be a list, 1000+100: then each host has an interface eth0, eth1, ... of
-# each rate, in a network of its own, 10.77.0.0/24, 10.77.1.0/24, ...
+# make_hosts COUNT MBIT CONGESTION [GSO]: makes h0, h1, ... If MBIT is a list such as 1000+100, each host has one
+# interface for each rate: eth0 in network 10.77.0.0/24, eth1 in 10.77.1.0/24, ...
 make_hosts() {
   local i k rates
   IFS=+ read -ra rates <<<"$2"
@@ -33,13 +33,14 @@ make_hosts() {
         "$(cat /proc/sys/net/ipv4/tcp_allowed_congestion_control 2>/dev/null)"
     printf '10.77.0.%d h%d\n' $((i + 1)) "$i"
   done >"$scratch/hosts"
-  [[ ! -e /etc/hosts ]] || mount --bind "$scratch/hosts" /etc/hosts  # for who looks names up: MPI
+  [[ ! -e /etc/hosts ]] || mount --bind "$scratch/hosts" /etc/hosts  # MPI looks up names
 }
 
-# make_interface HOST NUMBER MBIT GSO. A link that was idle may send a burst at once. The burst must allow the largest
-# packet that the network stack splits late (gso), and the bytes of the link in 100 us, by which a timer may be late; no
-# more, or the link would be faster than its rate. With small packets short messages travel as on a real link; large
-# ones leave the cores to the programs, because here cores time each packet, not a network card.
+# make_interface HOST NUMBER MBIT GSO: makes one interface. A link that was idle may send a burst at once. The burst
+# must allow the largest packet that the network stack splits late (gso), and the bytes of the link in 100 us, because
+# the timer may be that late. A larger burst would make the link faster than its rate. With small packets, short
+# messages travel as on a real link. Large packets leave the cores to the programs, because here the cores time each
+# packet, not a network card.
 make_interface() {
   local end gso=$4 name=eth$2 port=port$1
   (($2 == 0)) || port+=-$2
@@ -54,8 +55,8 @@ make_interface() {
   done
 }
 
-# limit_connections MBIT LINK_MBIT: limits each connection between hosts 0 and 1, as clouds do. Connections are
-# distinguished by four bits of the port on host 1, which connects; two with the same bits share one limit.
+# limit_connections MBIT LINK_MBIT: limits the rate of each connection between hosts 0 and 1, as clouds do. Host 1
+# connects, and four bits of its port distinguish the connections; two connections with equal bits share one limit.
 limit_connections() {
   local end tc port class
   for end in 0:dport 1:sport; do
@@ -69,13 +70,13 @@ limit_connections() {
   done
 }
 
-# on_host I COMMAND...
+# on_host I COMMAND...: runs the command on host I.
 on_host() {
   nsenter --net="/run/netns/h$1" unshare --uts sh -c 'hostname "$0" && exec "$@"' "h$1" "${@:2}"
 }
 
-# ranks_on_hosts COUNTS COMMAND...: COUNTS is the number of ranks on each host in turn, "3 2 1"; ours find each other
-# through a server on the first.
+# ranks_on_hosts COUNTS COMMAND...: runs the command as ranks. COUNTS has the number of ranks on each host: "3 2 1". Our
+# ranks find each other through a server on the first host.
 ranks_on_hosts() {
   local count rank=0 ranks=() server code=0
   local -i host=0 world=${1// /+}

@@ -1,4 +1,5 @@
-// The file that -J names. It is opened before a long run, so that an error is reported at once, and written at the end.
+// The file that -J names. It is opened before a long run, so that an error is reported at once, and written after the
+// run.
 #pragma once
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +10,7 @@ namespace anello::bench {
 class JsonFile {
  public:
   JsonFile() = default;
-  explicit JsonFile(const std::string& path);      // empty: no file. Throws Error{file}
+  explicit JsonFile(const std::string& path);      // an empty path: no file. Throws Error{file}
   void write(const nlohmann::ordered_json& json);  // throws Error{file}
 
  private:

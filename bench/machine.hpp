@@ -4,8 +4,8 @@
 
 namespace anello::bench {
 
-// Returns {"cpu": "...", "cores": 2, "kernel": "...", "congestion": "cubic"}: `cores` is the number that this process
-// may use, `congestion` the system's TCP congestion control.
+// Returns {"cpu": "...", "cores": 2, "kernel": "...", "congestion": "cubic"}. `cores`: the number of cores that this
+// process may use. `congestion`: the system's TCP congestion control.
 nlohmann::ordered_json machine();
 
 }  // namespace anello::bench

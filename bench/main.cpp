@@ -1,4 +1,4 @@
-// anello-bench: measures the collective operations on this machine. Started on every rank, or alone.
+// anello-bench: measures the collective operations on this machine. Start it on every rank of a world, or alone.
 #include "bench/commands.hpp"
 
 int main(int argc, char** argv) {

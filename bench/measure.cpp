@@ -32,8 +32,8 @@ int calls_in(double budget_us, double call_us) {
   return int(std::clamp<double>(budget_us / call_us, kMinCalls, kMaxCalls));
 }
 
-// Returns the number of calls that fit the budget. Times short calls three times, because the scheduler may delay a
-// single call.
+// Returns the number of calls that fit the budget. Times a short call three times, because the scheduler may delay one
+// of them.
 int fitting(Library& library, const Library::Call& call, double budget_us) {
   double min_us = over_ranks(library, duration_us(call), Op::max);
   for (int i = 0; i < 2 && min_us * kMinCalls < budget_us; i++)
@@ -44,13 +44,13 @@ int fitting(Library& library, const Library::Call& call, double budget_us) {
 }  // namespace
 
 Timing measure(Library& library, const Library::Call& call, const Options& options) {
-  call();  // opens connections and fills caches
+  call();  // this first call opens connections and fills caches
   const double budget_us = options.budget_ms * 1e3;
   int iterations = options.iterations > 0 ? options.iterations : fitting(library, call, budget_us);
   const int warmup = options.warmup >= 0 ? options.warmup : std::clamp(iterations / 10, 1, kMaxWarmup);
   const double warmup_start = now_us();
   for (int i = 0; i < warmup; i++) call();
-  if (options.iterations == 0 && warmup > 0) {  // on a busy machine most calls take far longer than the shortest
+  if (options.iterations == 0 && warmup > 0) {  // on a busy machine most calls take far longer than the shortest call
     const double call_us = over_ranks(library, now_us() - warmup_start, Op::max) / warmup;
     iterations = std::min(iterations, calls_in(kMaxOverBudget * budget_us, call_us));
   }

@@ -1,4 +1,4 @@
-// Memory for a benchmark: pages directly from the system. Each page has been written once.
+// Memory for a benchmark: pages directly from the system. Each page has been written to once, so that it exists.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -8,10 +8,10 @@ namespace anello::bench {
 
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-// Throws Error{configuration} if the host has less memory available than this.
+// Throws Error{configuration} if the host has less than `bytes` bytes of memory available.
 void refuse_if_short(std::size_t bytes);
 
-// Throws the error of refuse_if_short().
+// Returns new memory. Throws the error of refuse_if_short().
 Memory pages(std::size_t bytes);
 
 }  // namespace anello::bench

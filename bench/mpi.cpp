@@ -1,5 +1,6 @@
-// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, both from this source, with the same
-// output. Each is started by the launcher of its MPI, which also receives the options for transport and algorithm.
+// anello-bench-openmpi and anello-bench-mpich: make the measurements of anello-bench with an MPI, with the same form of
+// output. Both are built from this file. Each is started by the launcher of its MPI, and the launcher also receives the
+// options for transport and algorithm.
 #include <mpi.h>
 
 #include <anello/error.hpp>
@@ -69,7 +70,7 @@ int count_of(const Tensor& tensor) {
   return int(tensor.count);
 }
 
-// An error inside MPI ends the job with MPI's own message: that is MPI's default.
+// An error inside MPI ends the job with MPI's own message, which is MPI's default.
 class Mpi : public Library {
  public:
   int rank() const override {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compares our allreduce with its peers where the network is the limit: hosts in network namespaces of this machine, with
-# one rank or several on each and links of a given rate. Apart from the ratios it prints how close we are to the time that
-# the payload alone takes on a host's links, 2(h-1)/h x bytes / rate for h hosts. Headers at MTU 1500 cost 4.5 % of that.
-# Other collectives are measured without peers.
+# Compares our allreduce with its peers where the network is the limit. The hosts are network namespaces of this machine
+# with links of a given rate, each with one or several ranks. Prints the ratios, and also how close we are to the time
+# that the payload alone takes on a host's links: 2(h-1)/h x bytes / rate for h hosts. Headers at MTU 1500 add 4.5 % to
+# that time. Other collectives are measured without peers.
 # shellcheck disable=SC2034,SC2086
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
@@ -34,13 +34,13 @@ usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [
 TEXT
 }
 
-# mbit_of FLAG RATE
+# mbit_of FLAG RATE: prints RATE in Mbit/s. FLAG names the option in the error for a wrong rate.
 mbit_of() {
   [[ $2 =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "$1 '$2' is not a rate such as 100mbit or 10gbit"
   [[ ${BASH_REMATCH[2]} == m ]] && echo "${BASH_REMATCH[1]}" || echo $((BASH_REMATCH[1] * 1000))
 }
 
-# rates_of RATES: 1gbit+100mbit as 1000+100.
+# rates_of RATES: prints a list such as 1gbit+100mbit in Mbit/s: 1000+100.
 rates_of() {
   local each mbit all=()
   [[ $1 =~ ^[^+]+(\+[^+]+){0,7}$ ]] || fail "-l '$1' is not a list of 1 to 8 rates such as 1gbit+1gbit"
@@ -123,7 +123,8 @@ place_ranks() {
   for count in "${on_each[@]}"; do hosts+=,h$((host++)):$count; done
   hosts=${hosts#,}
   launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "${on_each[*]}")
-  # Our ranks cannot see that these hosts share their cores; Open MPI gets the same information.
+  # Our ranks cannot see that these hosts share the machine's cores, so ANELLO_SPIN=0 is set. Open MPI gets the same
+  # information.
   ((world <= cores)) || launched=(env ANELLO_SPIN=0 "${launched[@]}")
   bound=("${launched[@]}")
   mpi_from=(bash -c 'on_host 0 "$@"' on_host)
@@ -132,8 +133,8 @@ place_ranks() {
   mpich_hosts=(-launcher ssh -launcher-exec "$scratch/shell" -iface eth0 -hosts "$hosts")
 }
 
-# Alone: lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer. A broadcast has no figures
-# out of place.
+# Measures without peers. Prints lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer. A
+# broadcast has no out-of-place figures.
 measure_alone() {
   local round
   for ((round = 1; round <= rounds; round++)); do
@@ -151,7 +152,7 @@ share() {
     }'
 }
 
-# From all pairs: our mean time relative to that of the payload alone.
+# Prints, from all pairs, our mean time divided by the time of the payload alone.
 bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
   awk -v mbit="$((rates))" -v worlds="${share_of[*]}" "$awk_quantile"'
@@ -169,7 +170,7 @@ bound_table() {
 echo "$collective of floats, $ranks_per_host rank(s) a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
   "ratio = peer / anello, above 1 anello is faster; * best peer"
 warn_if_busy
-share_of=()  # world share world share ...
+share_of=()  # elements: world share world share ...
 for hosts in ${worlds//,/ }; do
   on_each=("${uneven[@]}")
   while ((${#on_each[@]} < hosts)); do on_each+=("$ranks_per_host"); done

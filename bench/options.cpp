@@ -24,7 +24,7 @@ constexpr std::array kTypes = {
 constexpr std::array kOps = {Named<Op>{"sum", Op::sum}, Named<Op>{"prod", Op::product}, Named<Op>{"min", Op::min},
                              Named<Op>{"max", Op::max}, Named<Op>{"avg", Op::average}};
 
-// Returns the values of the table that `given` names: all of them, or one by its short or full name.
+// Returns the values of the table that `given` names: all values, or one value by its short or full name.
 template <class Table>
 auto select(std::string_view flag, std::string_view given, const Table& table) {
   std::vector<decltype(table[0].second)> values;

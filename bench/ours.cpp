@@ -20,7 +20,7 @@ int in_world(const Settings& settings, const std::function<int(World&)>& run) {
     world.finish();
     return code;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // all ranks then report this reason
+    world.abort(error.what());  // all ranks then report this error
     throw;
   }
 }

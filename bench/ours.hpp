@@ -10,16 +10,17 @@
 
 namespace anello::bench {
 
-// Joins the world, calls `run`, and finishes. If `run` throws on one rank, all ranks throw. Returns what `run` returns.
+// Joins the world, calls `run`, and leaves the world. If `run` throws on one rank, all ranks throw. Returns the result
+// of `run`.
 int in_world(const Settings& settings, const std::function<int(World&)>& run);
 
 struct OurOptions {
   bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
   bool shareable = false;          // tensors lie in memory from anello::allocate
-  std::optional<DType> wire = {};  // the type in which elements are sent, if they are reduced
-  bool async = false;              // each call is asynchronous, and the thread then waits for it
-  std::uint64_t list_bytes = 0;    // calls in place get a list of tensors of this size; 0: one tensor
-  bool factors = false;  // inputs are multiplied by 2 and results by 1/2, which leaves sum, min and max unchanged
+  std::optional<DType> wire = {};  // the type in which elements of a reduction are sent
+  bool async = false;              // each call starts an asynchronous operation and waits for it
+  std::uint64_t list_bytes = 0;    // in-place calls get a list of tensors of this size; 0: one tensor
+  bool factors = false;  // inputs are multiplied by 2 and results by 1/2, so that sum, min and max do not change
 };
 
 class Ours : public Library {
@@ -33,7 +34,7 @@ class Ours : public Library {
   nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
-  Call step(std::span<const Tensor> tensors, Calls calls) override;  // calls that do not block are named operations
+  Call step(std::span<const Tensor> tensors, Calls calls) override;  // `waiting` and `looking` use named operations
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 

@@ -23,7 +23,7 @@ nlohmann::ordered_json OursOnGpu::facts() const {
   return all;
 }
 
-// Returns a call that blocks until the host may read the result, like a call on host memory.
+// Returns a call that blocks until the host may read the result, as a call on host memory does.
 template <class Start>
 Library::Call OursOnGpu::complete(Start start) {
   return [this, start] {

@@ -9,7 +9,7 @@ namespace anello::bench {
 
 class OursOnGpu : public Ours {
  public:
-  // All ranks call. Throws the errors of GpuGroup's constructor.
+  // Collective: all ranks construct this at the same time. Throws the errors of GpuGroup's constructor.
   OursOnGpu(World& world, const Settings& settings, const OurOptions& options);
 
   nlohmann::ordered_json facts() const override;

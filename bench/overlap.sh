@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares how much communication a backward pass does not hide, with our buckets and with PyTorch's
-# DistributedDataParallel (Debian: python3-torch), alternating: on two hosts in network namespaces of this machine with links
-# of a given rate; or between two ranks over loopback, where communication needs the same cores.
+# DistributedDataParallel (Debian: python3-torch), in turn. The ranks are on two hosts, in network namespaces of this
+# machine with links of a given rate; or they are two ranks over loopback, where communication needs the same cores.
 # shellcheck disable=SC2034
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"

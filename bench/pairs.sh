@@ -1,18 +1,19 @@
-# The measurement itself, sourced after peers.sh: in a world of $world ranks, for the list $sizes in bytes, in $rounds
-# rounds, with calls for $budget_ms, and with $sentinel. Appends to the files pairs (what summary.sh reads) and states of the folder $scratch.
+# Makes the measurement of compare.sh and netns.sh; sourced after peers.sh. Measures a world of $world ranks, for the
+# list $sizes in bytes, in $rounds rounds, with calls for $budget_ms, and with $sentinel. Appends to two files in the
+# folder $scratch: "pairs", which summary.sh reads, and "states".
 # shellcheck shell=bash disable=SC2154
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Other work on these cores disturbs most those programs that expect one core for each rank.
+# Other work on these cores slows down most those programs that expect one core for each rank.
 warn_if_busy() {
   awk -v cores="$cores" '$1 > cores / 2 {
     print "careful: the load average is " $1 " on " cores " cores; others are at work here, and what is measured is how we share with them"
   }' /proc/loadavg
 }
 
-# run CONTENDER SIZES FLAGS...: one program run over a list of sizes in bytes; prints lines "placement size p50 mean",
-# microseconds.
+# run CONTENDER SIZES FLAGS...: runs one program over a list of sizes in bytes; prints lines "placement size p50 mean",
+# in microseconds.
 run() {
   local contender=$1 list=$2 command
   shift 2
@@ -27,7 +28,8 @@ run() {
     END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
 }
 
-# A short run of every contender, its results checked; prints "peer algorithm SIZES" with the sizes at which it may be its peer's best.
+# Runs every contender for a short time, and checks its results. Prints "peer algorithm SIZES": the sizes at which the
+# algorithm may be the fastest of its peer.
 try_all() {
   local contender
   for contender in "${contenders[@]}"; do
@@ -51,13 +53,14 @@ try_all() {
       } }'
 }
 
-# measure ENTRANT FILE: a timed run of "peer algorithm SIZES", and the machine's state after it.
+# measure ENTRANT FILE: makes a timed run of "peer algorithm SIZES", and measures the machine's state after the run.
 measure() {
   run "${1% *}" "${1##* }" --budget_ms "$budget_ms" -c 0 >"$scratch/$2"
   state=$("$sentinel")
 }
 
-# note ENTRANT FILE STATES...: the pair of its run and ours, with the machine's states before, between and after.
+# note ENTRANT FILE STATES...: records the entrant's run and ours as a pair, with the machine's states before, between
+# and after the two runs.
 note() {
   local steady
   steady=$(printf '%s\n' "${@:3}" | sort -n | awk 'NR == 1 { min = $1 } END { print $1 <= 1.25 * min ? 1 : 0 }')
@@ -67,7 +70,7 @@ note() {
     { print head, $1, $2, tail, ours[$1, $2], $3, $4 }' "$scratch/ours" "$scratch/$2" >>"$scratch/pairs"
 }
 
-# neighbours ENTRANT [ENTRANT]: measures one before and one after a run of ours; each makes a pair with that run.
+# neighbours ENTRANT [ENTRANT]: measures one entrant before and one after a run of ours. Each makes a pair with our run.
 neighbours() {
   local before=$state between after
   measure "$1" first
@@ -80,8 +83,8 @@ neighbours() {
   note "$2" second "$between" "$after" "$state"
 }
 
-# measure_world WANTED: a trial, then the rounds, with the peers of the list WANTED (empty: all). Every other round goes
-# backwards, so that a contender that runs before ours in one round runs after it in the next.
+# measure_world WANTED: makes a trial, then the rounds, with the peers of the list WANTED (empty: all). Every second
+# round runs in reverse order, so that a contender that runs before ours in one round runs after ours in the next.
 measure_world() {
   local round i entrants
   find_contenders "$1"

@@ -11,11 +11,11 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kMaxValue = 127;  // fits i8, and bf16 can represent all whole numbers up to it
-constexpr int kMaxDoubled = 6;  // 2^6 is below kMaxValue
+constexpr int kMaxValue = 127;  // fits i8, and bf16 can represent all whole numbers up to this value
+constexpr int kMaxDoubled = 6;  // 2^kMaxDoubled is below kMaxValue
 
-// If a reduction of all ranks' values would overflow, only some ranks contribute at each position. They are different
-// ranks from position to position, so that every rank's data are used.
+// If a reduction of all ranks' values would overflow, only some ranks contribute at each position. These ranks change
+// from position to position, so that every rank's data is used.
 double contribution(Op op, int rank, int world, std::size_t position) {
   const int turn = int((position + std::size_t(rank)) % std::size_t(world));
   const std::uint32_t mixed = (std::uint32_t(position) * 2654435761U + std::uint32_t(rank) * 2246822519U) >> 12;

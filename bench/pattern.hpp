@@ -1,7 +1,7 @@
 // The input of each rank, and the expected result of a reduction over all ranks. The numbers are small and whole, so
-// that every reduction of every element type is exact in any order. They repeat with a prime period: a period is
-// short, so buffers are filled and checked at the speed of memory; and a chunk in the wrong place is still found.
-// Does not use the engine's arithmetic, because it checks that. One thread.
+// that every reduction of every element type is exact in any order. The numbers repeat with a short prime period. A
+// short period lets buffers be filled and checked at the speed of memory; a prime period shows a chunk in the wrong
+// place. Does not use the engine's arithmetic, because this pattern checks that arithmetic. One thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -14,8 +14,8 @@ class Pattern {
   Pattern(DType dtype, Op op, int rank, int world);
 
   void fill(Tensor input) const;
-  // Counts the elements that differ from the reduction, or from this rank's input. The output's first element is
-  // compared with element `first` of these.
+  // Counts the elements that differ from the expected reduction, or from this rank's input. Compares the output's first
+  // element with expected element `first`, or with input element `first`.
   std::uint64_t count_wrong(ConstTensor output, std::uint64_t first = 0) const;
   std::uint64_t count_unlike_input(ConstTensor output, std::uint64_t first) const;
 
@@ -25,7 +25,7 @@ class Pattern {
   std::uint64_t count_unlike(const std::vector<std::byte>& period, ConstTensor output, std::uint64_t first) const;
 
   std::size_t elem_bytes_;
-  std::vector<std::byte> mine_, expected_;  // one period of each
+  std::vector<std::byte> mine_, expected_;  // one period of the input and of the expected result
 };
 
 }  // namespace anello::bench

@@ -1,7 +1,8 @@
-# The peers: what each needs, its algorithms, and how it is started. Sourced after programs.sh by scripts that
-# set $world, $cores, $transport (tcp; any: the fastest of the peer; hosts: memory within a host, TCP between hosts), $anello, $ours with $our_flags, and $scratch. A peer NAME
-# is three functions: NAME_missing prints why it cannot run and how to install it, and nothing if it can;
-# NAME_algorithms lists those that are worth a trial; NAME_command sets `command` to a program with anello-bench's flags.
+# The peers: what each needs, its algorithms, and how it is started. Sourced after programs.sh by scripts that set
+# $world, $cores, $anello, $ours with $our_flags, $scratch, and $transport (tcp; any: the fastest transport of the peer;
+# hosts: memory within a host, TCP between hosts). A peer NAME is three functions. NAME_missing prints why the peer
+# cannot run and how to install it, and nothing if it can run. NAME_algorithms lists the algorithms that are worth a
+# trial. NAME_command sets `command` to a program with anello-bench's flags.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 peers=(openmpi mpich gloo torch)
@@ -11,7 +12,7 @@ get_it() {
     "cmake --build build/release"
 }
 
-# known_peers LIST: fails if one of them is not a peer.
+# known_peers LIST: fails if a name in the list is not a peer.
 known_peers() {
   local peer
   for peer in ${1//,/ }; do
@@ -19,23 +20,24 @@ known_peers() {
   done
 }
 
-# Where the ranks run, and over which interface: here, all on this machine. Sets how to launch programs that read
-# ANELLO_RANK and ANELLO_SIZE (`launched`); how to launch them with a core for each where there are enough, as Open MPI
-# does (`bound`); where MPI's launchers are started; and the flags by which these get the hosts.
+# Defines where the ranks run, and over which interface they communicate. Here all ranks are on this machine. Sets
+# `launched`: how to launch programs that read ANELLO_RANK and ANELLO_SIZE; `bound`: how to launch them with a core for
+# each rank where there are enough cores, as Open MPI does; where MPI's launchers are started; and the flags by which
+# these launchers get the hosts.
 interface=lo
 place_ranks() {
   launched=("$anello" run -n "$world" --) bound=("${launched[@]}") mpi_from=() openmpi_hosts=() mpich_hosts=()
   ((world > cores)) || bound=("$anello" run --bind -n "$world" --)
 }
 
-# first_command NAME...: the first of these that is installed.
+# first_command NAME...: prints the first of these commands that is installed.
 first_command() {
   local name
   for name; do command -v -- "$name" && return; done
   return 1
 }
 
-# Our own program: in every table, on the same transport.
+# Sets the command of our own program, which is in every table, on the same transport as the peers.
 anello_command() {
   local ours_over=auto
   [[ $transport != tcp ]] || ours_over=tcp
@@ -49,8 +51,8 @@ openmpi_missing() {
 }
 openmpi_algorithms() {
   echo recursive_doubling ring segmented_ring rabenseifner
-  # Its hierarchical algorithm, of which only the simple form does not crash between hosts (4.1.4), and the two that
-  # gather on one rank: they may be faster if ranks share hosts.
+  # han is Open MPI's hierarchical algorithm; only its simple form does not crash between hosts (4.1.4). linear and
+  # nonoverlapping gather on one rank. All of these may be faster if ranks share hosts.
   [[ $transport != hosts ]] || echo han linear nonoverlapping
 }
 openmpi_command() {
@@ -79,14 +81,14 @@ mpich_missing() {
     echo "left out where ranks outnumber cores: it never yields, and collapses there"
   fi
 }
-# Over TCP, its own choice is always one of these two.
+# Over TCP, MPICH's own choice (auto) is always one of these two, so auto is left out.
 mpich_algorithms() {
   [[ $transport == tcp ]] || echo auto
   echo recursive_doubling reduce_scatter_allgather
 }
 mpich_command() {
   command=("${mpi_from[@]}" env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
-  # Debian's MPICH uses UCX, others use libfabric.
+  # Debian's MPICH uses UCX; other builds use libfabric.
   case $transport in
     hosts) command+=(UCX_TLS='tcp,sm,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;
     tcp) command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;
@@ -103,7 +105,7 @@ gloo_command() {
     --store "$(mktemp -d -p "$scratch")" --interface "${interface%%,*}" --algorithm "$1" allreduce)
 }
 
-# The system's python3 may not be the first on PATH.
+# Finds the system's Python, because another python3 may be the first on PATH.
 find_torch_python() {
   local python
   for python in python3 /usr/bin/python3; do
@@ -121,8 +123,8 @@ torch_command() {
     "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" allreduce)
 }
 
-# find_contenders WANTED: fills `contenders` with "peer algorithm" for those of the list WANTED (empty: all) that can run,
-# and prints why the others cannot.
+# find_contenders WANTED: fills `contenders` with "peer algorithm" for the peers of the list WANTED (empty: all) that
+# can run, and prints why the others cannot run.
 find_contenders() {
   local peer missing algorithm
   contenders=()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Draws recorded results as SVG: the time of a call over its size, for us and each peer, with a panel for each number of
-# ranks; and of results between hosts, how much of the links' rate is used over the number of ranks.
+# Draws recorded results as SVG. One picture shows the time of a call over its size, for us and each peer, with a panel
+# for each number of ranks. For results between hosts, another shows how much of the links' rate is used over the number
+# of ranks.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 
@@ -30,10 +31,10 @@ mkdir -p -- "$folder" || fail "-d '$folder' cannot be made"
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 
-# text FILE NAME: a text or a number of the head of the file.
+# text FILE NAME: prints the field NAME, a text or a number, from the first line of the file.
 text() { sed -n "1s/.*\"$2\":\"\\{0,1\\}\\([^\",}]*\\(, [^\",}]*\\)*\\).*/\\1/p" "$1"; }
 
-# points FILE: lines "ranks bytes series microseconds", in place.
+# points FILE: prints lines "ranks bytes series microseconds", for calls in place.
 points() {
   awk '
     function value(name,   parts) {
@@ -46,8 +47,8 @@ points() {
     }' "$1" | sort -k3,3 -k1,1n -k2,2n
 }
 
-# efficiency POINTS RATE_MBIT RANKS_PER_HOST COLLECTIVE: of the largest size, lines "ranks series share", where 1 is the
-# time that the payload alone takes on the links.
+# efficiency POINTS RATE_MBIT RANKS_PER_HOST COLLECTIVE: prints lines "ranks series share" for the largest size. Share 1
+# is reached if a call takes only the time of the payload on the links.
 efficiency() {
   awk -v mbit="$2" -v per_host="$3" -v collective="$4" "$awk_payload"'
     { if ($2 > largest) largest = $2; us[$3, $1, $2] = $4; series[$3]; ranks[$1] }
@@ -59,7 +60,7 @@ efficiency() {
       } }' "$1" | sort -k2,2 -k1,1n
 }
 
-# draw SCRIPT PICTURE DATA VARIABLES: by gnuplot, whose many empty groups are removed.
+# draw SCRIPT PICTURE DATA VARIABLES: draws with gnuplot, and removes gnuplot's many empty groups.
 draw() {
   gnuplot -e "data='$3'; picture='$scratch/picture'; $4" "$bench_root/bench/$1"
   sed -Ez ':again s/<g [^>]*>\s*<\/g>\n//g; t again' "$scratch/picture" >"$2"
@@ -71,7 +72,7 @@ for file; do
   points "$file" >"$scratch/points"
   [[ -s $scratch/points ]] || fail "'$file' has no results in place"
   collective=$(text "$file" collective)
-  collective=${collective:-allreduce}  # as in files without that field
+  collective=${collective:-allreduce}  # a file without this field has an allreduce
   article=a
   [[ $collective != all* ]] || article=an
   titles="collective='$article ${collective//_/-}'; machine='$machine'"

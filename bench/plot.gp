@@ -1,5 +1,6 @@
-# The ratios of compare.sh over size, with a panel for each world and a line for each peer: gnuplot -e "data='SUMMARY'; picture='FILE.svg'" plot.gp
-# A line of data is "world placement size peer algorithm ours peers ratio low high ..."; only those in place are drawn.
+# Plots the ratios of compare.sh over size, with a panel for each world and a line for each peer: gnuplot -e
+# "data='SUMMARY'; picture='FILE.svg'" plot.gp
+# A line of data is "world placement size peer algorithm ours peers ratio low high ..."; only in-place calls are drawn.
 worlds = system("awk '!seen[$1]++ { print $1 }' '" . data . "'")
 peers = system("awk '!seen[$4]++ { print $4 }' '" . data . "' | sort")
 of(world, peer) = sprintf("< awk '$1 == %s && $2 == \"in-place\" && $4 == \"%s\"' '%s'", world, peer, data)

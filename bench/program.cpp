@@ -28,7 +28,8 @@ int usage(const Program& program, const std::string& what) {
   return 2;
 }
 
-// The flags and subcommands of a program. Parsing chooses the function to run, by the subcommand on the command line.
+// The flags and subcommands of a program. The subcommand on the command line decides which function parse_and_run()
+// calls.
 class CommandLine {
  public:
   explicit CommandLine(const Program& program) : program_(program), app_(program.sentence, program.name) {
@@ -74,7 +75,7 @@ class CommandLine {
 
   // Adds a subcommand that the ranks of the program run together.
   void add_for_ranks(CLI::App& subcommand, std::function<int(Library&)> run) {
-    subcommand.fallthrough();  // to the flags of the library
+    subcommand.fallthrough();  // so that the library's flags may follow the subcommand
     subcommand.parse_complete_callback(
         [this, run = std::move(run)] { chosen_ = [this, run] { return program_.join(run); }; });
   }

@@ -1,5 +1,5 @@
-// The common part of the benchmark programs of all libraries: a command line with a subcommand for each operation, the
-// run, and the exit code.
+// The common part of the benchmark programs of all libraries: parses a command line with a subcommand for each
+// operation, runs the subcommand, and makes the exit code.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,13 +18,13 @@ namespace anello::bench {
 struct Command {
   std::string name, sentence;
   std::function<std::function<int()>(CLI::App&)>
-      add;  // adds its flags; returns a function that runs it and returns the exit code
+      add;  // adds the subcommand's flags; returns a function that runs the subcommand and returns the exit code
 };
 
 struct Program {
   std::string name, sentence;
   std::function<void(CLI::App&)> add_flags;  // adds the flags of the library
-  // Called after the command line was parsed: joins the world and calls `run` with the library.
+  // Call after the command line was parsed. Joins the world and calls `run` with the library.
   std::function<int(const std::function<int(Library&)>& run)> join;
   std::vector<Command> alone;
 };

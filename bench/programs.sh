@@ -1,4 +1,4 @@
-# Finds the programs, and computes medians and payloads. Sourced by the other scripts; then $bin may name a folder.
+# Finds the programs, and computes medians and payloads. Other scripts source this file. $bin may then name a folder.
 # shellcheck shell=bash disable=SC2034
 
 bench_root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -9,7 +9,7 @@ fail() {
   exit 2
 }
 
-# The program's path: in $bin if that was given; otherwise in the release build, then on PATH.
+# Prints the program's path: in $bin if $bin is set; otherwise in the release build, then on PATH.
 find_program() {
   local name=$1 folder folders=("$bin")
   [[ -n $bin ]] || folders=("$bench_root"/build/release/{rendezvous,trainer,bench})
@@ -24,20 +24,20 @@ need_program() {
     "cmake --build build/release; or name the folder where it is: -B DIR"
 }
 
-# whole WHAT TEXT: TEXT if it is a whole number of at least 1.
+# whole WHAT TEXT: prints TEXT if it is a whole number of at least 1; fails otherwise.
 whole() {
   [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || fail "$1 '$2' is not a whole number of at least 1"
   printf '%s\n' "$2"
 }
 
-# This machine, for results: "2 cores of a CPU, Linux 6.1".
+# Describes this machine, for results: "2 cores of a CPU, Linux 6.1".
 machine() {
   awk -F ': ' -v cores="$(nproc)" -v kernel="$(uname -r)" '
     /^model name/ { model = $2; exit }
     END { sub(/[^0-9.].*/, "", kernel); gsub(/["\\]/, "", model); print cores " cores, " model ", Linux " kernel }' /proc/cpuinfo
 }
 
-# For awk programs: quantile(values, count, share) of values[1..count], which it sorts.
+# A function for awk programs: quantile(values, count, share) of values[1..count], which the function sorts.
 awk_quantile='
   function quantile(v, n, share,   i, j, t, at) {
     for (i = 2; i <= n; i++) { t = v[i]; for (j = i - 1; j > 0 && v[j] > t; j--) v[j + 1] = v[j]; v[j + 1] = t }
@@ -45,15 +45,15 @@ awk_quantile='
     return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
   }'
 
-# For awk programs: payload(collective, hosts, min, world), what must leave or enter the busiest host, over the bytes of
-# the larger of a rank's two tensors; min: the ranks of the host that has the fewest.
+# A function for awk programs: payload(collective, hosts, min, world) is the data that must leave or enter the busiest
+# host, divided by the bytes of the larger of a rank's two tensors. min: the smallest number of ranks of a host.
 awk_payload='
   function payload(collective, hosts, min, world) {
     if (collective == "allreduce") return 2 * (hosts - 1) / hosts
     return collective ~ /^(broadcast|reduce)$/ ? 1 : 1 - min / world
   }'
 
-# bytes_of WHAT LIST: a list of sizes such as 4,64K,64M as bytes, whole floats each.
+# bytes_of WHAT LIST: prints a list of sizes such as 4,64K,64M in bytes; each must be a whole number of floats.
 bytes_of() {
   local size unit bytes all=()
   [[ $2 =~ ^[0-9]{1,12}[KMGkmg]?(,[0-9]{1,12}[KMGkmg]?)*$ ]] || fail "$1 '$2' is not a list of sizes such as 4,64K,64M"

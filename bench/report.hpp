@@ -15,15 +15,15 @@ namespace anello::bench {
 
 struct Figures {
   Timing timing;
-  double alg_bw = 0, bus_bw = 0;       // GB/s, from the median
-  std::optional<std::uint64_t> wrong;  // elements, over all ranks; nothing if they were not checked
+  double alg_bw = 0, bus_bw = 0;       // in GB/s, from the median time
+  std::optional<std::uint64_t> wrong;  // number of wrong elements over all ranks; empty if the results were not checked
 };
 
 struct Result {
   std::uint64_t size_bytes = 0, count = 0;  // size of one rank's larger buffer
   DType dtype = DType::f32;
-  std::optional<Op> op;                           // nothing if the operation does not reduce
-  std::optional<Figures> out_of_place, in_place;  // nothing if it has no such call
+  std::optional<Op> op;                           // empty if the operation does not reduce
+  std::optional<Figures> out_of_place, in_place;  // empty if the operation cannot be called in this way
 };
 
 // Prints at least three significant digits if the value is 1 or more, and two decimals if it is below 10.
@@ -38,9 +38,9 @@ std::string columns(const Parts&... parts) {
   return out.str();
 }
 
-std::string headline();  // three lines of comment
+std::string headline();  // three comment lines with the names of the columns
 std::string line(const Result& result);
-std::string last_line(std::span<const Result> results);  // the verdict over all results
+std::string last_line(std::span<const Result> results);  // says whether any result was wrong
 
 std::uint64_t wrong(std::span<const Result> results);
 

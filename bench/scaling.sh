@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures how the trainer scales: samples per second, efficiency and the share of time spent communicating, for several
-# numbers of ranks on this machine. Weak: every rank keeps its batch. Strong: the ranks share one batch.
+# Measures how the trainer scales: samples per second, efficiency, and the share of time spent communicating, for
+# several numbers of ranks on this machine. Weak scaling: every rank has a batch of the same size. Strong scaling: the
+# ranks share one batch.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 
@@ -34,7 +35,7 @@ train=$(need_program anello-train)
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 
-# The epochs' figures of a log: samples a second, and the share of communication.
+# Prints the figures of each epoch in a log: samples per second, and the share of communication.
 figures() {
   sed -n '/"event": *"epoch"/{
     s/.*"communication_share": *\([-+.eE0-9]*\).*"samples_per_second": *\([-+.eE0-9]*\).*/\2 \1/p;t
@@ -42,7 +43,7 @@ figures() {
   }' "$1"
 }
 
-# run RANKS FLAG [ARGUMENTS]: "ranks samples/s share", medians over epochs.
+# run RANKS FLAG [ARGUMENTS]: prints "ranks samples/s share", medians over the epochs.
 run() {
   local ranks=$1 flag=$2 log=$scratch/log
   shift 2

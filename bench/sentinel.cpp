@@ -1,7 +1,7 @@
 // anello-bench-sentinel: prints the state of this machine as one number, measured in 20 ms: the nanoseconds that a
 // cache line needs from one core to another, or 0 if there is only one core. The state changes when a virtual machine
-// is moved to cores that are closer together or farther apart, or when other virtual machines have more or less work:
-// figures from two different states cannot be compared.
+// is moved to cores that are closer together or farther apart, or when other virtual machines have more or less work.
+// Figures from two different states cannot be compared.
 #include <pthread.h>
 #include <sched.h>
 
@@ -21,7 +21,7 @@ double since_ns(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// Neither delays by the scheduler nor a single lucky measurement change this value much.
+// Neither a delay by the scheduler nor a single very short measurement changes this value much.
 double lower_quartile(std::vector<double>& values) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[values.size() / 4];
@@ -48,7 +48,7 @@ double cache_line_ns() {
   constexpr double kBudgetNs = 20e6;
   const std::vector<int> all = cores();
   if (all.size() < 2) return 0;
-  alignas(64) std::atomic<std::uint32_t> turn = 0;  // even: ours, odd: the other's
+  alignas(64) std::atomic<std::uint32_t> turn = 0;  // even: this thread's turn; odd: the other thread's turn
   std::atomic<bool> stop = false;
   std::thread other([&] {
     pin(all.back());

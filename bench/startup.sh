@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures how long a world of ranks takes from the command to its end, on this machine beside Open MPI, MPICH and torchrun,
-# and with --hosts on the three hosts of tests/cluster/cluster.sh also beside srun. The program joins, waits once for all
-# ranks and leaves: MPI's launchers start one that uses MPI, the others Anello's. One run of each in turn, so that all
-# meet the same machine.
+# Measures how long a world of ranks takes from the start of the command to its end. Runs on this machine beside Open
+# MPI, MPICH and torchrun; with --hosts on the three hosts of tests/cluster/cluster.sh, also beside srun. The program
+# joins, waits once for all ranks and leaves: MPI's launchers start a program that uses MPI, the other launchers one
+# that uses Anello. The launchers run in turn, so that all of them meet the same state of the machine.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/peers.sh"
@@ -59,7 +59,7 @@ if command -v torchrun >/dev/null; then programs+=(torchrun); else echo "torchru
 # Debian's torchrun 1.13 fails with Python 3.11 unless some rank's output goes to a file.
 torchrun=(env PET_REDIRECTS=9:1 PET_TEE=9:1 torchrun --no_python)
 
-# command_here PROGRAM RANKS: sets `command`, which starts them on this machine.
+# command_here PROGRAM RANKS: sets `command`, which starts RANKS ranks on this machine.
 command_here() {
   case $1 in
     anello) command=("$anello" run -n "$2" -- "$hello") ;;
@@ -73,9 +73,9 @@ command_here() {
   esac
 }
 
-# command_on_hosts PROGRAM RANKS: sets `command`, which starts that number on each host. The programs are at the same
-# paths on all hosts, and MPI's launchers need ssh. ssh does not pass PATH on. Processes are waited for by their ids:
-# `wait -n` of bash 5.2 returns 127 for a process that ended together with another.
+# command_on_hosts PROGRAM RANKS: sets `command`, which starts RANKS ranks on each host. The programs are at the same
+# paths on all hosts, and MPI's launchers need ssh, which does not pass PATH on. Processes are waited for by their ids,
+# because `wait -n` of bash 5.2 returns 127 for a process that ended together with another one.
 command_on_hosts() {
   local all=$((${#hosts[@]} * $2)) list
   list=$(printf ",%s:$2" "${hosts[@]}")
@@ -100,7 +100,7 @@ command_on_hosts() {
 
 if ((${#hosts[@]} > 0)); then
   programs+=(srun)
-  export ANELLO_REPRODUCIBLE=1  # as the hosts' sshd sets it
+  export ANELLO_REPRODUCIBLE=1  # the hosts' sshd sets the same value
   "$CLUSTER/on_host" 0 anello secret >/dev/null
 fi
 

@@ -24,8 +24,8 @@ struct StepRequest {
   std::size_t parameters = 25'000'000, tensors = 60;
   int rounds = 9;
   bool idle = false;
-  double backward_ms = 0;                    // 0: the time of the blocking allreduce
-  std::vector<std::uint64_t> buckets = {0};  // 0: the library's own choice
+  double backward_ms = 0;                    // 0: the backward pass takes the time of the blocking allreduce
+  std::vector<std::uint64_t> buckets = {0};  // bytes; 0: the library's own choice
 };
 
 double ms_since(steady_clock::time_point start) {
@@ -33,7 +33,7 @@ double ms_since(steady_clock::time_point start) {
 }
 
 // The sizes are like those of a residual network: weights that grow sixteenfold from the first layer to the last, with
-// small tensors between them, as of a normalisation.
+// small tensors between them, such as those of a normalisation.
 std::vector<std::size_t> sizes_of(const StepRequest& request) {
   std::vector<double> weights;
   for (std::size_t k = 0; k < request.tensors; k++) {
@@ -48,7 +48,7 @@ std::vector<std::size_t> sizes_of(const StepRequest& request) {
 }
 
 // Replaces a part of a backward pass: does `rounds` rounds of arithmetic in registers. If `idle`, sleeps `rounds`
-// nanoseconds instead, since a backward pass on a GPU leaves the core free.
+// nanoseconds instead, because a backward pass on a GPU leaves the core free.
 double compute(std::uint64_t rounds, bool idle) {
   if (idle) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(rounds));
@@ -76,11 +76,11 @@ class Step {
     std::vector<Gradients> buckets;
     for (const std::uint64_t bytes : request_.buckets)
       buckets.emplace_back(world_, named_, GradientOptions{.bucket_bytes = std::int64_t(bytes)});
-    // Exposed time is a difference within one round, because the machine's speed changes between rounds.
+    // The exposed time is a difference of two times of one round, because the machine's speed changes between rounds.
     std::vector<double> alone, blocking;
     std::vector<std::vector<double>> bucketed(buckets.size());
     for (int round = 0; round <= request_.rounds; round++) {
-      const bool counts = round > 0;  // in the first round Gradients learns the order of the gradients
+      const bool counts = round > 0;  // in the first round, Gradients records the order of the gradients
       const auto note = [&](std::vector<double>& times, double ms) {
         if (counts) times.push_back(ms);
       };
@@ -111,7 +111,7 @@ class Step {
     return ms;
   }
 
-  // Sets rounds_each_. All ranks compute at the same time, as in training.
+  // Sets rounds_each_. All ranks calibrate at the same time, because they also compute at the same time in training.
   void calibrate() {
     constexpr std::uint64_t kGuess = 100'000;
     constexpr int kTrials = 4;

@@ -2,9 +2,11 @@
 # A pair is a line "world placement size peer algorithm steady our_p50 our_mean peer_p50 peer_mean".
 # shellcheck shell=bash disable=SC2154
 
-# Each peer by the algorithm that is best against us. Pairs that are not steady count only where there is no steady one. Prints
-# "world placement size peer algorithm ours peers ratio low high other pairs best": medians and quartiles of p50, or
-# of the mean in worlds of more than $mean_above ranks; `other` is the ratio by the other of the two; best: 1 for the best peer.
+# Prints, for each peer, the ratio with the algorithm that is fastest against ours. Pairs that are not steady (the
+# machine's state changed during the pair) count only if no pair is steady. Prints "world placement size peer algorithm
+# ours peers ratio low high other pairs best": medians and quartiles of p50, or of the mean in worlds of more than
+# $mean_above ranks. `other` is the ratio by the mean instead of p50, or by p50 instead of the mean. best: 1 for the
+# fastest peer.
 summarize() {
   awk -v mean_above="$mean_above" "$awk_quantile"'
     function median(from, key, share,   i, n, v) {
@@ -59,7 +61,7 @@ to_json() {
     END { print "\n]}" }'
 }
 
-# plot SUMMARY FILE: ratios over size as SVG, with a panel for each world, if gnuplot is installed.
+# plot SUMMARY FILE: plots the ratios over size as SVG, with a panel for each world, if gnuplot is installed.
 plot() {
   if ! command -v gnuplot >/dev/null; then
     echo "no plot: gnuplot is not here (Debian: apt-get install gnuplot-nox)"

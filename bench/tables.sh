@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints recorded results as a Markdown table: for each size and number of ranks our time in place, and the time of the
-# best other library over it.
+# Prints recorded results as a Markdown table. For each size and number of ranks, it has our time in place, and the time
+# of the fastest other library divided by our time.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 

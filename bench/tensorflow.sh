@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares TensorFlow's operations and training steps through Anello with those through Horovod over Gloo, in one
-# environment, in turn: two ranks on this machine's cores.
+# Compares TensorFlow's operations and training steps through Anello with the same through Horovod over Gloo. Both run
+# in turn in one environment, with two ranks on this machine's cores.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 
@@ -37,7 +37,8 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 export PYTHONPATH=${PYTHONPATH-$bench_root/build/release/python}
-threads=$(($(nproc) > 1 ? $(nproc) / 2 : 1)) # `anello run` sets them so; horovodrun leaves all cores to each rank
+# `anello run` sets the same number; horovodrun lets each rank use all cores.
+threads=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
 export TF_NUM_INTEROP_THREADS=${TF_NUM_INTEROP_THREADS-$threads} TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS-$threads}
 
 launch_anello() { "$anello" run --no-prefix -n 2 -- "$@"; }

@@ -1,6 +1,6 @@
-# The time of a call over its size, with a panel for each number of ranks and a line for each library, for pictures.sh:
-# gnuplot -e "data='POINTS'; collective='an allreduce'; machine='TEXT'; picture='FILE.svg'" times.gp. A line of data is
-# "ranks bytes series us".
+# Plots the time of a call over its size, with a panel for each number of ranks and a line for each library. pictures.sh
+# calls gnuplot -e "data='POINTS'; collective='an allreduce'; machine='TEXT'; picture='FILE.svg'" times.gp. A line of
+# data is "ranks bytes series us".
 worlds = system("sort -n -u -k1,1 '" . data . "' | awk '{ print $1 }'")
 series = system("awk '!seen[$3]++ { print $3 }' '" . data . "'")
 of(world, name) = sprintf("< awk '$1 == %s && $3 == \"%s\"' '%s'", world, name, data)

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-import anello.torch.distributed  # noqa: F401, the backend
+import anello.torch.distributed  # noqa: F401, this import registers the backend
 from torch_model import median, timed_ms
 
 

@@ -46,7 +46,7 @@ def main():
         alone()
         dist.all_reduce(whole)
 
-    # Exposed time is a difference within one turn, because the machine's speed changes between turns.
+    # The exposed time is a difference of two times of one turn, because the machine's speed changes between turns.
     times = {"alone": [], "blocking": [], "buckets": []}
     for turn in range(arguments.r + 2):
         base = 0

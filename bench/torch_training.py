@@ -16,7 +16,7 @@ def resnet18_shapes():
     """The shapes of its 62 tensors (11,689,512 parameters), from the first layer to the last."""
 
     def convolution(outputs, inputs, width):
-        return [(outputs, inputs, width, width), (outputs,), (outputs,)]  # with its batch normalisation
+        return [(outputs, inputs, width, width), (outputs,), (outputs,)]  # a convolution with its batch normalisation
 
     shapes = convolution(64, 3, 7)
     for inputs, outputs in ((64, 64), (64, 128), (128, 256), (256, 512)):
@@ -85,7 +85,8 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook  # also registers the backend
+    # The import also registers the backend.
+    from anello.torch.shared_memory_hook import SharedMemoryState, shared_memory_hook
     dist.init_process_group("gloo")
     Layer.idle = arguments.idle
     steps = {"alone": alone()}

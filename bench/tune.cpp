@@ -23,9 +23,11 @@
 namespace anello::bench {
 namespace {
 
-constexpr double kHopeless = 1.5;    // times the best time of the trial: slower candidates are not measured further
-constexpr double kWorthARow = 1.05;  // times faster than the library's own choice
-constexpr double kClose = 1.10;      // the library's own choice should take at most this times the best time
+// Candidates that are this much slower than the fastest of the trial are not measured further.
+constexpr double kHopeless = 1.5;
+// Minimum ratio of the time of the library's own choice to the fastest time, for a row in the table.
+constexpr double kWorthARow = 1.05;
+constexpr double kClose = 1.10;  // the library's own choice should take at most this many times the fastest time
 constexpr std::uint64_t kMinSlabbed = 1 << 20;
 constexpr std::array<std::int64_t, 6> kSlabs = {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 0};
 
@@ -39,7 +41,7 @@ struct TuneRequest {
 struct Candidate {
   Algorithm algorithm = Algorithm::automatic;
   std::int64_t slab_bytes = algorithms::kSuitableSlab;
-  std::vector<double> times_us;  // one for each round
+  std::vector<double> times_us;  // one time for each round
 };
 
 struct Finding {
@@ -50,7 +52,7 @@ struct Finding {
   double best_us = 0;
 };
 
-// Parses a layout, as a table for ANELLO_TABLE names it.
+// Parses a layout in the form in which a table for ANELLO_TABLE names it.
 algorithms::TableRow row_for(const std::string& layout) {
   return algorithms::parse_table(layout + " any auto suitable").at(0);
 }
@@ -91,7 +93,7 @@ class Tuner {
   }
 
  private:
-  // Measures all candidates in turn. find() measures the best one again, because the best of many was partly lucky.
+  // Measures all candidates in turn. find() measures the fastest one again, because its time was partly good luck.
   void measure_rounds(std::vector<Candidate>& field, std::uint64_t size) {
     for (Candidate& candidate : field) candidate.times_us.clear();
     for (int round = 0; round < request_.rounds; round++)
@@ -101,7 +103,7 @@ class Tuner {
       }
   }
 
-  // Returns the mean time: if ranks that share cores take turns, only the mean counts the time of all of them.
+  // Returns the mean time: if ranks that share cores take turns, only the mean counts the time of all ranks.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};
@@ -111,7 +113,7 @@ class Tuner {
     return layout_.oversubscribed ? timing.mean_us : timing.p50_us;
   }
 
-  // Measures every algorithm once, and the good ones with other slab sizes too. Returns the candidates that are worth
+  // Measures every algorithm once, and the fast ones with other slab sizes too. Returns the candidates that are worth
   // measuring in rounds.
   std::vector<Candidate> trial(const Finding& finding) {
     std::vector<Candidate> field(1);
@@ -184,7 +186,7 @@ std::string verdict(const std::vector<Finding>& findings) {
               " sizes; farthest from it: ", digits(ratio(worst)), " at ", worst.size, " bytes\n");
 }
 
-// Each row ends at the geometric mean of its size and the next; equal neighbours become one row.
+// Ends each row at the geometric mean of its size and the next size. Merges adjacent rows with equal choices.
 algorithms::Table rows_of(const algorithms::TableRow& layout, const std::vector<Finding>& findings) {
   algorithms::Table rows;
   for (std::size_t i = 0; i < findings.size(); i++) {
@@ -206,7 +208,7 @@ algorithms::Table rows_of(const algorithms::TableRow& layout, const std::vector<
   return rows;
 }
 
-// Returns the rows for other layouts that the file already has, so that they are kept.
+// Returns the rows that the file already has for other layouts, so that they are kept.
 algorithms::Table rows_of_others(const std::string& file, const std::string& layout_of_ours) {
   std::ifstream old(file);
   std::ostringstream all;

@@ -1,5 +1,5 @@
-// Measures the inner loops (reductions and conversions), in the first-level cache, in the second-level cache, and in
-// memory.
+// Measures the inner loops (reductions and conversions) with data in the first-level cache, in the second-level cache,
+// and in memory.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kInFirstCache = 8 << 10, kInSecondCache = 256 << 10, kInMemory = 64 << 20;
 
-// "Bytes per second" counts the bytes of one buffer, as for an allreduce; the loop reads two buffers and writes one.
+// "Bytes per second" counts the bytes of only one buffer, as for an allreduce; the loop reads two buffers and writes
+// one.
 void combine(benchmark::State& state, DType dtype, Op op) {
   const run::Arithmetic kernel = run::arithmetic(dtype, op);
   const auto bytes = std::size_t(state.range(0));

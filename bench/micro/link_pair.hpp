@@ -24,7 +24,7 @@ struct LinkPair {
   std::unique_ptr<link::Link> a, b;
 };
 
-// Both move as much as possible of `left`, and return true when nothing is left.
+// send_part() and receive_part() move as much as possible of `left`. They return true when `left` is empty.
 inline bool send_part(link::Link& link, ConstBytes& left) {
   const std::size_t sent = link.send_from({&left, 1});
   left = left.subspan(sent);
@@ -36,7 +36,7 @@ inline bool receive_part(link::Link& link, Bytes& left) {
   return left.empty();
 }
 
-// Moves the bytes in both directions at the same time, with this thread driving both ends.
+// Moves the bytes in both directions at the same time. This thread drives both ends.
 inline void move_both_ways(LinkPair& pair, ConstBytes from, Bytes to) {
   ConstBytes a_out = from, b_out = from;
   Bytes a_in = to, b_in = to;

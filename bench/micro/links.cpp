@@ -1,4 +1,4 @@
-// Measures a single link over a pair of loopback sockets: the time of a round trip, and the rate if one thread drives
+// Measures a single link over a pair of loopback sockets: the time of a round trip, and the rate when one thread drives
 // both ends.
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,5 @@
-// Measures planning: the time that the first call of a shape takes on one rank, by algorithm and size of the world.
+// Measures planning: the time of the first call for a kind, size and type on one rank, by algorithm and size of the
+// world.
 #include <benchmark/benchmark.h>
 
 #include "ring/algorithms/plans.hpp"

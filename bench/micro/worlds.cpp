@@ -1,5 +1,5 @@
-// Measures a whole allreduce in a world of threads. The number of iterations is fixed: if each rank chose its own,
-// ranks would wait for each other forever.
+// Measures a whole allreduce in a world of threads. The number of iterations is fixed, because ranks with different
+// numbers would wait for each other forever.
 #include <benchmark/benchmark.h>
 
 #include <anello/testing.hpp>

@@ -71,7 +71,7 @@ double lower_bound_us(const Cluster& cluster, Kind kind, int world, std::uint64_
   const double least_us = std::max(latency_us(cluster, world, hosts), network_us);
   if (kind != Kind::allreduce) return least_us;
   const double share = double(world - 1) / world * double(bytes);
-  const int copies = cluster.memory ? 3 : 4;  // with `memory`, ranks reduce data in the sender's memory
+  const int copies = cluster.memory ? 3 : 4;  // if ranks share memory, they reduce data in the sender's memory
   const double rank_us = copies * share / cluster.copy_rate + share / cluster.reduce_rate;
   return std::max(least_us, rank_us * per_host / std::min(per_host, cluster.cores_used()));
 }

@@ -18,13 +18,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxRounds = 200, kCalls = 20;
-constexpr std::chrono::seconds kBudget{1};   // time for one measurement: kMaxRounds take less, except on a busy machine
-constexpr std::size_t kCopied = 64 << 10;    // bytes of a message that is measured
+// Time for one measurement; kMaxRounds rounds take less, except on a busy machine.
+constexpr std::chrono::seconds kBudget{1};
+constexpr std::size_t kCopied = 64 << 10;    // bytes of the message that is measured
 constexpr std::size_t kReduced = 256 << 10;  // bytes of a buffer to reduce, which fits the second-level cache
-constexpr double kMinCopyUs = 0.1;           // for kCopied; no machine is faster: a smaller value is noise
+constexpr double kMinCopyUs = 0.1;  // minimum for kCopied bytes; no machine is faster, so a smaller value is noise
 
-// Returns the time of a call: the best of several rounds, because other work on the machine can only increase it. After
-// each round, calls `ends` with a flag: whether the budget is spent. `ends` returns whether this was the last round.
+// Returns the time of a call: the minimum of several rounds, because other work on the machine can only increase a
+// time. After each round, calls ends(spent); `spent`: the budget of time is spent. `ends` returns true to end after
+// this round.
 template <class Call, class Ends>
 double min_us(Call call, Ends ends) {
   const auto begin = Clock::now();
@@ -55,7 +57,7 @@ double allreduce_us(int ranks, const char* algorithm) {
         const auto call = [&] { world.allreduce(std::span(&value, 1), Op::max); };
         const double own_us = min_us(call, [&](bool spent) {
           value = spent ? 1 : 0;
-          call();  // all ranks end after the same round
+          call();  // so that all ranks end after the same round
           return value > 0;
         });
         if (world.rank() == 0) us = own_us;
@@ -64,8 +66,8 @@ double allreduce_us(int ranks, const char* algorithm) {
   return us;
 }
 
-// Restricts this thread, and the threads that it starts, to the first `cores` of its cores, until this object is
-// destroyed.
+// Restricts this thread, and the threads that it starts, to `cores` of its cores. Ends the restriction when this object
+// is destroyed.
 class OnFewCores {
  public:
   explicit OnFewCores(int cores) {
@@ -93,8 +95,8 @@ double predicted_us(Cluster cluster, int ranks, int cores, Algorithm algorithm) 
   return predict({algorithm, ranks, ranks, 1, 0}, cluster, sizeof(float)).result.us;
 }
 
-// Sets `part` so that the model's time equals the measured time; the model's time grows linearly with `part`. Sets at
-// least 0.
+// Sets `part` to the value, at least 0, for which the model's time equals the measured time. The model's time grows
+// linearly with `part`.
 void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks, int cores, Algorithm algorithm) {
   const auto with = [&](double us) {
     cluster.*part = us;

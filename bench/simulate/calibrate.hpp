@@ -1,6 +1,6 @@
-// Measures this machine as a host of a cluster, over TCP: single links, and the engine itself between threads. That
-// takes about two seconds, and up to about ten on a busy machine, where other work distorts the figures. One machine
-// cannot measure the network between hosts; its figures are those of the flags.
+// Measures this machine as a host of a cluster, over TCP: single links, and the engine itself between threads. Takes
+// about two seconds, and up to about ten on a busy machine, where other work distorts the figures. One machine cannot
+// measure the network between hosts, so the flags give the network's figures.
 #pragma once
 #include "bench/simulate/cluster.hpp"
 

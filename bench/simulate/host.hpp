@@ -9,19 +9,19 @@
 
 namespace anello::bench {
 
-// A host's cores. A rank keeps its core until it leaves the core; then the rank that has waited longest takes the core.
+// A host's cores. A rank keeps its core until leave(); then the rank that has waited longest takes the core.
 class Cores {
  public:
   struct Assignment {
     std::uint32_t core;
-    bool switched;  // another rank had the core before
+    bool switched;  // true if another rank had the core before
   };
 
   explicit Cores(int count) : cores_(std::size_t(count)) {}
   std::size_t count() const { return cores_.size(); }
 
-  // Gives the rank a free core: if possible the one that it had last, else one that no rank has had. Nothing: no core
-  // is free, and the rank waits until another rank leaves its core.
+  // Gives the rank a free core: its last core if that is free, otherwise preferably a core that no rank has had. Empty
+  // if no core is free; the rank then waits until another rank leaves its core.
   std::optional<Assignment> enter(std::uint32_t rank) {
     const auto best = std::ranges::min_element(cores_, {}, [rank](const Core& core) {
       return core.busy ? 3 : core.last == rank ? 0 : core.last == kNoRank ? 1 : 2;
@@ -31,7 +31,7 @@ class Cores {
     return std::nullopt;
   }
 
-  // Returns the waiting rank that gets the core now, if there is one.
+  // Frees the core. Returns the waiting rank that gets it now, if a rank waits.
   std::optional<std::uint32_t> leave(std::uint32_t core) {
     cores_[core].busy = false;
     if (waiting_.empty()) return std::nullopt;

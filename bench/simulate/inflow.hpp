@@ -1,5 +1,5 @@
-// The data that arrive on one stream: pieces that follow each other; each piece arrives at a constant rate. Pure. The
-// times that callers pass must never decrease.
+// The data that arrives on one stream: pieces that follow each other, each at a constant rate. Pure. The times that
+// callers pass must never decrease.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Inflow {
   }
   void take(std::uint64_t elems) { taken_ += elems; }
 
-  // Returns the time at which `elems` will be available; nothing if fewer have been added. Call available() first.
+  // Returns the time at which `elems` will be available; empty if fewer have been added. Call available() first.
   std::optional<double> when(std::uint64_t elems) const {
     std::uint64_t wanted = taken_ + elems - complete_;
     for (std::size_t i = first_; i < pieces_.size(); wanted -= pieces_[i++].elems)
@@ -38,7 +38,7 @@ class Inflow {
 
     double ends_us() const { return begins_us + double(elems) * elem_us; }
     std::uint64_t elems_by(double now_us) const {
-      constexpr double kRounding = 1e-2;  // so that rounding, even after hours, does not make an element late
+      constexpr double kRounding = 1e-2;  // rounding, even over hours, must not make an element late
       if (now_us <= begins_us) return 0;
       return std::min(elems, std::uint64_t((now_us - begins_us) / elem_us + kRounding));
     }

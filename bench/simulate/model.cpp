@@ -17,10 +17,10 @@ struct Event {
     worked,      // a rank has finished a piece of a stream's step
     departs,     // a transfer begins, while its sender still copies the rest of it
     first_byte,  // a transfer reaches the receiver's interface
-    look,        // data have arrived or will arrive: a stream may be able to continue
+    look,        // data has arrived or will arrive, so a stream may be able to continue
   };
   double at_us;
-  std::uint64_t number;  // of two events at the same time, the earlier number happens first
+  std::uint64_t number;  // of two events at the same time, the one with the lower number happens first
   Kind kind;
   std::uint32_t rank, stream;
   std::uint64_t elems;
@@ -30,19 +30,19 @@ struct Event {
 // The progress of a stream, as in Execution.
 struct Cursor {
   std::uint32_t step = 0, end = 0;
-  std::uint32_t dep = 0;               // index of the first dependency of the step that is not satisfied
-  bool ready = false;                  // in the rank's queue
-  std::uint64_t done = 0;              // elements of the current step
-  Inflow inflow;                       // of a receiving stream
-  double looks_us = -1;                // time of its next look event
-  Lane local;                          // of a stream that sends within the host
-  std::vector<std::uint32_t> waiting;  // streams that depend on this one's progress
+  std::uint32_t dep = 0;               // index of the current step's first dependency that is not satisfied
+  bool ready = false;                  // true if the stream is in the rank's queue of ready streams
+  std::uint64_t done = 0;              // elements of the current step that are done
+  Inflow inflow;                       // used if the stream receives
+  double looks_us = -1;                // time of the stream's next look event; negative: none
+  Lane local;                          // used if the stream sends within the host
+  std::vector<std::uint32_t> waiting;  // streams that depend on this stream's progress
 };
 
 struct Ready {
   bool sends;
   std::uint32_t order, stream;
-  bool operator<(const Ready& other) const {  // true if it is less urgent
+  bool operator<(const Ready& other) const {  // true if this stream is less urgent
     return sends != other.sends ? other.sends : order > other.order;
   }
 };
@@ -142,7 +142,7 @@ void Model::happen(const Event& event) {
   }
 }
 
-// Returns whether the step must wait for another stream. If so, that stream will look at this one again.
+// Returns true if the step must wait for another stream. In that case, the other stream will call look() for this one.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const plan::Step& step = plan(r).steps[cursor.step];
@@ -155,7 +155,8 @@ bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   return false;
 }
 
-// Returns whether the stream waits for data. If so, an event will look at it again: one made here, or the next arrival.
+// Returns true if the stream waits for data. In that case, an event will call look() for it: an event made here, or the
+// next arrival.
 bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const std::uint64_t enough = std::min(grain_elems_, plan(r).steps[cursor.step].range.count - cursor.done);
@@ -168,7 +169,7 @@ bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   return true;
 }
 
-// If the stream can continue, queues it until its rank has time.
+// If the stream can continue, queues the stream until its rank has time.
 void Model::look(std::uint32_t r, std::uint32_t s) {
   Rank& rank = ranks_[r];
   Cursor& cursor = rank.cursors[s];

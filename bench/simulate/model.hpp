@@ -1,9 +1,9 @@
 // Simulates how ranks carry out their plans on a cluster, event by event. Pure and deterministic.
 //
-// A rank is one thread. It does one thing at a time, in the order of the engine's Driver: first sends, then the receive
-// that is first in program order, then local work. It does as much of a step at once as possible: at most a segment,
-// and, while more data are on their way, at least a grain. So data flow from rank to rank as in the engine, and a rank
-// that is late does larger pieces. The time for m bytes:
+// A rank is one thread. It does one thing at a time, in the order of the engine's Driver (ring/run/driver.hpp): first
+// sends, then the receive that is first in program order, then local work. It does as much of a step at once as
+// possible: at most a segment, and at least a grain while more data is on its way. So data flows from rank to rank as
+// in the engine, and a rank that is late processes larger pieces. The time for m bytes:
 //   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive, without m/copy if it reduces what
 //               came through memory; (sources-1) * m/reduce to fold;
 //               data depart when the first grain is copied, and no faster than the rest is copied

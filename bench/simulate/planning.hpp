@@ -1,12 +1,12 @@
-// The cost of planning on one rank: the time that the first call of a shape takes, and the memory that stays in use.
+// The cost of planning on one rank: the time of the first call for a kind and size, and the memory that stays in use.
 #pragma once
 #include "bench/simulate/simulated_ranks.hpp"
 
 namespace anello::bench {
 
 struct Planning {
-  double ms = 0;  // of the slowest of three ranks: first, middle, last; best of a few measurements
-  std::uint64_t steps = 0, plan_bytes = 0, scratch_elems = 0;  // the largest values of these three ranks
+  double ms = 0;  // time of the slowest of three ranks (first, middle, last); the minimum of a few measurements
+  std::uint64_t steps = 0, plan_bytes = 0, scratch_elems = 0;  // maxima over these three ranks
 };
 
 Planning measure_planning(const Job& job);

@@ -30,10 +30,10 @@ class Predictor {
   }
 
  private:
-  static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
-  static constexpr double kFarTooMany = 10;                       // in multiples of the limit of messages
+  static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // minima for the pipeline to fill
+  static constexpr double kFarTooMany = 10;  // in multiples of the limit of messages; a case with more is not simulated
 
-  // Half of this count is simulated too, for the extrapolation. Even in that half, each part needs an element.
+  // The extrapolation also simulates half of this count, and even then each part must have an element.
   std::uint64_t min_of_parts() const {
     return facts_of(job_.kind).parts ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
   }
@@ -66,15 +66,15 @@ class Predictor {
     return in_slabs_ ? scale * messages(small_, grain, 1) : messages(small_, grain, scale);
   }
 
-  // Returns the job's count, halved until the work is below the limit, but never less than the smallest count that can
-  // be simulated.
+  // Returns the job's count, halved until the work is below the limit, but at least the smallest count that can be
+  // simulated.
   std::uint64_t affordable() const {
     std::uint64_t count = job_.count;
     while (work(count) > limits_.messages && count / 2 >= min_) count = count / 2 / unit_ * unit_;
     return count;
   }
 
-  // Returns the result for the host with the most work, as if it never had to wait.
+  // Returns the time of the host with the most work if that host never had to wait.
   SimulationResult busiest() const {
     struct Work {
       double core_us = 0, out = 0, in = 0;
@@ -105,10 +105,10 @@ class Predictor {
   std::uint64_t elem_bytes_;
   const Limits& limits_;
   bool in_slabs_;
-  std::uint64_t unit_;  // elements of a slab or a grain; the number of skipped elements is a multiple of it
-  std::uint64_t min_;   // elements that a simulation needs
+  std::uint64_t unit_;  // elements of a slab or a grain; the number of skipped elements is a multiple of unit_
+  std::uint64_t min_;   // minimum number of elements of a simulation
   Symmetry symmetry_ = Symmetry::every_rank;
-  SimulatedRanks small_;  // for min_ elements
+  SimulatedRanks small_;  // plans for min_ elements
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
-// To predict all worlds of 2 to 16,384 ranks within minutes, it uses approximations; each prediction reports which:
-// - If the plans allow it, one host is simulated for all, by symmetry (simulated_ranks.hpp). That is exact except for
+// Predicts all worlds of 2 to 16,384 ranks within minutes, with approximations. Each prediction reports its
+// approximations:
+// - If the plans allow it, one host is simulated for all, by symmetry (simulated_ranks.hpp). This is exact except for
 //   rounding.
 // - If a buffer is large, only its first part is simulated, at two sizes, and the time is extended at the rate between
-//   them: once every link and rank is busy all the time, time is linear in bytes. The parts are whole slabs, or many
-//   grains of one slab.
+//   the two sizes: once every link and rank is busy all the time, time is linear in bytes. The simulated parts are
+//   whole slabs, or many grains of one slab.
 // - A case with far too many messages is not simulated: the result is a lower bound from the work of the busiest host.
-//   That happens only to unsuitable algorithms, such as a star of a thousand ranks for megabytes.
-// A closed formula for each algorithm would duplicate the plans, and would become wrong when they change.
+//   This happens only to unsuitable algorithms, such as a star of a thousand ranks for megabytes.
+// A closed formula for each algorithm would duplicate the plans, and would become wrong when the plans change.
 #pragma once
 #include <string>
 
@@ -16,14 +17,14 @@ namespace anello::bench {
 
 struct Limits {
   int literal_world = 128;  // up to this size every rank is simulated, even with symmetry
-  double messages = 400e3;  // messages to simulate; above that the time is extrapolated
+  double messages = 400e3;  // messages to simulate; with more messages the time is extrapolated
 };
 
 struct Prediction {
   SimulationResult result;
   Symmetry symmetry = Symmetry::every_rank;
-  std::uint64_t simulated_elems =
-      0;  // if fewer than the job's, the rest is extrapolated; if 0, the result is a lower bound
+  // If fewer than the job's elements, the rest is extrapolated. If 0, the result is a lower bound.
+  std::uint64_t simulated_elems = 0;
   bool simulated() const { return simulated_elems > 0; }
 };
 

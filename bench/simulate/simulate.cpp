@@ -29,7 +29,7 @@ struct Request {
   std::string json;
 };
 
-// Parses "2,4,12" as these numbers, and "2-16384" as 2, its doubles (4, 8, ...), and 16384.
+// Parses a list such as "2,4,12", or a range: "2-16384" is 2, its doubles (4, 8, ...), and 16384.
 std::vector<int> parse_worlds(const std::string& given) {
   const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMaxRanks)); };
   std::vector<int> worlds;

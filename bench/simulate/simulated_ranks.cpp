@@ -9,7 +9,7 @@
 namespace anello::bench {
 namespace {
 
-// Maps each rank to the rank at the same place of another host: the host `by` places further in the ring of hosts.
+// Maps each rank to the rank with the same index on another host: the host `by` places further in the ring of hosts.
 struct Rotation {
   int hosts, ranks_per_host;
 
@@ -24,8 +24,8 @@ bool same(const plan::Step& a, const plan::Step& b) {
          a.sources == b.sources && a.deps == b.deps;
 }
 
-// Returns whether both steps wait for the same steps, up to the same point. Their ranges may begin at different places,
-// but the distances to the point must be equal.
+// Returns true if both steps wait for the same steps, up to the same point. The steps' ranges may begin at different
+// places, but the distances from there to the point must be equal.
 bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan& b, const plan::Step& b_step) {
   const auto distance = [](const plan::Plan& plan, const plan::Step& step, plan::Dep dep) {
     return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
@@ -37,7 +37,7 @@ bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan&
   return true;
 }
 
-// Returns whether `there` is the plan `here` with the peers' numbers rotated.
+// Returns true if `there` is the plan `here` with the peers' numbers rotated by `by` hosts.
 bool is_image(const plan::Plan& here, const plan::Plan& there, const Rotation& rotation, int by) {
   const auto same_stream = [&](const plan::Stream& a, const plan::Stream& b) {
     const int peer = a.peer < 0 ? a.peer : rotation.rotated(a.peer, by);

@@ -1,9 +1,9 @@
 // every_rank: every rank of the world is simulated.
-// rotating_host: one host is simulated for all, because at every moment every other host does the same. A message to
-// another host arrives at a rank of this host instead: the rank that represents the receiver. The simulation treats the
-// message as if it came from the rank that represents its sender. That is exact for plans that differ between hosts
-// only in the peers' numbers, such as those of ring, one_shot and two_shot; then a world of 16,384 ranks costs no more
-// than one of its hosts. To check that the plans are like this, the real plans of a few hosts far apart are compared.
+// rotating_host: one host is simulated for all hosts, because at every moment every other host does the same. A message
+// to another host arrives at a rank of this host instead: the rank that represents the receiver. The simulation treats
+// the message as if it came from the rank that represents its sender. This is exact for plans that differ between hosts
+// only in the peers' numbers, such as those of ring, one_shot and two_shot. Then a world of 16,384 ranks costs no more
+// than one of its hosts. To check the plans, the real plans of a few hosts that are far apart are compared.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@ std::uint64_t up_to_multiple(std::uint64_t value, std::uint64_t of);
 struct Job {
   Algorithm algorithm = Algorithm::ring;
   int world = 2, ranks_per_host = 1;  // ranks_per_host divides `world`, or is larger
-  // Elements of the larger of a rank's two tensors. If the ranks have equal parts of it, the count of a part is rounded
-  // up.
+  // Elements of the larger of a rank's two tensors. If the ranks have equal parts of that tensor, the count of a part
+  // is rounded up.
   std::uint64_t count = 0, slab_elems = 0;
   Kind kind = Kind::allreduce;
 };
@@ -54,9 +54,9 @@ struct SimulatedRanks {
   int hosts = 1;  // number of simulated hosts
 };
 
-// Returns nothing if the hosts' plans differ. If one host represents all, `count` and `slab_elems` are rounded up to
-// multiples of the number of ranks where that makes the plans equal. That adds at most one element for each rank, so
-// for tiny counts the result is an upper estimate.
+// Returns an empty result if the hosts' plans differ. If one host represents all, `count` and `slab_elems` are rounded
+// up to multiples of the number of ranks, where this makes the plans equal. It adds at most one element for each rank,
+// so for tiny counts the result is an upper estimate.
 std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry);
 
 // Returns the number of messages if all lengths are `scale` times those of the plans, and messages longer than

@@ -1,5 +1,5 @@
-// Simulates all algorithms of a collective for one number of ranks and one size: the time of each, and the choice of
-// choose(). Pure.
+// Simulates all algorithms of a collective for one number of ranks and one size. Gives the time of each algorithm, and
+// which one choose() (ring/algorithms/selection.hpp) chooses. Pure.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -28,15 +28,15 @@ struct Cell {
   std::uint64_t bytes() const { return count * kElemBytes; }
   const Row& chosen() const;
   const Row& fastest() const;  // among the simulated algorithms
-  // The loss of choose(): the time of its algorithm divided by the time of the fastest algorithm.
+  // The loss of choose(): the time of the chosen algorithm divided by the time of the fastest algorithm.
   double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };
 
 // Returns the facts about this cluster that choose() needs, except for the bytes.
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
-// Returns the bytes to simulate for a user's size. Rounds them as a measurement does: to whole elements, at least one;
-// and, if the ranks have equal parts, up to the next count that makes all parts equal.
+// Returns the bytes to simulate for a size that a user gave. Rounds as a measurement does: to whole elements, at least
+// one; and, if the ranks have equal parts, up to the next count that makes all parts equal.
 std::uint64_t bytes_simulated(Kind kind, int world, std::uint64_t size_bytes);
 
 // `facts` includes the bytes, from bytes_simulated(). Throws Error{configuration} if the number of ranks is not a

@@ -29,7 +29,7 @@ std::string how(const Cell& cell, const Prediction& prediction) {
   return words;
 }
 
-// There is no aim on one host.
+// One host has no network, so no aim (network_aim_us()).
 std::string aim(const Cell& cell) {
   return cell.hosts == 1 ? "-" : digits(cell.aim_us);
 }

@@ -11,9 +11,10 @@
 namespace anello::bench {
 
 std::string cells_headline();
-std::string lines_of(const Cell& cell);                       // one for each algorithm
-std::string verdict(std::span<const Cell> cells);             // where choose() does not choose the fastest algorithm
-nlohmann::ordered_json to_json(std::span<const Cell> cells);  // a row for each algorithm
+std::string lines_of(const Cell& cell);  // one line for each algorithm
+// Lists the cases where choose() does not choose the fastest algorithm.
+std::string verdict(std::span<const Cell> cells);
+nlohmann::ordered_json to_json(std::span<const Cell> cells);  // one row for each algorithm
 
 struct PlanningRow {
   Job job;

@@ -19,7 +19,7 @@ constexpr std::array kTimes = {Unit{"ns", 1e-3}, Unit{"us", 1}, Unit{"ms", 1e3},
 constexpr std::array kRates = {Unit{"Mbit", 0.125}, Unit{"Gbit", 125}, Unit{"MB", 1}, Unit{"GB", 1e3}};
 constexpr std::string_view kUnlimited = "unlimited";
 
-// Parses a number of at least 0 and a unit, with nothing before, between or after them.
+// Parses a number of at least 0 and a unit, without other characters before, between or after the two.
 template <class Units>
 std::optional<double> parse(std::string_view given, const Units& units) {
   const std::size_t digits = std::min(given.find_first_not_of("0123456789."), given.size());

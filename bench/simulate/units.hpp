@@ -6,13 +6,13 @@
 
 namespace anello::bench {
 
-// Parses "15us", "800ns", "1.5ms", "1s". Throws Error{configuration}, whose message calls the value `what`.
+// Parses "15us", "800ns", "1.5ms", "1s". Throws Error{configuration}; `what`: the name of the value in its message.
 double parse_time_us(std::string_view what, std::string_view given);
-std::string time_text(double us);  // text that parse_time_us() accepts
+std::string time_text(double us);  // returns text that parse_time_us() accepts
 
-// Parses "25Gbit", "100Mbit/s", "9.3GB", "unlimited"; units are powers of 1000. Throws Error{configuration}, whose
-// message calls the value `what`.
+// Parses "25Gbit", "100Mbit/s", "9.3GB", "unlimited"; units are powers of 1000. Throws Error{configuration}; `what`:
+// the name of the value in its message.
 double parse_rate(std::string_view what, std::string_view given);
-std::string rate_text(double bytes_per_us);  // text that parse_rate() accepts
+std::string rate_text(double bytes_per_us);  // returns text that parse_rate() accepts
 
 }  // namespace anello::bench
