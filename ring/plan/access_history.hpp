@@ -1,5 +1,6 @@
-// Records which items last read and wrote each part of one memory. The builder derives the order of items from this. It
-// is an interval map, so the work for a step depends on what the step overlaps, not on all earlier steps.
+// Records which items (steps) last read and wrote each part of one memory. PlanBuilder derives the order of items from
+// these records. This class is an interval map, so the work for a step depends on how many parts the step overlaps, not
+// on the number of earlier steps.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -15,13 +16,14 @@ class AccessHistory {
  public:
   struct Touch {
     std::uint32_t item;
-    std::int64_t shift;  // added to the memory's position, gives the operation's; two items can stream only if their
-                         // shifts are equal
+    // Position in the operation = position in the memory + shift; one item can stream after another only if their
+    // shifts are equal.
+    std::int64_t shift;
   };
 
   explicit AccessHistory(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
 
-  // Records a read. Calls after(touch) for every earlier item for which the read must wait.
+  // Records a read by `self`. Calls after(touch) for every earlier item for which the read must wait.
   template <class After>
   void read(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -31,8 +33,8 @@ class AccessHistory {
     }
   }
 
-  // Records a write. Calls after(touch) for every earlier item for which the write must wait. It does not wait for the
-  // writer if there are readers, because these have waited for the writer.
+  // Records a write by `self`. Calls after(touch) for every earlier item for which the write must wait. If the last
+  // write was read since, calls it only for the readers, because the readers have waited for the writer.
   template <class After>
   void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);
@@ -50,7 +52,8 @@ class AccessHistory {
     std::optional<Touch> writer;
     std::vector<Touch> readers;
   };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by begin; a piece ends at the next one or at the memory's end
+  // By begin; a piece ends where the next piece begins, or at the memory's end.
+  using Pieces = std::map<std::uint64_t, Piece>;
 
   // Returns the piece that begins at `at`. Divides a piece there if necessary.
   Pieces::iterator split(std::uint64_t at) {

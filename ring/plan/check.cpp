@@ -14,7 +14,7 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// The sizes of buffers and parts that follow from the expectation. If parts are equal, `count` is the size of the
+// The sizes of buffers and parts according to the expectation. If all parts are equal, `count` is the size of the
 // smaller buffer.
 class Sizes {
  public:
@@ -92,7 +92,8 @@ void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
   }
 }
 
-// Checks that all ranks agree on replies. A link gives replies only if both ranks expect the same number of elements.
+// Checks that all ranks agree on replies. A link supports replies only if both ranks expect the same number of
+// elements.
 void check_replies(std::span<const Plan> ranks) {
   const auto count = [](const Plan& plan, Act act) {
     return std::ranges::count_if(plan.steps, [act](const Step& step) { return step.reply && step.act == act; });
@@ -108,8 +109,8 @@ void check_replies(std::span<const Plan> ranks) {
   }
 }
 
-// Returns the result of rank `rank` at this element, if the expectation determines it. kNone: the result only needs
-// each contribution once.
+// Returns the result of rank `rank` at this element, if the expectation determines its exact value. kNone: the result
+// need only contain each contribution once.
 int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, int world, std::uint64_t element,
                  Values& values) {
   const Parts parts = sizes.parts(rank);

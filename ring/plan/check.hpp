@@ -2,8 +2,8 @@
 // For tests and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
 // Each element of a step is an event of its own, and links hold very little. Which events can happen depends only on
-// progress, and progress only grows. So if one schedule reaches its end, all schedules do. The order of two streams of
-// a rank counts only from the point where a dependency guarantees it (vector clocks): a plan must protect its own
+// progress, and progress only grows. So if one schedule reaches its end, all schedules do. Two streams of a rank count
+// as ordered only from the point where a dependency guarantees the order (vector clocks): a plan must protect its own
 // memory, no matter what its peers do.
 #pragma once
 #include <cstdint>
@@ -19,17 +19,18 @@ namespace anello::plan {
 
 struct Expectation {
   Kind kind = Kind::allreduce;
-  bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
-  int root = 0;             // broadcast, reduce, gather, scatter, transfer
+  bool rank_order = false;  // reductions: every element is ((x0 + x1) + x2) + ...
+  int root = 0;             // for broadcast, reduce, gather, scatter and transfer
   // The number of elements of each rank's part, if the parts are not equal. For alltoall: the elements that go from
   // rank 0 to each rank, then those from rank 1, and so on.
   std::vector<std::uint64_t> counts = {};
 };
 
-// Checks the plans (entry r is rank r's) out of place and, unless out_of_place_only, in place, over links that hold
-// in_flight_elems. Empty if they are correct, otherwise the first problem. Correct means:
+// Checks the plans (entry r is rank r's plan), over links that hold in_flight_elems: out of place and, unless the plans
+// are out_of_place_only, in place. Returns an empty result if the plans are correct, otherwise the first problem.
+// Correct means:
 // - each plan is well formed, and its accesses are within its buffers;
-// - every element sent is the one that the receiver expects, and none is left over;
+// - every element sent is the one that the receiver expects, and no element is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
 // - every contribution is in every result exactly once, with equal brackets on all ranks, and every element of a
 //   reduction is made a result (an average is divided) exactly once, by one step, when it has all contributions.

@@ -13,7 +13,7 @@ bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t limit) {
   return first <= limit && count <= limit - first;
 }
 
-// True if the operand lies within its space and, where a caller's buffer requires it, at the elements of the range.
+// True if the operand is within its space. In a caller's buffer, it must also be at the elements of the range.
 bool lies_right(const Plan& plan, Operand operand, Range range) {
   const std::array limits = {plan.input_elems, plan.output_elems, plan.scratch_elems};
   return std::size_t(operand.space) < limits.size() &&

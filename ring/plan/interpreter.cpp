@@ -37,10 +37,10 @@ void Values::count(int value, std::uint64_t element, std::vector<int>& times) co
   if (value == kNone) return;
   const Value& v = values_[std::size_t(value)];
   if (v.left == kNone) {
-    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // 2: an element with another index is never right
+    times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // 2: counts an element with another index as wrong
     return;
   }
-  if (v.right == kNone) return times.assign(times.size(), 2);  // 2: a result that is reduced again is never right
+  if (v.right == kNone) return times.assign(times.size(), 2);  // 2: counts a result that is reduced again as wrong
   count(v.left, element, times);
   count(v.right, element, times);
 }
@@ -106,7 +106,7 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   return true;
 }
 
-// The dependency waits for a point of another stream. Merges the clock of that stream at that point into this stream's
+// The dependency waits for a point of another stream. Merges that stream's clock at that point into this stream's
 // clock.
 void Interpreter::learn(const Rank& rank, Head& head, Dep dep) const {
   const Range other = rank.plan->steps[dep.step].range;

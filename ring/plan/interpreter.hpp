@@ -1,5 +1,5 @@
-// The implementation of check(): runs plans on symbols. Values gives the symbols their meaning, check_form() checks one
-// plan alone, and Interpreter runs the plans of all ranks. All of them throw Wrong.
+// The implementation of check() (check.hpp), which runs plans on symbols. Values gives the symbols their meaning,
+// check_form() checks one plan alone, and Interpreter runs the plans of all ranks. All three throw Wrong.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,14 +27,14 @@ class Values {
 
   int input(int rank, std::uint64_t element);
   int combine(int left, int right);
-  int result(int value);              // makes a result of a reduction's value, such as a quotient
+  int result(int value);              // returns the symbol for a result made of a reduction's value, such as a quotient
   std::string text(int value) const;  // for example "result of ((x0[5] + x1[5]) + x2[5])"
-  // True if the value is the result of this element of every rank's input, each taken once.
+  // True if the value is the result of this element of every rank's input, with each input exactly once.
   bool each_once(int value, int world, std::uint64_t element) const;
 
  private:
   struct Value {
-    int left = kNone, right = kNone;  // a result has no `right`, an input has neither
+    int left = kNone, right = kNone;  // a result has no `right`; an input has neither `left` nor `right`
     int rank = 0;
     std::uint64_t element = 0;
   };
@@ -55,9 +55,10 @@ class Interpreter {
   int output(int rank, std::uint64_t element) const;
 
  private:
-  using Clock = std::vector<std::uint32_t>;  // by stream of the rank: how many of its events have certainly ended
+  // By stream of the rank: how many of the stream's events have certainly ended.
+  using Clock = std::vector<std::uint32_t>;
   struct Event {
-    std::uint32_t stream = 0, number = 0;  // number: from 1 within its stream; 0: before the beginning
+    std::uint32_t stream = 0, number = 0;  // `number`: counts from 1 within its stream; 0: before the beginning
   };
   struct Cell {
     int value = Values::kNone;
@@ -71,13 +72,13 @@ class Interpreter {
   using Link = std::deque<Message>;
   struct Head {  // the progress of a stream
     std::uint32_t stream = 0, step = 0, end = 0;
-    std::uint64_t elems = 0;  // elements of that step that are done
+    std::uint64_t elems = 0;  // elements of the current step that are done
     Clock clock;
   };
   struct Rank {
     const Plan* plan = nullptr;
     std::vector<Head> heads;
-    std::vector<std::vector<Clock>> history;  // by step and element: the clock when it was done
+    std::vector<std::vector<Clock>> history;  // by step and element: the clock when the element was done
     std::array<std::vector<Cell>, 3> memory;  // by Space; in place, `output` is used for both buffers
   };
 

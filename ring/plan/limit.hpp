@@ -1,5 +1,6 @@
-// The meaning of a dependency. Shared by all code that carries plans out: run/execution.cpp with bytes, interpreter.cpp
-// with symbols, bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
+// The meaning of a dependency. Shared by all code that carries out plans: ring/run/execution.cpp with bytes,
+// interpreter.cpp with symbols, bench/simulate/model.cpp with times. Inline, because it runs for every piece of data.
+// Pure.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +16,8 @@ struct Position {
 };
 
 // Returns the first element that `step` must not process yet because of `dep`. A step may process element e once every
-// step on which it depends has processed e. If the other step has ended, returns the end of the step's range. The
-// result may be before the range's beginning. position_of(stream) must return the position of a stream of the same
+// step on which it depends has processed e. If the other step has ended, returns the end of `step`'s range. The result
+// may be before the beginning of `step`'s range. position_of(stream) must return the position of a stream of the same
 // rank.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
@@ -32,7 +33,8 @@ template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, PositionOf position_of) {
   std::uint64_t end = step.range.end();
   const Dep* dep = plan.deps.data() + step.first_dep;
-  if (step.deps == 1) return std::min(end, limit(plan, step, *dep, position_of));  // the usual case, without a loop
+  // This case is usual, and needs no loop.
+  if (step.deps == 1) return std::min(end, limit(plan, step, *dep, position_of));
   for (std::uint32_t k = 0; k < step.deps; k++) end = std::min(end, limit(plan, step, dep[k], position_of));
   return end;
 }

@@ -11,14 +11,14 @@
 namespace anello::plan {
 namespace {
 
-constexpr std::uint64_t kScratchAlignElems = 16;  // operands with elements of four bytes begin at a cache line
+constexpr std::uint64_t kScratchAlignElems = 16;  // so that operands with elements of four bytes begin at a cache line
 
 Stream::Kind kind_of(Act act) {
   if (act == Act::send) return Stream::Kind::send;
   return act == Act::fold ? Stream::Kind::local : Stream::Kind::receive;
 }
 
-// Keeps only the strictest of several dependencies on one step.
+// If there are several dependencies on one step, keeps only the strictest.
 void tidy(std::vector<Dep>& deps) {
   std::sort(deps.begin(), deps.end(),
             [](Dep a, Dep b) { return a.step != b.step ? a.step < b.step : a.whole > b.whole; });
@@ -82,7 +82,7 @@ Operand PlanBuilder::at(Space space, Range range) const {
 }
 Operand PlanBuilder::scratch(std::uint64_t elems) {
   std::uint64_t& used = scratch_used_[slab_ % 2];
-  const Operand fresh{Space::scratch, used};  // relative to this slab's half, until place_scratch()
+  const Operand fresh{Space::scratch, used};  // relative to this slab's half of the scratch, until place_scratch()
   used += (elems + kScratchAlignElems - 1) / kScratchAlignElems * kScratchAlignElems;
   scratch_max_ = std::max(scratch_max_, used);
   return fresh;
@@ -146,7 +146,7 @@ void PlanBuilder::group_by_stream() {
 
 void PlanBuilder::derive_deps() {
   // Treats input and output as one memory in the operation's coordinates, because the in-place case is the stricter
-  // one. If a plan is only for out of place, the output follows the input in this memory.
+  // one. If a plan works only out of place, the output follows the input in this memory.
   const std::uint64_t input_base = plan_.input_base,
                       output_base = plan_.out_of_place_only ? plan_.input_elems : plan_.output_base;
   const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
@@ -178,7 +178,7 @@ void PlanBuilder::derive_deps() {
 }
 
 // The last reduction into a part of the output makes the result. An earlier reduction makes only a sum of some
-// contributions, and is overwritten. A copy receives a result that another rank has made.
+// contributions, and is overwritten. A copy receives a result that another rank has made, so it makes none.
 void PlanBuilder::mark_results() {
   const auto reduces = [](const Step& step) { return step.act == Act::reduce || step.sources > 1; };
   AccessHistory output(plan_.output_elems);
@@ -194,8 +194,8 @@ void PlanBuilder::mark_results() {
 }
 
 // The k-th contribution that this rank sends comes back as its k-th copy. The result of its k-th reduction is the k-th
-// result that it sends back. Both ranks find the same pairs, because each sends what the other receives; check()
-// verifies this.
+// result that it sends back. Both ranks find the same pairs, because each rank sends what the other receives; check()
+// verifies the pairs.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
   std::vector<std::uint32_t> contributions, results, reductions, copies;  // items
@@ -209,7 +209,7 @@ void PlanBuilder::mark_replies() {
     for (std::uint32_t k = 0; k < step.deps; k++) {
       const Step& other = items_[by_stream_[deps_[step.first_dep + k].step]].step;
       if (other.act == Act::send && other.place.space == Space::output)
-        return;  // waits for a send that may be left out
+        return;  // it waits for a send that may be left out
     }
   }
   const auto follow = [&](const auto& first, const auto& second) {
@@ -221,8 +221,8 @@ void PlanBuilder::mark_replies() {
   for (const auto& items : {results, reductions, copies})
     for (const std::uint32_t i : items) items_[i].step.reply = true;
   // Counts the elements that are on their way. When a rank reduces for the k-th time, the other rank has sent k
-  // contributions, and has received as many copies as this rank. A rank without a k-th reduction contributes to the
-  // other rank's. The larger of the two ranks' counts is used.
+  // contributions, and has received as many copies as this rank. If this rank has no k-th reduction, only the other
+  // rank reduces then. Uses the larger of the two ranks' counts.
   std::uint64_t waiting = 0;
   const auto count = [&](const auto& items, std::size_t k) {
     return k < items.size() ? items_[items[k]].step.range.count : 0;
@@ -236,8 +236,8 @@ void PlanBuilder::mark_replies() {
 }
 
 void PlanBuilder::assemble() {
-  // Appends to `to` the `count` entries of `from` that begin at `first`. Then sets `first` to their new beginning in
-  // `to`.
+  // Appends to `to` the `count` entries of `from` that begin at `first`. Then sets `first` to the index of these
+  // entries in `to`.
   const auto carry = [](auto& to, const auto& from, std::uint32_t& first, std::uint32_t count) {
     const auto begin = from.begin() + first;
     first = std::uint32_t(to.size());

@@ -1,6 +1,6 @@
 // Builds a plan. An algorithm emits steps in program order, as if each step were complete before the next one begins.
-// From the memory that steps read and write, the builder derives which steps must wait for which, and for how many
-// elements. No dependency is written by hand. Used by one thread. finish() uses the builder up.
+// From the memory that steps read and write, the builder derives which steps must wait for which other steps, and for
+// how many elements. No dependency is written by hand. Used by one thread. After finish() the builder cannot be used.
 #pragma once
 #include <array>
 #include <span>
@@ -11,31 +11,32 @@ namespace anello::plan {
 
 class PlanBuilder {
  public:
-  // `frame`: a plan without steps: rank, world, and the sizes and bases of input and output.
+  // `frame`: a plan without steps, with the rank, the world, and the sizes and bases of input and output.
   explicit PlanBuilder(Plan frame) : plan_(std::move(frame)) {}
   int rank() const { return subset_.members.empty() ? plan_.rank : subset_.rank; }
   int world() const { return subset_.members.empty() ? plan_.world : int(subset_.members.size()); }
 
-  // A step without elements is left out. The peer leaves its matching step out too.
+  // A step without elements is left out. (The peer also leaves out its matching step.)
   void send(int peer, Range range, Operand from);
   void copy(int peer, Range range, Operand to);
   void reduce(int peer, Range range, Operand to, Operand local);  // the lower rank's operand is the left one
   void fold(Range range, Operand to, std::span<const Operand> sources);
 
-  // Shorter forms, for ranges in the input or output.
+  // Shorter forms of send() and copy() for ranges in the input or output.
   void send(int peer, Range range, Space from) { send(peer, range, at(from, range)); }
   void copy(int peer, Range range) { copy(peer, range, at(Space::output, range)); }
   void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
   void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
-  // Marks the step that was emitted last: it makes the result, or a part of it. The builder itself marks the last
-  // reduction into each part of the output. Call this for a reduction into scratch, and for a single contribution.
+  // Marks the step that was emitted last: its value is the result, or a part of the result. The builder itself marks
+  // the last reduction into each part of the output. Call this for a reduction into scratch, and for a single
+  // contribution.
   void makes_result();
 
-  // Rounds the output as if it had been sent, if elements are sent in a narrower type. Otherwise does nothing.
+  // Rounds the output as sending would round it, if elements are sent in a narrower type. Otherwise does nothing.
   void round(Range range) { fold(range, std::array{at(Space::output, range)}); }
 
-  Operand at(Space space, Range range) const;  // input or output
+  Operand at(Space space, Range range) const;  // `space`: the input or the output
   Operand scratch(std::uint64_t elems);        // memory for intermediate results of this slab
 
   // Calls emit(), which adds steps only among `members`; this rank must be one of them. Until emit() returns, rank(),
@@ -49,11 +50,11 @@ class PlanBuilder {
     subset_ = std::move(before);
   }
 
-  void pairwise() { plan_.pairwise = true; }  // Plan::pairwise
+  void pairwise() { plan_.pairwise = true; }  // sets Plan::pairwise
 
   // The steps that follow belong to this slab. Steps of several slabs may alternate. Slabs use the two halves of the
-  // scratch in turn, so that a slab can begin before the previous one has ended. Only sums use scratch, and they use it
-  // in the order of slabs.
+  // scratch in turn, so that a slab can begin before the previous slab has ended. Only sums use scratch, and they use
+  // it in the order of slabs.
   void slab(std::uint64_t index);
   std::uint64_t slab() const { return slab_; }
 
@@ -61,13 +62,13 @@ class PlanBuilder {
 
  private:
   struct Item {
-    Step step;  // its sources and dependencies are in sources_ and deps_
+    Step step;  // without sources and dependencies, which are in sources_ and deps_
     std::int32_t peer = -1;
-    bool second_half = false;  // uses the second half of the scratch
+    bool second_half = false;  // true if the step uses the second half of the scratch
   };
   // The ranks for which steps are written.
   struct Subset {
-    std::vector<int> members;  // ranks of the world; empty: all
+    std::vector<int> members;  // ranks of the world; empty: all ranks
     int rank = 0;              // this rank's position among the members
     Space contributions = Space::input;
   };
@@ -84,13 +85,13 @@ class PlanBuilder {
 
   Plan plan_;
   Subset subset_;
-  std::vector<Item> items_;  // in program order, like the members below except by_stream_
+  std::vector<Item> items_;  // in program order, as are the members below except by_stream_
   std::vector<Operand> sources_;
   std::vector<Dep> deps_;
   std::vector<std::uint32_t> position_;   // by item: its index in the plan's steps
   std::vector<std::uint32_t> by_stream_;  // by step of the plan: the step's item
   std::uint64_t slab_ = 0, slabs_ = 1, scratch_max_ = 0;
-  std::array<std::uint64_t, 2> scratch_used_{};  // by half
+  std::array<std::uint64_t, 2> scratch_used_{};  // by half of the scratch
 };
 
 }  // namespace anello::plan

@@ -6,7 +6,7 @@
 
 namespace anello::plan {
 
-// Returns part `index` of the range's `parts` parts. Their sizes differ by at most one.
+// Returns part `index` of the range's `parts` parts. The parts' sizes differ by at most one element.
 inline Range chunk(Range whole, int index, int parts) {
   const std::uint64_t shorter = whole.count / parts, longer = whole.count % parts, i = index;
   return {whole.begin + i * shorter + std::min(i, longer), shorter + (i < longer)};
@@ -17,8 +17,8 @@ inline std::uint64_t slabs_of(std::uint64_t count, std::uint64_t slab_elems) {
 }
 
 // Calls first(slab), second(slab) and third(slab) for each slab of [0, count). slab_elems 0: there is one slab. A
-// slab's second() comes after first() of the next slab, and its third() comes after second() of the next `behind`
-// slabs. Messages between two ranks are sent in this order. So slabs can go on while earlier slabs wait for other
+// slab's second() is called after first() of the next slab, and its third() after second() of the next `behind` slabs.
+// Messages between two ranks are sent in this order. So a slab can make progress while earlier slabs wait for other
 // ranks.
 template <class First, class Second, class Third>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,
@@ -26,7 +26,7 @@ void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_ele
   if (slab_elems == 0) slab_elems = count;
   const std::uint64_t slabs = slabs_of(count, slab_elems);
   const auto emit = [&](std::uint64_t index, auto& part) {
-    if (index >= slabs) return;  // also if index - 1 was below 0
+    if (index >= slabs) return;  // index - 1 may have been below 0 and wrapped
     builder.slab(index);
     part(Range{index * slab_elems, std::min(slab_elems, count - index * slab_elems)});
   };
