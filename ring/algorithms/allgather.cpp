@@ -45,7 +45,7 @@ class Allgather {
   }
 
  private:
-  // Calls use(range, space) for every contiguous run of parts. The rank's own part is in the input; all other parts are
+  // Calls use(range, space) for every contiguous run of parts. The rank's own part is in the input; the other parts are
   // in the output.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) const {
@@ -80,7 +80,7 @@ class Allgather {
     });
   }
 
-  // The partners of `host`'s ranks on this host have their parts. Sends these parts to the other ranks of this host.
+  // This host's partners of `host`'s ranks have these ranks' parts. Sends the parts to the other ranks of this host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }

@@ -1,5 +1,5 @@
-// The allreduce algorithms of the table in algorithms.def, one file each. Each emits one rank's steps of one slab.
-// There are at least two ranks, and a slab has at least one element. An algorithm must leave the same bits on all
+// The allreduce algorithms of the table in algorithms.def, one file each. Each function emits one rank's steps for one
+// slab. There are at least two ranks, and a slab has at least one element. An algorithm must leave the same bits on all
 // ranks. Pure.
 #pragma once
 #include "ring/algorithms/plans.hpp"
@@ -11,7 +11,7 @@ namespace anello::algorithms::allreduce {
 #define ANELLO_ALGORITHM(name, ...) void name(PlanBuilder& builder, Range slab);
 #include "ring/algorithms/algorithms.def"
 
-// Runs the one-level algorithm of the table that `algorithm` names.
+// Runs the one-level algorithm with this name in the table.
 void emit(Algorithm algorithm, PlanBuilder& builder, Range slab);
 
 }  // namespace anello::algorithms::allreduce

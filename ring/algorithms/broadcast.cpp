@@ -1,6 +1,6 @@
-// Broadcast along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it receives.
-// If hosts have several ranks, one tree goes to one rank of each host, and another tree goes from there to the other
-// ranks of its host. Also transfer, from one rank to another.
+// Broadcast along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it receives
+// more. If hosts have several ranks, one tree goes to one rank of each host, and another tree goes from that rank to
+// the other ranks of its host. This file also has transfer, from one rank to another.
 #include <utility>
 #include <vector>
 

@@ -9,7 +9,8 @@
 namespace anello::algorithms {
 namespace {
 
-// Returns the largest divisor of `number` from 2 to `max`. If there is none, returns the smallest prime factor.
+// Returns the largest divisor of `number` from 2 to `max`. If `number` has no such divisor, returns its smallest prime
+// factor.
 int divisor(int number, int max) {
   for (int divisor = max; divisor > 1; divisor--)
     if (number % divisor == 0) return divisor;

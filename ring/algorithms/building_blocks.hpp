@@ -9,9 +9,9 @@
 namespace anello::algorithms {
 
 // Folds all contributions to `mine` in rank order into the output. The other ranks send their contributions from their
-// inputs. With two ranks one reduction does this, without scratch memory.
+// inputs. If there are two ranks, uses one reduction, without scratch memory.
 void gather_and_fold(PlanBuilder& builder, Range mine);
-// Like the function above, but takes this rank's own contribution from `local` and writes the result to `to`.
+// Like gather_and_fold() above, but reads this rank's own contribution from `local` and writes the result to `to`.
 void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to);
 
 // Rank r owns the part part(r). Each rank folds all contributions to its own part in rank order, from input to output.
@@ -29,14 +29,14 @@ void send_parts(PlanBuilder& builder, Part part) {
   for (int k = 1; k < n; k++) builder.copy((rank - k + n) % n, part((rank - k + n) % n));
 }
 
-// fold_parts() and send_parts() in several rounds, one for each dimension of a grid of ranks. Parts must be contiguous
-// in rank order. In each round of a fold, a rank exchanges data only with the ranks of its line, and only the data that
-// it still has to reduce. So each round has less data than the round before. On the way back the rounds are in reverse
-// order. max_line: the largest length of a line, unless the number of ranks has a larger prime factor. turned: the
-// dimensions are in reverse order.
+// The work of fold_parts() and send_parts() in several rounds, one for each dimension of a grid of ranks. Parts must be
+// contiguous in rank order. In each round of a fold, a rank exchanges data only with the ranks of its line, and only
+// the data that it still has to reduce. So each round has less data than the previous round. send_parts() has the
+// rounds in reverse order. max_line: the maximum length of a line; if the number of ranks has a larger prime factor, a
+// line has that length. turned: the dimensions are in reverse order.
 class Grid {
  public:
-  static constexpr int kMaxLine = 16;  // between hosts, in longer lines the messages take longer than one more round
+  static constexpr int kMaxLine = 16;  // between hosts, the messages of longer lines take longer than one more round
   Grid(int ranks, int max_line, bool turned = false);
   static int longest_line(int ranks, int max_line);  // allocates nothing
 
@@ -59,8 +59,8 @@ class Grid {
   struct Line {
     std::vector<int> ranks;
     int first, distance;
-    // [begin, end): after this round of a fold, the rank at place `at` of the line keeps the parts of these grid
-    // places. On the way back, the rank has these parts before this round.
+    // [begin, end): the grid places whose parts the rank at place `at` of the line keeps after this round of a fold. On
+    // the way back, the rank has these parts before this round.
     int begin(int at) const { return first + at * distance; }
     int end(int at) const { return begin(at) + distance; }
     template <class Part>
@@ -69,7 +69,7 @@ class Grid {
       return {from, part(end(at) - 1).end() - from};
     }
   };
-  // Calls round(line) for each dimension, with the line that contains the rank, in the order of a fold.
+  // Calls round(line) for each dimension, in the order of a fold, with the line that contains the rank.
   template <class Round>
   void each_line(int rank, Round round) const {
     for (const Dimension& each : dimensions_) round(line_of(each, rank));
@@ -88,9 +88,9 @@ class Grid {
   std::vector<Dimension> dimensions_;
 };
 
-// These use a tree in which a rank has `radix` - 1 children at each level. add_up_tree() writes the sum of all
-// contributions to rank 0's output, and partial sums to other outputs. send_down_tree() sends rank 0's output to all
-// other ranks.
+// add_up_tree() and send_down_tree() use a tree in which a rank has `radix` - 1 children at each level. add_up_tree()
+// writes the sum of all contributions to rank 0's output, and partial sums to other outputs. send_down_tree() sends
+// rank 0's output to all other ranks.
 void add_up_tree(PlanBuilder& builder, Range all, int radix = 2);
 void send_down_tree(PlanBuilder& builder, Range all, int radix = 2);
 
@@ -108,9 +108,9 @@ std::vector<int> ring_of(const Shape& shape);
 // ranks, the ranks of each host stand together.
 std::vector<int> places_of(const Shape& shape);
 
-// `mates`: the ranks of this rank's host. `leaders`: one rank of each host: the root on its own host, and on each other
-// host its first rank, counted from the root. Each list begins with the rank that sends to the others, or receives from
-// them.
+// `mates`: the ranks of this rank's host. `leaders`: one rank of each host: the root on the root's host, and on each
+// other host its first rank, counted from the root. The first rank of each list sends to the others of the list, or
+// receives from them.
 struct Leaders {
   std::vector<int> mates, leaders;
 };

@@ -11,15 +11,15 @@ std::uint64_t add(std::uint64_t before, Operand operand) {
   return fingerprint(fingerprint(before, std::uint64_t(operand.space)), operand.at);
 }
 
-// Adds the plans of all ranks to the fingerprint `before`.
+// Extends the fingerprint `before` by the plans of all ranks.
 std::uint64_t add(std::uint64_t before, const Signature& signature, Shape shape) {
   for (shape.rank = 0; shape.rank < shape.world; shape.rank++)
     before = fingerprint_of(plan_of(signature, shape), before);
   return before;
 }
 
-// The samples include numbers of ranks that are powers of two and others, buffers with fewer elements than ranks, and
-// several slabs.
+// The samples include numbers of ranks that are powers of two and numbers that are not, buffers with fewer elements
+// than ranks, and several slabs.
 std::uint64_t of_allreduces(std::uint64_t before) {
   for (const Algorithm algorithm : all_algorithms())
     for (const int world : {2, 3, 4, 12})
@@ -44,7 +44,7 @@ std::uint64_t of_other_kinds(std::uint64_t before) {
       for (const Algorithm algorithm : all_algorithms())
         before = add(before, {.slab_elems = slab, .kind = kind, .algorithm = algorithm},
                      {.world = world, .count = 7, .root = 1});
-    // Five ranks on one host, so that the grid within a host is included.
+    // Five ranks are on one host, so that the fingerprint includes the grid within a host.
     const Hosts large(std::vector{0, 0, 0, 0, 0, 1, 1});
     for (const Algorithm between : {Algorithm::ring, Algorithm::two_shot})
       if (facts_of(kind).parts)

@@ -1,6 +1,6 @@
-// A fingerprint of this build's algorithms. Ranks compare it when their world starts. Two builds of one version may
-// make different plans, and without this check that would be noticed only when an operation hangs or has a wrong
-// result. Pure.
+// A fingerprint of this build's algorithms. Ranks compare their fingerprints when their world starts. Two builds of one
+// version may make different plans; without this check, the difference would be noticed only when an operation hangs or
+// has a wrong result. Pure.
 #pragma once
 #include "ring/algorithms/plans.hpp"
 

@@ -1,4 +1,4 @@
-// Gather and scatter: directly between the root and each rank.
+// Gather and scatter: the root exchanges data directly with each rank.
 //   gather:   0 --> root <-- 1, 2, ...      scatter:   0 <-- root --> 1, 2, ...
 #include <utility>
 

@@ -2,7 +2,7 @@
 //   0 <-ab|cd-> 1    2 <-ab|cd-> 3    each sends one half and keeps the sum of the other
 //   0 <-a|b-> 2      1 <-c|d-> 3      and half of that; then back: ranks exchange the sums they have, twice as many
 //                                     in each round
-// The largest halves go to the nearest rank, which is most likely to be on the same host.
+// The first round, with the largest halves, is between nearest ranks, which are most likely on the same host.
 // Source: Rabenseifner, "Optimization of collective reduction operations", 2004.
 #include <bit>
 #include <utility>
@@ -22,7 +22,8 @@ void halving(PlanBuilder& builder, Range all) {
   }
   Space mine = Space::input;
   if (rank + power < n) builder.reduce(rank + power, all, std::exchange(mine, Space::output));
-  std::vector<std::pair<Range, Range>> halves;  // the half that is kept, and the half that is sent away
+  // First: the half that this rank keeps; second: the half that it sends away.
+  std::vector<std::pair<Range, Range>> halves;
   Range known = all;
   for (int distance = 1; distance < power; distance *= 2) {
     const int upper = (rank & distance) != 0;

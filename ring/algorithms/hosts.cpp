@@ -6,7 +6,8 @@ namespace anello::algorithms {
 
 Hosts::Hosts(std::span<const int> host_of_rank) : ranks_(host_of_rank.size()), begin_{0} {
   const int max_given = *std::ranges::max_element(host_of_rank);
-  std::vector<int> number(std::size_t(max_given) + 1, -1), sizes;  // number: new by given number; sizes: by new one
+  // `number`: a host's new number, by given number; `sizes`: by new number.
+  std::vector<int> number(std::size_t(max_given) + 1, -1), sizes;
   for (const int given : host_of_rank) {
     int& host = number.at(std::size_t(given));
     if (host < 0) {

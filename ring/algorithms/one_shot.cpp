@@ -1,4 +1,4 @@
-// Every rank sends everything to every other rank, and each folds all inputs.
+// Every rank sends all its data to every other rank, and every rank folds all inputs.
 //   0 --> 1, 2, 3    1 --> 2, 3, 0    2 --> 3, 0, 1    3 --> 0, 1, 2
 // The depth is one message, and n(n-1) messages are sent. Useful for two ranks, or where messages cost little. The name
 // comes from GPU libraries.

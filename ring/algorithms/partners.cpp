@@ -10,7 +10,7 @@ int place_among(std::span<const int> ranks, int rank) {
   return int(std::ranges::lower_bound(ranks, rank) - ranks.begin());
 }
 
-// Returns the place of the owner's partner on a host that has `ranks` ranks.
+// Returns the index of the owner's partner on a host that has `ranks` ranks.
 int place_of_partner(const Hosts& hosts, int owner, int ranks) {
   const std::span<const int> mates = hosts.mates(owner);
   return place_among(mates, owner) * ranks / int(mates.size());

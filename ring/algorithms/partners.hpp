@@ -1,6 +1,6 @@
 // The route of each part in a two-level collective of parts. A part belongs to a rank, its owner. The owner has a
-// partner on every other host. The partner receives the owner's part there, or adds up that host's contributions to the
-// part. If hosts have equal numbers of ranks, the partner is the rank with the same place on its host. Pure.
+// partner on every other host. The partner receives the owner's part for its host, or adds up its host's contributions
+// to the part. If hosts have equal numbers of ranks, the partner is the rank with the same index on its host. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,19 +14,19 @@ class Partners {
  public:
   Partners(const Hosts& hosts, int rank);
 
-  int of(int owner, int host) const;  // the partner; on its own host, the owner itself
+  int of(int owner, int host) const;  // returns the owner's partner; on the owner's host, the owner itself
   int hosts() const { return count_; }
-  // Returns the number of the host that comes `distance` hosts after this rank's host, or before it.
+  // Returns the number of the host that comes `distance` hosts after this rank's host (host_after) or before it
+  // (host_before).
   int host_after(int distance) const { return (host_ + distance) % count_; }
   int host_before(int distance) const { return (host_ + count_ - distance) % count_; }
 
-  // Returns the ranks of `host` whose partner on this rank's host has a place in [begin, end).
+  // Returns the ranks of `host` whose partner on this rank's host has an index in [begin, end).
   std::vector<int> owners(int host, int begin, int end) const;
   std::vector<int> owners(int host) const;  // the ranks of `host` whose partner is this rank
 
-  // Calls lines(grid, owners), which adds steps among the ranks of this rank's host. The steps handle the parts of the
-  // ranks of `host`. owners(begin, end) returns the owners of the parts that the ranks at the grid places [begin, end)
-  // handle.
+  // Calls lines(grid, owners), which adds steps among the ranks of this rank's host, for the parts of the ranks of
+  // `host`. owners(begin, end) returns the owners of the parts that the ranks at the grid places [begin, end) handle.
   template <class Lines>
   void within_host(PlanBuilder& builder, int host, Lines lines) const {
     constexpr int kMaxLine = 2;
@@ -38,10 +38,10 @@ class Partners {
 
  private:
   const Hosts& hosts_;
-  int host_, count_, place_;  // place_: this rank's place on its host
+  int host_, count_, place_;  // `place_`: index of this rank on its host
 };
 
-// The owners function for a grid of all ranks in which rank r owns part r. Returns begin ... end - 1.
+// The function `owners` for a grid of all ranks in which rank r owns part r. Returns begin ... end - 1.
 std::vector<int> owners_in_grid(int begin, int end);
 
 }  // namespace anello::algorithms

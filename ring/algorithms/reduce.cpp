@@ -1,6 +1,6 @@
 // Reduce along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it adds. If
 // hosts have several ranks, one tree adds up within each host, and another tree adds up between one rank of each host.
-// For rank order: at the root, or along a chain.
+// In rank order, the root adds all contributions, or the ranks of a chain add one after another.
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,7 @@
 namespace anello::algorithms {
 namespace {
 
-// Adds the sums of the children to `mine`, sends the result to the parent, and returns the place of the result.
+// Adds the children's sums to `mine`, sends the result to the parent, and returns the result's operand.
 Operand reduce_up(PlanBuilder& builder, const TreeShape& tree, Range slab, Operand mine, bool root) {
   Operand sum = mine;
   if (root)

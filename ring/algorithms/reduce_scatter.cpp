@@ -2,9 +2,9 @@
 // owner.
 //   0 --c--> 1 --a--> 2 --b--> 0            each of three ranks adds its own contribution, in scratch
 //   0 --b2+0--> 1 --c0+1--> 2 --a1+2--> 0   the last rank to add is the owner
-// In a grid and in two levels it is the reverse of allgather (allgather.cpp): if a part goes from rank x to rank y
-// there, then the sum of contributions to this part goes from y to x here. A slab consists of the same range of every
-// rank's part.
+// In a grid and in two levels, reduce_scatter is the reverse of allgather (allgather.cpp): if a part goes from rank x
+// to rank y in allgather, then the sum of contributions to this part goes from y to x here. A slab consists of the same
+// range of every rank's part.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -62,13 +62,13 @@ class ReduceScatter {
     return {all.begin + begin, end - begin};
   }
   Operand& sum(int owner) { return sums_[std::size_t(owner)]; }
-  // Returns where to write the sums of contributions to these owners' parts.
+  // Returns where to write the sums of contributions to the parts of `owners`.
   Operand place_for(const std::vector<int>& owners, Range run) {
     return owners.size() == 1 && owners[0] == shape_.rank ? builder_.at(Space::output, run)
                                                           : builder_.scratch(run.count);
   }
 
-  // Calls use(range, owners) for each run of parts that are contiguous and whose sums are contiguous too.
+  // Calls use(range, owners) for each run of contiguous parts whose sums are also contiguous.
   template <class Use>
   void each_run(const std::vector<int>& owners, Use use) {
     std::vector<int> some;
@@ -87,7 +87,7 @@ class ReduceScatter {
   void send(int peer, const std::vector<int>& owners) {
     each_run(owners, [&](Range run, const std::vector<int>& some) { builder_.send(peer, run, sum(some[0])); });
   }
-  // Records that from now on the sums of the owners' parts are in `to`.
+  // Records that the sums for the parts of `owners` are now in `to`.
   void move_sums(const std::vector<int>& owners, Range run, Operand to) {
     for (const int owner : owners) sum(owner) = {to.space, to.at + part(owner).begin - run.begin};
   }
@@ -114,14 +114,14 @@ class ReduceScatter {
     });
   }
 
-  // For each part of `host`'s ranks: adds up the contributions of this host's ranks, at the owner's partner on this
-  // host.
+  // For each part of `host`'s ranks, adds up the contributions of this host's ranks. The owner's partner on this host
+  // gets the sum.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }
 
   void straight_to_owners(const Partners& partners) {
-    std::vector<int> all{shape_.rank};  // ranks that add to this rank's part
+    std::vector<int> all{shape_.rank};  // the ranks that add to this rank's part
     for (int k = 1; k <= partners.hosts(); k++) {
       const int host = partners.host_before(k);
       within_host(partners, host);
@@ -151,7 +151,8 @@ class ReduceScatter {
   const Shape& shape_;
   const Parts& parts_;
   const Range slab_;
-  std::vector<Operand> sums_;  // by owner: where this rank's sum lies: its contribution, and all that was added
+  // By owner: where this rank's sum for the owner's part is; at first, its own contribution.
+  std::vector<Operand> sums_;
 };
 
 }  // namespace

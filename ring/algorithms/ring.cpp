@@ -1,5 +1,5 @@
-// Each rank's chunk travels round the ring twice: once while all ranks add to it, once as the result. Each link carries
-// 2(n-1)/n of the data, which is the minimum.
+// Each rank's chunk travels round the ring twice: first while all ranks add to it, then as the result. Each link
+// carries 2(n-1)/n of the data, which is the minimum.
 //   0 --a--> 1 --b--> 2 --c--> 0           each of three ranks sends its own chunk and adds to the one it receives
 //   0 --c2+0--> 1 --a0+1--> 2 --b1+2--> 0  and passes it on: the last rank to add has the result
 //   0 --b--> 1 --c--> 2 --a--> 0           n-1 more rounds carry the results round

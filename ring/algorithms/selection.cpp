@@ -12,8 +12,8 @@ namespace {
 
 // The smallest chunk of one rank that is worth a message. It also limits the number of steps of a plan.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
-// In two levels, the number of messages between hosts grows with the number of hosts. So a slab has at least this size
-// for each host, but not more than the maximum beside it.
+// In two levels, the number of messages between hosts grows with the number of hosts. So the minimum size of a slab is
+// kMinSlabOfHost for each host, but at most kMaxSlabOfTwoLevels.
 constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
 
 bool fits(const TableRow& row, const Facts& facts) {
@@ -31,7 +31,7 @@ Choice choose_by_rules(Kind kind, const Facts& facts) {
   return {algorithm, slab_elems(kind, facts, algorithm), rule->reason, rule->measured};
 }
 
-// Returns the names for an error message, such as "'auto', one_shot or star".
+// Returns the names of the algorithms that keep the order, for an error message: "'auto', one_shot or star".
 std::string those_that_keep_order(bool narrow) {
   std::vector<std::string_view> names{"'auto'"};
   for (const Algorithm each : all_algorithms())
@@ -49,11 +49,11 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
                    adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
-// Slabs are pipelined: while one slab is added up within hosts, another is sent between hosts, and the results of a
-// third are sent within hosts. Each slab costs messages, which is a reason for large slabs. But no data leaves the host
-// while the first slab is added up and while the last one is sent within the host, which is a reason for small slabs.
-// So the best size grows with the square root of the bytes. Ranks that share cores switch between each other with each
-// message, so they use large slabs.
+// Slabs are pipelined: while one slab is added up within hosts, another slab is sent between hosts, and the results of
+// a third slab are sent within hosts. Each slab costs messages, which is a reason for large slabs. But no data leaves
+// the host while the first slab is added up and while the last slab is sent within the host, which is a reason for
+// small slabs. So the best slab size grows with the square root of the bytes. Ranks that share cores switch between
+// each other with each message, so they use large slabs.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
   constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, as bytes on a link
   if (facts.oversubscribed) return kMiB;
@@ -62,8 +62,8 @@ std::uint64_t slab_of_two_levels(const Facts& facts) {
   return slab_bytes;
 }
 
-// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, but 8.0 ms in slabs of 4 MiB, because the halves of these no
-// longer fit into the second-level cache until the other rank reads them. Over TCP 13 to 17 ms in slabs of 512 KiB or 1
+// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, but 8.0 ms in slabs of 4 MiB, because half of such a slab
+// does not stay in the second-level cache until the other rank reads it. Over TCP: 13 to 17 ms in slabs of 512 KiB or 1
 // MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups. On a link of 1 Gbit/s, where caching does not
 // matter, they take 1.07 to 1.09 times the payload's time rather than 1.056.
 std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
@@ -83,7 +83,8 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
   return value / by + (value % by != 0);
 }
 
-// Returns the number of elements of equal slabs of about `slab_bytes`; 0 if there is only one slab.
+// Returns the number of elements of a slab if the buffer is divided into equal slabs of about `slab_bytes`; 0 if there
+// is only one slab.
 std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1 || facts.bytes <= slab_bytes) return 0;
@@ -91,8 +92,9 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // the range of the signature's field
 }
 
-// The smallest tensor for which the direct way is faster. Figures are for calls in place, in us: first by the
-// algorithm, then direct. Measured on 2 cores: allreduce on an Intel Xeon (family 6, model 167), broadcast on an AMD
+// The minimum tensor size for which the direct way is faster than the algorithm. Figures are for in-place calls, in us:
+// first the algorithm's time, then the direct way's. Measured on 2 cores: allreduce on an Intel Xeon (family 6, model
+// 167), broadcast on an AMD EPYC.
 // EPYC.
 //   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
 //   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
@@ -163,8 +165,8 @@ std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
   return in_slabs(facts, std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels)));
 }
 
-// In a two-level reduce_scatter, pieces of a slab also travel within hosts, so each rank's piece must be worth a
-// message. A reduce along the binomial tree has one slab.
+// In a two-level reduce_scatter, pieces of a slab also travel within hosts, so each rank's piece must be large enough
+// for a message. A reduce along the binomial tree has one slab.
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
   constexpr std::uint64_t kMinPieceBytes = 32 * kKiB;
   const std::uint64_t wanted = wanted_slab(facts, false);

@@ -1,5 +1,5 @@
 // Chooses the algorithm and the slab size of a collective. For allreduce, first looks for a matching row in the user's
-// table (tuning_table.hpp), if there is one. Otherwise takes the first matching row of the table shipped with the
+// table (tuning_table.hpp), if the user gives one. Otherwise takes the first matching row of the table shipped with the
 // library (selection_table.hpp). The choice depends only on facts that are equal on all ranks, so all ranks make the
 // same choice. Pure.
 #pragma once
@@ -18,7 +18,7 @@ inline constexpr std::int64_t kSuitableSlab = -1;  // a size that suits the medi
 struct Facts {
   int world = 1;
   bool oversubscribed = false;     // a host has more ranks than cores
-  bool hosts_share_cores = false;  // hosts, such as containers, share a machine that has too few cores
+  bool hosts_share_cores = false;  // several hosts, such as containers, share a machine that has fewer cores than ranks
   bool memory = false;             // every rank shares memory with every other rank
   int hosts = 1;
   bool uneven = false;                   // hosts have unequal numbers of ranks
@@ -44,7 +44,7 @@ struct TableRow {
   bool memory = false, oversubscribed = false;
   std::uint64_t max_bytes = 0;
   Algorithm algorithm = Algorithm::automatic;
-  std::int64_t slab_bytes = kSuitableSlab;  // unless Facts::slab_bytes is set
+  std::int64_t slab_bytes = kSuitableSlab;  // used unless Facts::slab_bytes is set
 };
 using Table = std::vector<TableRow>;
 
@@ -52,22 +52,22 @@ using Table = std::vector<TableRow>;
 // Error{configuration} if the forced algorithm does not have the properties that the facts require.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
-// True if a collective of this kind works directly on the tensors, without its algorithm, provided that all ranks can
+// True if a collective of this kind may work directly on the tensors, without an algorithm; it does so if all ranks can
 // map all tensors (group/direct_collective.hpp). False if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
-// Returns all algorithms of allreduce that are worth trying. Leaves out two-level algorithms where they do the same as
-// others.
+// Returns all algorithms of allreduce that are worth trying. Leaves out a two-level algorithm that does the same as
+// another algorithm.
 std::vector<Algorithm> algorithms_for(const Facts& facts);
 bool passes_round_hosts(const Facts& facts);        // true if there are few hosts, and they share cores
 bool hosts_have_several_ranks(const Facts& facts);  // true if there are several hosts, and one has several ranks
 
-// Returns only the slab size, for an allreduce or a reduce_scatter by this algorithm. It is close to facts.slab_bytes,
-// makes all slabs equal, is large enough for each rank's messages, and fits into the field of a signature. 0: one slab.
+// Returns only the slab size, for an allreduce or a reduce_scatter by this algorithm. The size is close to
+// facts.slab_bytes, makes all slabs equal, is large enough for each rank's messages, and fits into the field of a
+// signature. 0: one slab.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
-// Like choose() and algorithms_for() above, for any collective. Only allreduce can be forced, and only allreduce reads
-// tables.
+// choose() and algorithms_for() for any collective. Only allreduce can be forced, and only allreduce reads tables.
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);

@@ -29,30 +29,31 @@ constexpr Algorithm kLeadersOneShot = in_levels(Levels::leaders, Algorithm::one_
 
 // Where bounds were measured: on virtual machines with 2 cores. The oldest figures do not name the processor.
 //
-// 2, 3, 4 and 8 ranks, 4 B to 64 MiB.
+// Measured with 2, 3, 4 and 8 ranks, 4 B to 64 MiB.
 constexpr std::string_view kMemory = "2 cores, shared memory";
 constexpr std::string_view kMemoryOnEpyc = "2 cores of an AMD EPYC (family 25, model 17), shared memory";
-// 2 to 16 ranks, 1 KiB to 16 MiB.
+// Measured with 2 to 16 ranks, 1 KiB to 16 MiB.
 constexpr std::string_view kLoopback = "2 cores, loopback";
-// One rank a host, 15 us and 10 Gbit/s; measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB: tree takes 1.50
-// times the payload's time, halving 1.10, two_shot 1.07).
+// Simulated with one rank a host, 15 us and 10 Gbit/s. Measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB:
+// tree takes 1.50 times the payload's time, halving 1.10, two_shot 1.07).
 constexpr std::string_view kSimulatedRanks = "anello-bench simulate, one rank a host";
-// 8 ranks on each of 2, 8, 16 and 128 hosts, and 4 ranks on each of 3 and 4 hosts. From 64 KiB on, a host sends
-// 2(hosts-1)/hosts of the bytes, which is the minimum. Rings are slower from 3 hosts on: 4 MiB on 4 hosts takes 1.23
-// times the network's time, and two_shot 1.06.
+// Simulated with 8 ranks on each of 2, 8, 16 and 128 hosts, and 4 ranks on each of 3 and 4 hosts. From 64 KiB on, a
+// host sends 2(hosts-1)/hosts of the bytes, which is the minimum. Rings are slower from 3 hosts on: 4 MiB on 4 hosts
+// takes 1.23 times the network's time with a ring, and 1.06 times with two_shot.
 constexpr std::string_view kSimulatedHosts = "anello-bench simulate, several ranks a host";
-// Links of 1 Gbit/s. A message comes only after another host has had a core, and in a ring a rank waits for one
-// neighbour at a time. In us: first the choice for other hosts, then this one.
+// Links of 1 Gbit/s, and hosts that share cores. A message arrives only after its sender's host has had a core, and in
+// a ring a rank waits for one neighbour at a time. In us: first the choice for hosts with their own cores, then the
+// choice for hosts that share cores.
 //   3 hosts of 2 ranks:  4 KiB  71, 71    64 KiB  790, 738    1 MiB 12240, 11828
 //   4 hosts of 2 ranks:  4 KiB 108, 71    64 KiB 1017, 830    1 MiB 13870, 13388
 //   8 hosts of 1 rank:   4 KiB 402, 109   64 KiB 1348, 1010   1 MiB 19796, 16092
 //   8 hosts of 2 ranks:  4 KiB 469, 164   64 KiB 1959, 1072   1 MiB 25434, 17861
 constexpr std::string_view kNamespaces = "2 cores, network namespaces on links of 1 Gbit/s";
-// Hosts of 3, 2 and 1 rank on links of 1 Gbit/s: the largest host would send its parts to every other host, which is
-// more than any host must send. In multiples of the payload's time, directly and round the hosts: 16 KiB in all 1.35,
-// 1.63; 64 KiB 1.29, 1.08.
+// Hosts of 3, 2 and 1 rank on links of 1 Gbit/s. If each owner sent its part to every host directly, the largest host
+// would send its parts to every other host, which is more than any host must send. In multiples of the payload's time,
+// first directly, then round the hosts: 16 KiB in all 1.35, 1.63; 64 KiB 1.29, 1.08.
 constexpr std::string_view kUneven = "2 cores, network namespaces with 3, 2 and 1 rank";
-// 1 to 8 ranks on each of 1 to 128 hosts, 4 KiB to 64 MiB.
+// Simulated with 1 to 8 ranks on each of 1 to 128 hosts, 4 KiB to 64 MiB.
 constexpr std::string_view kSimulatedParts = "anello-bench simulate --collective";
 constexpr std::string_view kAllElse = "no bound";
 
@@ -95,7 +96,7 @@ constexpr std::array kRules = {
          .algorithm = kSharesGrid, .reason = "many hosts with several ranks, least traffic between them",
          .measured = kSimulatedHosts},
 
-    // Allreduce between other ranks. The rows after `ring` are for rank order.
+    // Allreduce in all other cases. The rows after `ring` are for rank order.
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2}, .max = 32 * kKiB,
          .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kMemory},
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2},
@@ -144,7 +145,7 @@ constexpr std::array kRules = {
     Rule{.kinds = kAllreduce, .world = {3},
          .algorithm = Algorithm::two_shot, .reason = "rank order, large, rounded alike", .measured = kAllElse},
 
-    // Parts on one host, and on hosts with one rank each.
+    // Collectives of parts on one host, and on hosts with one rank each.
     Rule{.kinds = kAllgather, .ranks = Ranks::on_one_host, .measure = Measure::part, .max = 64 * kKiB,
          .algorithm = Algorithm::grid, .reason = "one host, few messages deep", .measured = kSimulatedParts},
     Rule{.kinds = kReduceScatter, .ranks = Ranks::on_one_host, .measure = Measure::part, .max = 16 * kKiB,
@@ -159,8 +160,8 @@ constexpr std::array kRules = {
     Rule{.kinds = kParts, .ranks = Ranks::one_on_each_host,
          .algorithm = Algorithm::ring, .reason = "large parts, two peers", .measured = kAllElse},
 
-    // Parts on hosts with several ranks. Data that is sent directly to each host needs as many links as there are
-    // hosts.
+    // Collectives of parts on hosts with several ranks. Data that is sent directly to each host needs as many links as
+    // there are hosts.
     Rule{.kinds = kParts, .ranks = Ranks::several_on_a_host, .hosts = {3}, .measure = Measure::part, .max = 255,
          .algorithm = Algorithm::grid, .reason = "tiny parts, fewest messages deep", .measured = kSimulatedParts},
     Rule{.kinds = kReduceScatter, .ranks = Ranks::several_on_a_host, .hosts = {9, 128}, .measure = Measure::part,
@@ -192,9 +193,9 @@ constexpr std::array kRules = {
          .algorithm = Algorithm::two_shot, .reason = "rank order, straight to each owner", .measured = kAllElse},
 
     // Trees. In a chain of hosts the depth is the number of hosts, and each host sends all data once. The root of a
-    // binomial tree sends all data log2(hosts) times, and in a binary tree twice. Between ranks that share the cores of
-    // one host, all trees move the same number of bytes. But in a chain with several slabs, the sums of a reduce are
-    // still in the cache when they are passed on.
+    // binomial tree sends all data log2(hosts) times, the root of a binary tree twice. Between ranks that share the
+    // cores of one host, all trees move the same number of bytes. But in a chain with several slabs, the sums of a
+    // reduce are still in the cache when a rank passes them on.
     Rule{.kinds = kReduce, .ranks = Ranks::on_one_host, .measure = Measure::further_slabs, .max = 0,
          .algorithm = Algorithm::tree, .reason = "log2(world) messages deep", .measured = kMemory},
     Rule{.kinds = kBroadcast, .cores = Cores::shared, .ranks = Ranks::on_one_host,
@@ -270,8 +271,8 @@ bool order_suits(const Rule& rule, Kind kind, const Facts& facts) {
   return rule.order == Order::of_ranks || (rule.order == Order::of_ranks_if_wide && !facts.narrow);
 }
 
-// If the number of ranks has a large prime factor, the grid has lines of that length, and each rank needs a link to all
-// ranks of its line.
+// If the number of ranks has a large prime factor, the grid has lines of that length, and each rank needs a link to
+// every rank of its line.
 bool lines_are_short(const Rule& rule, const Facts& facts) {
   constexpr int kMaxLine = 32;
   return rule.algorithm != Algorithm::grid || Grid::longest_line(facts.world, Grid::kMaxLine) <= kMaxLine;

@@ -1,5 +1,6 @@
-// The table from which choose() takes the algorithm of each collective. A row names the ranks and sizes that it is for,
-// the algorithm, the reason, and where its bounds were measured. Also compares a row with a call. Pure.
+// The table from which choose() (selection.hpp) takes the algorithm of each collective. A row names the ranks and sizes
+// for which it is valid, the algorithm, the reason, and where its bounds were measured. Also compares a row with a
+// call. Pure.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -21,8 +22,8 @@ enum class HostsAre : std::uint8_t { any, sharing_cores, on_own_cores, alike };
 // The number that a row's `max` limits. buffer: the bytes of the buffer. part: the largest part, or the share, of one
 // rank. of_host: the share of one host. further_slabs: the number of slabs after the first.
 enum class Measure : std::uint8_t { buffer, part, of_host, further_slabs };
-// For collectives other than allreduce: whether results are added in rank order, and whether this also holds if
-// elements are sent in 16 bits. The algorithms of allreduce say this themselves (algorithms.def).
+// For collectives other than allreduce: whether results are added in rank order, and whether they are also in rank
+// order if elements are sent in 16 bits. For allreduce, algorithms.def has these facts.
 enum class Order : std::uint8_t { any, of_ranks, of_ranks_if_wide };
 
 struct Bounds {
@@ -43,7 +44,7 @@ struct Rule {
   Order order = Order::any;
   Algorithm algorithm = Algorithm::ring;
   std::string_view reason;
-  std::string_view measured;  // the machine, or the simulation, from which the bounds come
+  std::string_view measured;  // the machine or the simulation from which the bounds come
 };
 
 // The first rule that fits is taken. A rule for several ranks on a host names a two-level algorithm; if each host has
@@ -55,7 +56,7 @@ bool fits(const Rule& rule, Kind kind, const Facts& facts);
 // True if the rule's algorithm can carry out a call of this kind, no matter how large it is.
 bool may_use(const Rule& rule, Kind kind, const Facts& facts);
 
-// True if an allreduce by this algorithm gives what `facts` require: in reproducible mode, sums in rank order.
+// True if an allreduce by this algorithm adds in the order that `facts` require: in reproducible mode, in rank order.
 bool keeps_order(Algorithm algorithm, const Facts& facts);
 
 std::uint64_t fingerprint_of_rules();

@@ -1,7 +1,7 @@
 // All ranks send to rank 0, which adds in rank order and sends the result back.
 //   1 --> 0 <-- 2, 3, ...
 //   1 <-- 0 --> 2, 3, ...
-// It has the minimum number of messages, 2(n-1). Used for small data if ranks share cores.
+// The star has the minimum number of messages, 2(n-1). Used for small data if ranks share cores.
 #include "ring/algorithms/allreduce.hpp"
 
 namespace anello::algorithms::allreduce {

@@ -14,7 +14,8 @@ TreeShape binomial_tree(int ranks, int rank) {
   return tree;
 }
 
-// In a subtree, the first rank is the parent of two ranks: the second rank, and the middle one of the ranks after it.
+// In a subtree, the first rank is the parent of two ranks: the second rank, and the middle one of all ranks after the
+// second.
 TreeShape binary_tree(int ranks, int rank) {
   TreeShape tree;
   int first = 0, end = ranks;

@@ -5,8 +5,8 @@
 //                                                  0 --> 1    2 --> 3       4 --> 5    6 --> 7
 //   binary, each with half of the ranks behind it: 0 --> 1, 5    1 --> 2, 4    2 --> 3    5 --> 6, 7
 //   chain:                                         0 --> 1 --> 2 --> 3 --> 4 --> 5 --> 6 --> 7
-// A rank has at most log2 n, two or one children, and sends all data to each; the last rank gets it after log2 n, log2
-// n or n-1 messages.
+// A rank has at most log2 n children in the binomial tree, two in the binary tree and one in the chain, and sends all
+// data to each child. The last rank has the data after log2 n, log2 n and n-1 messages.
 #pragma once
 #include <vector>
 
@@ -22,8 +22,8 @@ struct TreeShape {
 // Returns the chain for `ring`, the binary tree for `halving`, and the binomial tree for all other algorithms.
 TreeShape tree_shape(Algorithm algorithm, int ranks, int rank);
 
-// Within a host, messages take little time and copying takes most of it. So `ring` keeps its chain, and all other
-// algorithms use the binomial tree.
+// Within a host, messages take little time, and most of the time is for copying. So `ring` keeps its chain, and all
+// other algorithms use the binomial tree.
 inline Algorithm tree_within_hosts(Algorithm algorithm) {
   return algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::tree;
 }

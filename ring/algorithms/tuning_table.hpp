@@ -17,8 +17,8 @@ namespace anello::algorithms {
 // Returns the layout as text, such as "4 1 memory shared".
 std::string layout(const Facts& facts);
 
-// Keeps the order of the rows, because the first matching row is taken. Throws Error{configuration} that names the line
-// and the problem.
+// Keeps the order of the rows, because choose() takes the first matching row. Throws Error{configuration} that names
+// the line and the problem.
 Table parse_table(std::string_view text);
 
 std::string to_text(const TableRow& row);  // one line

@@ -1,5 +1,5 @@
-// Two levels, for hosts with several ranks: one within hosts, and any algorithm between them. Each host sends as much
-// as a single rank in its place would. Three hosts with the ranks 0 1 2, 3 4 and 5:
+// Allreduce in two levels, for hosts with several ranks: one level within hosts, and any algorithm between hosts. Each
+// host sends as much as one rank in its place would send. Three hosts with the ranks 0 1 2, 3 4 and 5:
 //   leaders:   1, 2 --> 0    4 --> 3    5           each host adds up at its first rank, along a tree
 //              0, 3, 5 allreduce                    by the algorithm
 //              0 --> 1, 2    3 --> 4    5           along the tree back
@@ -23,7 +23,7 @@ namespace {
 // Within a host, the latency of a message is about the CPU time that it costs sender and receiver.
 constexpr int kRadix = 3, kMaxLine = 2;
 
-// The division of a slab into shares. A host's ranks own the shares in order; each rank has a contiguous group of
+// The division of a slab into shares. The ranks of a host own the shares in order; each rank owns a contiguous group of
 // shares.
 struct Shares {
   Range slab;
@@ -38,8 +38,8 @@ struct Shares {
   }
 };
 
-// Returns the grid of an algorithm with two halves: the first adds up parts, the second sends them. Empty for all other
-// algorithms.
+// Returns the grid of an algorithm with two halves: the first half adds up parts, the second half sends them. Empty for
+// all other algorithms.
 std::optional<Grid> halves(Algorithm algorithm, int ranks, bool turned = false) {
   if (algorithm == Algorithm::two_shot) return Grid(ranks, ranks);
   if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine, turned);
@@ -47,13 +47,13 @@ std::optional<Grid> halves(Algorithm algorithm, int ranks, bool turned = false) 
 }
 
 // True if the sums of all slabs are sent before any result. Most of the bytes between hosts are in the first round of a
-// slab's sums. This round could come only after the results of the previous slab, which need several rounds. In that
-// time nothing else would leave the host if there are few slabs. If there are many slabs, every other slab has its
-// rounds in the opposite order instead, and so begins with other hosts.
+// slab's sums. In the usual order, this round comes after the results of the previous slab, which need several rounds.
+// With few slabs, nothing else leaves the host during these rounds. With many slabs, every second slab has its rounds
+// in the opposite order, and so begins with other hosts.
 //
-// Simulated with 128 hosts of 8 ranks, in multiples of the lower bound: 4 MiB in 8 slabs take 1.18 in the same order,
-// 1.14 in two orders, and 1.10 with sums first; 8 MiB in 16 slabs take 1.12, 1.10 and 1.17. 32 and 48 hosts agree. A
-// grid of up to 16 hosts has only one round; the shipped tables never choose it.
+// Simulated with 128 hosts of 8 ranks, in multiples of the lower bound. 4 MiB in 8 slabs: 1.18 with all slabs in the
+// same order, 1.14 in two orders, 1.10 with sums first. 8 MiB in 16 slabs: 1.12, 1.10 and 1.17. 32 and 48 hosts agree.
+// A grid of up to 16 hosts has only one round; the shipped tables never choose such a grid.
 bool sums_first(Algorithm between, std::uint64_t slabs) {
   constexpr std::uint64_t kFewSlabs = 8;
   return between == Algorithm::grid && slabs <= kFewSlabs;
@@ -61,7 +61,7 @@ bool sums_first(Algorithm between, std::uint64_t slabs) {
 
 enum class Half { sums, rest };
 
-// Writes one half of the algorithm between hosts. If the algorithm has no halves, Half::rest is all of it.
+// Writes the steps of one half of the algorithm between hosts. If the algorithm has no halves, Half::rest is all of it.
 void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, bool turned) {
   const int n = builder.world();
   const std::optional<Grid> grid = halves(algorithm, n, turned);
@@ -100,13 +100,13 @@ class TwoLevels {
       else
         grid_.send(builder_, [this](int mate) { return part(mate); });
     });
-    // A rank without mates sends no results within its host. It rounds its result as other ranks do before they send,
-    // so that all ranks have the same bits.
+    // A rank that is alone on its host sends no results within the host. It rounds its result as other ranks do before
+    // they send, so that all ranks have the same bits.
     if (mates_.size() == 1 && hosts_.max_ranks() > 1) builder_.round(shares_.slab);
   }
 
-  // For each share whose host sum is at this rank: reduces it with the same share at its owners on the other hosts.
-  // With `leaders` there is only one share.
+  // For each share whose host sum is at this rank: reduces that sum with the sums of the same share at its owners on
+  // the other hosts. With `leaders` there is only one share.
   void reduce_between_hosts(Half half) {
     const bool in_input = mates_.size() == 1 && (half == Half::sums || !halves(between_, hosts_.count()));
     for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
@@ -117,7 +117,7 @@ class TwoLevels {
   }
 
  private:
-  // Returns the rank at this place of a host. In every other slab, the places have a different order, so that ranks
+  // Returns the rank at this place of a host. In every second slab the places have a different order, so that ranks
   // that exchange last in one slab exchange first in the next. Messages between two ranks keep their order, so these
   // ranks finish the earlier slab first, and two slabs do not share a link.
   int rank_at(int place, std::span<const int> ranks) const {
@@ -133,7 +133,7 @@ class TwoLevels {
   int owner(int share, std::span<const int> ranks) const {
     return rank_at(shares_.owner(share, int(ranks.size())), ranks);
   }
-  // Returns the share's owners in ascending order, so that all of them add in the same order.
+  // Returns the share's owners in ascending order, so that all owners add in the same order.
   std::vector<int> owners(int share) const {
     std::vector<int> all;
     for (int host = 0; host < hosts_.count(); host++) all.push_back(owner(share, hosts_.ranks(host)));
@@ -146,7 +146,7 @@ class TwoLevels {
   const Algorithm between_;
   PlanBuilder& builder_;
   const Hosts& hosts_;
-  const bool turned_, turned_between_;  // places within hosts, rounds between hosts: in the other order
+  const bool turned_, turned_between_;  // true if places within hosts, or rounds between hosts, are in the other order
   const std::vector<int> mates_;
   const Shares shares_;
   const Grid grid_{int(mates_.size()), kMaxLine};
@@ -154,8 +154,8 @@ class TwoLevels {
 
 }  // namespace
 
-// Writes three phases: adding up within each host; adding up between hosts, if the algorithm between hosts has a
-// separate half for that; and the rest.
+// Writes the steps in three phases: adding up within each host; adding up between hosts, if the algorithm between hosts
+// has a separate half for it; and the rest.
 void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
                    const Hosts& hosts) {
   const std::uint64_t slabs = slabs_of(count, slab_elems);

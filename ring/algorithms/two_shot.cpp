@@ -1,4 +1,5 @@
-// Each rank owns a chunk: it receives all contributions to it, folds them in rank order and sends the result to all.
+// Each rank owns a chunk: it receives all contributions to the chunk, folds them in rank order and sends the result to
+// all ranks.
 //   0 --b--> 1, 0 --c--> 2    1 --c--> 2, 1 --a--> 0    2 --a--> 0, 2 --b--> 1    each folds its own chunk
 //   0 --a--> 1, 2             1 --b--> 2, 0             2 --c--> 0, 1
 // The depth is two messages, and the traffic is that of the ring. If there are two ranks, each reduces while it
