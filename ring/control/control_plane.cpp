@@ -78,8 +78,8 @@ void ControlPlane::receive_frame(int peer, std::string_view body) {
   if (!leaving_ && detector_.is_goodbye_of(peer, body)) neighbours_.send(peer, body);
 }
 
-// Proposes the launcher's verdict as this rank's own, then closes the connection. The launcher tries the lower ranks
-// first. So when it connects to this rank, either the arbiter did not answer, or this rank is the arbiter.
+// The launcher sends a verdict: proposes it as this rank's own, then closes the connection. The launcher tries the
+// lower ranks first. So when it connects to this rank, either the arbiter did not answer, or this rank is the arbiter.
 awaitable<void> ControlPlane::read_abort(net::PeerConnections::Socket launcher) {
   try {
     const net::Deadline deadline(launcher, net::kHandshakeLimit);
@@ -117,8 +117,8 @@ void ControlPlane::flush() {
   });
 }
 
-// A late timer shows that the process was stopped. The timer is due at least once a second, and the other ranks wait
-// for the arbiter longer than that. So a stop that matters to them is always noticed.
+// A timer that fires late shows that this process was stopped. The timer is due at least once a second, and the other
+// ranks wait for the arbiter longer than a second. So every stop that matters to them is noticed.
 void ControlPlane::check_standstill() {
   const failure::FailureDetector::Time time = now();
   const auto due = neighbours_.heartbeats().due();

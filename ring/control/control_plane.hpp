@@ -1,7 +1,7 @@
-// The control plane of a world: connections to the ranks at distances 2^i, separate from the data. When ranks have
-// left, it makes the connections that the remaining ranks need, in the background. It floods the FailureDetector's
-// messages, sends and expects heartbeats, and publishes the verdict to the threads that move data. It lives on the
-// background thread; functions that other threads may call are marked.
+// The control plane of a world: connections to the ranks at distances 2^i, separate from the connections for data. When
+// ranks have left, it makes the connections that the remaining ranks need, in the background. It floods the
+// FailureDetector's messages, sends and expects heartbeats, and publishes the verdict to the threads that move data.
+// Runs on the background thread; functions that other threads may call are marked.
 #pragma once
 #include <asio/steady_timer.hpp>
 #include <chrono>
@@ -33,16 +33,17 @@ class ControlPlane {
                std::vector<std::string> hosts, trace::FlightRecorders& recorders,
                std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
-  // Connects to the neighbours of lower rank and waits for those of higher rank. Any thread except the background one.
-  // Throws Error{network, unauthorized, rendezvous} that names the missing ranks at `deadline`, and the errors of
-  // `check`. Calls `check` every 50 ms with 0. After a connection was lost, calls it with the time for which it may
-  // block.
+  // Connects to the neighbours with lower ranks and waits for the connections of those with higher ranks. Any thread
+  // except the background one. Throws Error{network, unauthorized, rendezvous} that names the missing ranks at
+  // `deadline`, and the errors of `check`. Calls check(0) every 50 ms. After a connection was lost, calls it with the
+  // time for which `check` may block.
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
   // The next two functions run on the background thread.
   void accepted(int peer, net::PeerConnections::Socket socket);
-  void receive_abort(net::PeerConnections::Socket launcher);  // reads a proposal, and makes it this rank's own
+  // Reads the launcher's verdict, and proposes it as this rank's own.
+  void receive_abort(net::PeerConnections::Socket launcher);
 
   // The following functions may be called on any thread. Only error() blocks. There is at most one verdict, and it
   // never changes.
@@ -53,27 +54,29 @@ class ControlPlane {
   // `completed`: the number of operations that this rank has completed. leave_group() and leaves_by_exception()
   // allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
-  void leaves_by_exception() noexcept;     // sets the reason for leaving groups and the world
-  void needs(const Signature& signature);  // the operation began; reports a member that has left the group before it
-  // Call when an operation needs messages of all members. Reports a member that has left the group after at most
-  // `completed` operations; UINT64_MAX: at any time. `conflict`: describes this rank's call.
+  void leaves_by_exception() noexcept;  // sets the reason for leaving groups and the world
+  // Call when the operation began; reports a member that has left the group before this operation.
+  void needs(const Signature& signature);
+  // Call when an operation needs messages of all members. Reports a member that left the group after it had completed
+  // at most `completed` operations (UINT64_MAX: any number). `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
-  void waiting(const Signature& signature);  // no progress; finds out whether other ranks wait in a different operation
-  void moving(const Signature& signature);   // this operation makes progress again
-  // A peer sent a different operation, and `verdict` says so. Asks all ranks for their calls.
+  // Call when the operation makes no progress; finds out whether other ranks wait in a different operation.
+  void waiting(const Signature& signature);
+  void moving(const Signature& signature);  // call when this operation makes progress again
+  // Call when a peer sent a different operation, which `verdict` describes. Asks all ranks for their calls.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, failure::Verdict verdict);
-  // These peers sent other counts than this rank expects; `verdict` describes one of them.
+  // Call when these peers sent other counts than this rank expects; `verdict` describes one of the peers.
   void contradicts(const NamedSignature& mine, std::vector<int> peers, failure::Verdict verdict);
-  // A call of this rank's program was refused. Sends the reason to the ranks that wait for the operation.
+  // Call when a call of this rank's program was refused. Sends the reason to the ranks that wait for the operation.
   void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
-  // The operation made no progress for this time. stalled(): the lowest rank that is still in the world reports the
-  // operation. overdue(): the world ends.
+  // Call when the operation made no progress for this time. stalled(): the lowest rank that is still in the world
+  // reports the operation. overdue(): the world ends.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
-  // Call when an operation has waited long for the peer: checks whether the network between the two still works. A peer
-  // that does not answer within the silence limit counts as silent.
+  // Call when an operation has waited long for the peer. Checks whether the network between this rank and the peer
+  // still works. A peer that does not answer within the silence limit counts as silent.
   void ping(int peer);
-  void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with the peer ended
+  void suspect(int peer, std::uint64_t group, std::string how);  // call when the data connection with the peer ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes `verdict`; failed() is true on this rank from now on
   // Like abort(), for a thread that is out of memory: the background thread makes the verdict.
@@ -86,7 +89,8 @@ class ControlPlane {
 
  private:
   static constexpr std::chrono::milliseconds kMaxIfFailed{500};
-  static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
+  // A message's kind and its body.
+  static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> mend(int peer);
@@ -102,7 +106,7 @@ class ControlPlane {
   void post(Change change);
   template <class Change>
   void post(net::ReservedPost& place, Change change) noexcept;
-  void flush();  // call after every event: sends, logs reports, publishes the verdict, sets the timer
+  void flush();  // call after every event: sends messages, logs reports, publishes the verdict, sets the timer
   void publish();
   std::chrono::milliseconds slept() const;
   failure::FailureDetector::Time now() const;

@@ -23,7 +23,7 @@ void ControlPlane::connect(steady_clock::time_point deadline,
     if (peer < rank_) net::spawn(context_, dial(peer, deadline));
 
   while (!published_.wait_for_start(expected_.size(), kBetweenChecks) && steady_clock::now() < deadline) check({});
-  // A peer may have closed its connection because another rank died: `check` may find the rank that died.
+  // A peer may have closed its connection because another rank died. Then `check` may find the rank that died.
   if (published_.may_have_deeper_cause()) check(kWaitForCause);
   published_.throw_if_failed();
   const std::vector<int> connected = published_.connected();
@@ -46,8 +46,8 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
 }
 
 // A rank that connects because others have left may itself leave before it has sent anything. Its neighbours must not
-// take this for a death, so both sides send a heartbeat at once. If the world has already failed when a rank connects
-// at the start, that rank gets the reason.
+// take its leaving for a death, so both sides send a heartbeat at once. If the world has already failed when a rank
+// connects at the start, that rank gets the reason.
 void ControlPlane::accepted(int peer, net::PeerConnections::Socket socket) {
   if (leaving_ && !detector_.verdict()) return;
   if (neighbours_.has(peer)) return log(Severity::info, text("dropped a second control connection of rank ", peer));
@@ -81,7 +81,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Neighbours::Channel nei
     if (e.code() != ErrorCode::network) {
       how = text("it sent an invalid ", how);
       detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-      flush();  // before closing, so that other ranks read the message before they see the end
+      flush();  // before closing, so that other ranks read the message before the connection's end
     }
   }
   disconnected(peer, how);

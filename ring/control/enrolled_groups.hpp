@@ -1,5 +1,5 @@
 // The groups that have this rank as a member, for the control plane: their members, their bells and their newest
-// operations. Other ranks ask for these operations. Any thread.
+// operations, which other ranks ask for. Any thread.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ class EnrolledGroups {
 
   void add(std::shared_ptr<const link::GroupInfo> group);
   void remove(std::uint64_t group);  // its counts are kept
-  // If this rank is in the group, calls post(place) with the place reserved for the group's goodbye. Allocates no
+  // If this rank is in the group, calls post(place), where `place` is reserved for the group's goodbye. Allocates no
   // memory.
   template <class Post>
   void say_goodbye(std::uint64_t group, Post post) noexcept {
@@ -33,8 +33,8 @@ class EnrolledGroups {
 
   // Returns the operation that this rank began as number `sequence` of the group.
   std::optional<NamedSignature> recall(std::uint64_t group, std::uint64_t sequence) const;
-  // Reports to the detector each operation of this rank that cannot complete, because a member has left the group
-  // before it.
+  // Reports to the detector each operation of this rank that cannot complete, because a member left the group before
+  // that operation.
   void check_departures(failure::FailureDetector& detector, failure::FailureDetector::Time now) const;
   failure::StragglerDetector::Groups waits(const trace::TickClock::Scale& scale) const;
 

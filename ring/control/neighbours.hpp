@@ -1,5 +1,5 @@
-// The ranks that are connected to this one on the control plane: their connections, which of them are silent, and which
-// of them delay other ranks. Lives on the background thread.
+// The ranks to which this rank is connected on the control plane: their connections, which of them are silent, and
+// which of them delay other ranks. Used on the background thread.
 #pragma once
 #include <chrono>
 #include <map>
@@ -25,20 +25,20 @@ class Neighbours {
 
   bool has(int peer) const { return channels_.contains(peer); }
   bool empty() const { return channels_.empty(); }
-  // `proven`: connected since the start. A neighbour that connected later may leave before it has sent anything, so the
-  // end of its connection does not prove a death.
+  // `proven`: the neighbour has been connected since the start. A neighbour that connected later may leave before it
+  // has sent anything, so the end of its connection does not prove that it died.
   void add(int peer, Channel channel, bool proven, Time now);
   // Closes the connection. Returns true if nothing was ever received from this neighbour.
   bool remove(int peer);
-  void close(int peer);               // does nothing if there is no such neighbour
-  void received(int peer, Time now);  // any message
+  void close(int peer);               // does nothing if the peer is not a neighbour
+  void received(int peer, Time now);  // call for any message
   bool is_unproven(int peer) const { return unproven_.contains(peer); }
 
-  void send(int peer, std::string_view frame);  // the body of a frame
+  void send(int peer, std::string_view frame);  // `frame`: the body of a message
   void send_to_all(std::string_view frame);
   void finish_all(std::chrono::milliseconds limit);
 
-  // Records that this neighbour has read this rank's goodbye: it has echoed the goodbye.
+  // Call when this neighbour has echoed this rank's goodbye, which shows that it has read the goodbye.
   void read_goodbye(int peer) { read_goodbye_.insert(peer); }
   // True if each neighbour has read this rank's goodbye or has left. `has_left(peer)`: true if the peer has said
   // goodbye.

@@ -44,8 +44,8 @@ awaitable<void> Pinger::ping_all() {
   pinging_ = false;
 }
 
-// A rank that left in good order does not accept connections either. Its goodbye then arrives, unless no rank was left
-// to pass the goodbye on.
+// A rank that left in good order does not accept connections either. But its goodbye then arrives, unless no rank
+// remained to pass the goodbye on.
 awaitable<void> Pinger::ping_one(int peer) {
   failure::HeartbeatMonitor& heartbeats = around_.neighbours.heartbeats();
   const auto end = steady_clock::now() + heartbeats.limit();
@@ -63,9 +63,9 @@ awaitable<void> Pinger::ping_one(int peer) {
   around_.flush();
 }
 
-// Pings over an interface other than the first. Only the first one carries heartbeats, and it has just been found to
-// work. So if this interface is silent, the network is at fault and not the rank. If this process stood still, the
-// limit begins again, because this process has not read what the peer sent in that time.
+// Pings over an interface other than the first. Only the first interface carries heartbeats, and it has just been found
+// to work. So if this other interface is silent, the network is at fault and not the rank. If this process stood still,
+// the limit begins again, because this process has not read what the peer sent in that time.
 awaitable<void> Pinger::ping_way(int peer, std::size_t way) {
   const auto limit = around_.neighbours.heartbeats().limit();
   const auto began = steady_clock::now();

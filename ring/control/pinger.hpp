@@ -1,5 +1,5 @@
 // Pings ranks for which an operation waits, over all interfaces that they use, to find out whether the network between
-// them and this rank still works. Lives on the background thread.
+// these ranks and this rank still works. Used on the background thread.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -32,12 +32,12 @@ class Pinger {
 
   // A rank that does not answer within the silence limit counts as silent.
   void ping(int peer);
-  // Call when the connection of a neighbour ended. Pings the neighbour now if its ping was put off because it had not
-  // sent anything yet.
+  // Call when the connection of a neighbour ended. Pings the neighbour now if its ping was put off, because nothing had
+  // arrived from it yet.
   void lost_unproven(int peer);
   void proven(int peer) { to_ping_if_lost_.erase(peer); }
-  void stop() { stopped_ = true; }                                           // this rank leaves
-  void resumed(std::chrono::steady_clock::time_point at) { resumed_ = at; }  // after this process stood still
+  void stop() { stopped_ = true; }                                           // call when this rank leaves
+  void resumed(std::chrono::steady_clock::time_point at) { resumed_ = at; }  // call after this process stood still
 
  private:
   asio::awaitable<void> ping_all();

@@ -27,11 +27,11 @@ class PublishedState {
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
-  // Waits for at most 3 s for the verdict, and for at most 1 s until it is handled.
+  // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s until handled() was called.
   Error error() const;
-  // Publishes the verdict of all ranks, if there is one, and the two conditions for leaving: the neighbours have read
-  // the goodbye (`read`), and all connections are closed (`closed`). Returns true the first time that there is a
-  // verdict; call handled() when the rest of this rank has been informed.
+  // Publishes the verdict of all ranks, if there is one, and the two conditions for leaving. `read`: the neighbours
+  // have read the goodbye. `closed`: all connections are closed. Returns true the first time that there is a verdict;
+  // then call handled() when all other parts of this rank have been informed.
   bool publish(const std::optional<failure::Verdict>& verdict, bool read, bool closed);
   void handled();
 
@@ -40,7 +40,8 @@ class PublishedState {
   bool sent() const;
   void set_sent();
   void wait_until_read(Clock::time_point end) const;  // returns also if the world has failed
-  void wait_until_sent(Clock::time_point end) const;  // in a world that has not failed, waits until closed
+  // In a world that has not failed, waits until all connections are closed.
+  void wait_until_sent(Clock::time_point end) const;
   void wait_until_closed(Clock::time_point end) const;
 
  private:
