@@ -3,9 +3,9 @@
 //
 // A rank that notices a failure proposes a verdict, once. The arbiter is the lowest rank that is alive. It publishes
 // the first proposal that it receives as the decision, and all ranks adopt the first decision that they receive. If no
-// decision has arrived 1.5 s after a rank's first proposal, the rank decides itself: of the proposals that it has, it
-// publishes the one with the lowest origin. By then all ranks that are connected have the same proposals, so they
-// publish the same verdict. When a rank learns that the arbiter is dead or has left, the next rank is its arbiter at
+// decision has arrived 1.5 s after a rank's first proposal, the rank decides by itself: it publishes the proposal with
+// the lowest origin among those that it has. By then all ranks that are connected have the same proposals, so they
+// publish the same verdict. When a rank finds out that the arbiter is dead or has left, the next rank is its arbiter at
 // once.
 #pragma once
 #include <chrono>
@@ -25,21 +25,21 @@ class FailureAgreement {
   FailureAgreement(int rank, int size, Flood& flood);
 
   // Sends this rank's proposal, unless the rank has already sent one or there is a verdict. A message that is too long
-  // is cut. `limit`: how long to wait for the arbiter's decision. A rank that has proposed leaves because of the
-  // failure, so no rank proposes a verdict against it for leaving.
+  // is cut. `limit`: how long to wait for the arbiter's decision. After a proposal, this rank may leave because of the
+  // failure, and no rank proposes a verdict against it for leaving.
   void propose(const Verdict& verdict, Time now, Time limit = kArbiterLimit);
   void receive_proposal(int origin, const Verdict& verdict, Time now);
   void receive_decision(const Verdict& verdict);
 
-  // Sends the verdict again, or this rank's proposal if there is no verdict. Call when a neighbour has just connected:
-  // it has not received this message, and might get this rank's goodbye first.
+  // Sends the verdict again, or this rank's proposal if there is no verdict. Call when a neighbour has just connected,
+  // because the neighbour has not received this message, and might receive this rank's goodbye first.
   void repeat();
 
-  // Call when the rank is dead or has left the world. It can then not be the arbiter.
+  // Call when the rank is dead or has left the world, so that it cannot be the arbiter.
   void exclude(int rank) { excluded_.insert(rank); }
 
-  // Call when this process did not run for some time. Meanwhile the other ranks may have decided, and their messages
-  // are not read yet. So this rank decides nothing for 100 ms.
+  // Call when this process did not run for some time. The other ranks may have decided in that time, and this process
+  // has not read their messages yet. So this rank decides nothing for 100 ms.
   void stood_still(Time now);
 
   void tick(Time now);              // call when due() has come
@@ -55,7 +55,7 @@ class FailureAgreement {
   Flood& flood_;
   std::set<int> excluded_;
   std::map<int, Verdict> proposals_;  // by origin
-  std::optional<Time> decide_by_;     // when this rank decides if the arbiter has not decided
+  std::optional<Time> decide_by_;     // when this rank decides if no decision has arrived
   Time decide_from_{0};               // before this time, this rank does not decide
   std::optional<Verdict> verdict_;
 };

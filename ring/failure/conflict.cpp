@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxCamps = 4;  // maximum number of camps that are named
 
-// Returns the name if all these calls have the same one, otherwise an empty text. Calls may be equal although their
+// Returns the name if all these calls have the same name, otherwise an empty text. Calls may be equal although their
 // names differ.
 std::string common_name(const std::vector<int>& ranks, const std::map<int, NamedSignature>& calls) {
   std::string name;
@@ -73,7 +73,8 @@ Verdict judge(const Contradictions& contradictions, Verdict shown) {
       others[rank].insert(other);
       others[other].insert(rank);
     }
-  std::vector<std::pair<std::size_t, int>> most;  // number of ranks that each rank contradicts, and the rank
+  // For each rank: the number of ranks that it contradicts, and its number.
+  std::vector<std::pair<std::size_t, int>> most;
   for (const auto& [rank, its] : others) most.emplace_back(its.size(), rank);
   std::ranges::sort(most, std::greater());
   if (most.size() < 2 || most[0].first == most[1].first) {

@@ -1,5 +1,5 @@
-// A conflict: members of a group called different operations with one number. Finds who is at fault, and describes it.
-// Pure.
+// A conflict: members of a group called different operations with one sequence number. Finds the rank at fault, and
+// describes the conflict. Pure.
 #pragma once
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ struct Conflict {
   std::map<int, NamedSignature> calls;  // by rank
   std::vector<int> missing;             // members that have not called this operation
 
-  bool add(int rank, const NamedSignature& call);  // false if this call of the rank was added before
+  bool add(int rank, const NamedSignature& call);  // false if the rank's call was added before
   bool exists() const;                             // true if two of the calls differ
   bool has_majority() const;                       // true if more than half of all members made the same call
 };
@@ -25,11 +25,11 @@ struct Conflict {
 // fault. The message names up to four different calls with their ranks, the culprit's first. The conflict must exist.
 Verdict judge(const Conflict& conflict);
 
-// For each member that received wrong counts, the ranks that sent them.
+// By rank that received wrong counts: the ranks that sent these counts.
 using Contradictions = std::map<int, std::vector<int>>;
 
 // Returns the mismatch of an alltoall's splits: the verdict `shown`, which one member has found, with the culprit
-// added. The culprit is the rank that contradicts the most other ranks. There is no culprit if another rank contradicts
+// added. The culprit is the rank that contradicts the most other ranks. There is no culprit if two ranks contradict
 // equally many.
 Verdict judge(const Contradictions& contradictions, Verdict shown);
 

@@ -3,9 +3,9 @@
 // connects to the nearest lower remaining rank. A rank without a connection to a higher rank, such as the highest one,
 // also connects to the lowest remaining rank.
 //
-// A rank may not learn that another rank has left, if all ranks that could have passed the goodbye on have left too. It
-// then cannot connect to that rank, and tries the next one. Pure: no sockets, no clock (time is passed in); one thread.
-// The FailureDetector owns it.
+// If all ranks that could have passed on a rank's goodbye have left too, the remaining ranks do not receive the
+// goodbye. A rank then cannot connect to the rank that left, and tries the next one. Pure: no sockets, no clock (time
+// is passed in); one thread. The FailureDetector owns this graph.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -14,25 +14,26 @@
 
 namespace anello::failure {
 
-// Returns the initial neighbours: the ranks at distances 2^i in both directions, in ascending order. This gives few
-// connections and few hops, and no single rank's death separates others.
+// Returns the initial neighbours: the ranks at distances 2^i in both directions, in ascending order. So connections are
+// few, messages need few hops, and the death of one rank does not separate other ranks.
 std::vector<int> control_neighbours(int rank, int size);
 
 class ControlGraph {
  public:
   using Time = std::chrono::milliseconds;  // time since an arbitrary fixed point
   // Delay before new connections. Most ranks leave together, and a rank that is about to leave needs no new connection.
-  // A rank is reconnected at once only if all its initial neighbours have left, because then no other rank would notice
-  // its death.
+  // A rank whose initial neighbours have all left is reconnected at once, because otherwise no rank would notice its
+  // death.
   static constexpr Time kMendAfter{100};
 
   ControlGraph(int rank, int size);
 
   void connected(int peer);
   void left(int peer, Time now);
-  void unreachable(int peer);  // there is no connection, and none can be made
+  void unreachable(int peer);  // call if there is no connection to the peer, and none can be made
 
-  // Returns the lower ranks to connect to now. Each is returned once; connected() or unreachable() must follow.
+  // Returns the lower ranks to connect to now. Returns each rank once; call connected() or unreachable() for it
+  // afterwards.
   std::vector<int> take_calls(Time now);
   bool is_lowest() const;           // true if all lower ranks have left or are unreachable
   std::optional<Time> due() const;  // when to call take_calls(); empty: no connection is missing
@@ -43,8 +44,8 @@ class ControlGraph {
   std::vector<int> wanted() const;
 
   int rank_;
-  std::vector<bool> gone_;  // by rank: has left or is unreachable
-  std::set<int> known_;     // connected, or connecting
+  std::vector<bool> gone_;  // by rank: true if the rank has left or is unreachable
+  std::set<int> known_;     // ranks that are connected or connecting
   std::optional<Time> mend_at_;
 };
 

@@ -107,7 +107,7 @@ StallAnswer decode_stall_answer(Reader& reader) {
   return answer;
 }
 
-// Writes no ranks if they need more than kMaxRuns runs.
+// Writes an empty list if the ranks need more than kMaxRuns runs.
 void encode_ranks(const std::vector<int>& ranks, Writer& writer) {
   std::vector<RankRun> runs = runs_of(ranks);
   if (runs.size() > ControlMessage::kMaxRuns) runs.clear();

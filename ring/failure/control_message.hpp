@@ -22,8 +22,8 @@ struct Verdict {
 };
 
 // Identifies a stall: an operation, and the time without progress. Ranks ask about each stall once, and report it once.
-// If a rank's operation has moved since its question, its next question has a new attempt number, so that earlier
-// answers do not count. A rank that refused its call asks at once: then the period is 0.
+// If an operation has moved since its rank asked, the rank's next question has a new attempt number, so that earlier
+// answers do not count. A rank that refused its call asks at once; then the period is 0.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
@@ -37,7 +37,7 @@ struct StallAnswer {
   // Values are part of the wire protocol: append only.
   enum class State : std::uint8_t {
     waits = 1,    // waits in the operation: nothing moves
-    called,       // has called the operation, and moves data or is done
+    called,       // has called the operation, and moves its data or has completed it
     not_called,   // has the group, but has not called the operation
     no_group,     // has not made the group
     other_order,  // has not made the group; waits in a group with the same members in another order
@@ -45,10 +45,10 @@ struct StallAnswer {
     refused,      // its call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;
-  std::optional<NamedSignature> last;  // not_called: the rank's last operation in the group, if any
+  std::optional<NamedSignature> last;  // not_called: the rank's last operation in the group, if it called any
   std::optional<NamedSignature>
-      waits_in;                // if the rank has not called the operation: another operation in which it waits
-  std::string waits_in_group;  // name of the group of that operation
+      waits_in;                // if the rank has not called the operation: the other operation in which it waits
+  std::string waits_in_group;  // name of the group of that other operation
   std::string reason;          // refused
 };
 
@@ -72,7 +72,7 @@ struct ControlMessage {
   std::uint64_t completed = 0;         // goodbye: operations of the group that the origin completed
   bool by_exception = false;           // goodbye: an exception destroyed the origin's World
   std::uint32_t members_of_group = 0;  // goodbye: number of members of the group
-  StallKey stall;                      // stalled, answer; `stalled`: group and sequence are those of its operation
+  StallKey stall;                      // stalled, answer. In `stalled`, group and sequence are those of its operation
   std::string group_name;              // stalled
   std::vector<int> members;  // stalled: the group's members in order; left out if they need more than kMaxRuns runs
   StallAnswer answer;        // stalled, answer: the origin's own answer
@@ -92,14 +92,14 @@ struct ControlMessageId {
 };
 
 // The form in which messages are sent. The body is everything in a message except origin and number. An envelope has
-// one body, and the ids of all messages that have this body.
+// one body, and the ids of all messages with this body.
 struct Envelope {
   std::vector<ControlMessageId> ids;  // at most max_ids(body)
   std::string_view body;
 };
 std::size_t max_ids(std::string_view body);
 std::string encode(const Envelope& envelope);
-// The next functions throw Error{protocol}, except encode_body().
+// Except encode_body(), these functions throw Error{protocol}.
 Envelope decode_envelope(std::string_view bytes, int world);  // the body is a part of `bytes`, and is not decoded
 std::string encode_body(const ControlMessage& message);
 ControlMessage decode_body(std::string_view body, int world);

@@ -1,12 +1,12 @@
 // Records which rank left which group, and after how many operations. Pure: time is passed in, messages go to the
 // Flood.
 //
-// A rank that leaves a group sends a goodbye: the number of operations of the group that it completed, and a
-// description of its last few calls. No operation with that number or a higher one can complete any more. A rank that
-// leaves the world sends a goodbye for each group first. If no goodbye for a group has arrived 100 ms after the goodbye
-// for the world, the group never existed on that rank, and the rank counts as having left it after 0 operations. When
-// all members of a group have left it, the group is forgotten. A goodbye contains the number of members, because it may
-// arrive at a rank that is not in the group, or has not made it yet.
+// A rank that leaves a group sends a goodbye: the number of the group's operations that it completed, and a description
+// of its last few calls. No operation with that sequence number or a higher one can complete any more. A rank that
+// leaves the world sends a goodbye for each of its groups first. If no goodbye for a group has arrived 100 ms after the
+// goodbye for the world, that rank never made the group; it counts as having left the group after 0 operations. When
+// all members have left a group, its records are deleted. A goodbye contains the number of members, because it may
+// arrive at a rank that is not in the group, or has not made the group yet.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -33,27 +33,28 @@ class Departures {
   void receive_goodbye(const ControlMessage& goodbye, Time now);
   // Returns the groups, except the world, that all members have left since the last call. Their records are deleted.
   std::vector<std::uint64_t> take_forgotten();
-  // Call when this rank has joined the group; other members may already have left the world.
+  // Call when this rank has joined the group. Other members may already have left the world.
   void joined(std::uint64_t group, Time now);
 
   bool has_left(int rank) const { return completed(rank, 0).has_value(); }
   // Returns the number of the group's operations that the rank completed before it left; empty if it has not left.
   std::optional<std::uint64_t> completed(int rank, std::uint64_t group) const;
-  // Returns the first operation of the group that cannot complete, because another rank left the group before it.
-  // UINT64_MAX if there is none.
+  // Returns the first operation of the group that cannot complete, because another rank left the group before that
+  // operation. UINT64_MAX if there is no such operation.
   std::uint64_t ends_at(std::uint64_t group) const;
   // Returns operation number `sequence` of the group as the rank called it; empty if its goodbye did not describe it.
   std::optional<NamedSignature> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
 
   std::vector<NamedSignature> last_calls(int rank,
-                                         std::uint64_t group) const;  // all operations that its goodbye described
+                                         // Returns all operations that the rank's goodbye described.
+                                         std::uint64_t group) const;
 
   // Returns the verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
   // Returns the verdict if any rank left the group after at most `completed` of its operations. `conflict`: see left().
   std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
-  // Returns the verdict that the rank left the group. The rank must have left it. `conflict`: describes what this rank
-  // does that needs the other rank.
+  // Returns the verdict that the rank, which must have left the group, left it. `conflict`: describes this rank's work
+  // that needs the other rank.
   Verdict left(int rank, std::uint64_t group, std::string_view conflict) const;
 
   void tick(Time now);              // call when due() has come
@@ -69,7 +70,7 @@ class Departures {
     std::map<int, Departure> left;       // other ranks
     std::uint64_t ends_at = UINT64_MAX;  // lowest number of completed operations in `left`
     std::size_t members = 0;             // 0: not received yet
-    bool own = false;                    // this rank has left
+    bool own = false;                    // true if this rank has left
   };
   struct MissingGoodbye {
     int rank = -1;

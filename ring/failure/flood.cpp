@@ -8,7 +8,7 @@ namespace anello::failure {
 Flood::Flood(int rank, int size) : rank_(rank), received_(std::size_t(size)) {}
 
 bool Flood::has_come(const ControlMessageId& id) const {
-  if (id.origin == rank_) return true;  // this rank's own message, which came back
+  if (id.origin == rank_) return true;  // this rank's own message, sent back by a neighbour
   const Received& from = received_[std::size_t(id.origin)];
   if (id.number > from.newest) return false;
   const std::uint32_t behind = from.newest - id.number;
@@ -34,7 +34,8 @@ std::vector<ControlMessage> Flood::receive(std::string_view bytes, Time now) {
   const int world = int(received_.size());
   Envelope envelope = decode_envelope(bytes, world);
   std::erase_if(envelope.ids, [this](const ControlMessageId& id) { return has_come(id); });
-  if (envelope.ids.empty()) return {};  // the usual case: each message comes from every neighbour
+  // The usual case: all ids are already received, because each message comes from every neighbour.
+  if (envelope.ids.empty()) return {};
   std::vector<ControlMessage> messages(1, decode_body(envelope.body, world));
   messages.resize(envelope.ids.size(), messages.front());
   for (std::size_t k = 0; k < messages.size(); k++) {
@@ -59,8 +60,8 @@ bool Flood::contains(std::string_view bytes, const ControlMessageId& message) co
   });
 }
 
-// Adds the id to a waiting entry with the same body. Makes a new entry if there is none, or if the message would then
-// be sent before an earlier message of its origin.
+// Adds the id to a waiting entry with the same body. Makes a new entry if no entry has this body, or if the message
+// would otherwise be sent before an earlier message of its origin.
 void Flood::add(const ControlMessageId& id, std::string_view body) {
   const auto [place, is_new] = places_.try_emplace(std::string(body), waiting_.size());
   const auto last = last_places_.find(id.origin);

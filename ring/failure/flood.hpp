@@ -4,8 +4,8 @@
 // have arrived; an older message counts as received.
 //
 // Most ranks leave together, and their goodbyes have the same content. Most messages about the ranks' calls also have
-// the same content. So a rank delays these messages by 10 ms before it passes them on, and joins those with the same
-// content into one. Before it sends any other message, and before it leaves, it sends the delayed messages. The flood
+// equal contents. So a rank delays such messages by 10 ms before it passes them on, and joins messages with equal
+// contents into one. Before it sends any other message, and before it leaves, it sends the delayed messages. The flood
 // puts bytes into an outbox and uses no sockets. Pure: time is passed in; one thread.
 #pragma once
 #include <chrono>
@@ -26,8 +26,8 @@ class Flood {
   // If nothing is broken, a message has arrived everywhere after this time.
   static constexpr Time kDeliveryLimit{100};
   static constexpr Time kWait{10};
-  // A goodbye arrives everywhere after this time. Each rank that passes it on delays it; in a world of 4096 ranks 5
-  // ranks do.
+  // A goodbye arrives everywhere after this time. Each rank that passes a goodbye on delays it; in a world of 4096
+  // ranks, 5 ranks do this one after another.
   static constexpr Time kGoodbyeLimit = 2 * kDeliveryLimit;
 
   Flood(int rank, int size);
@@ -36,8 +36,8 @@ class Flood {
   void send(ControlMessage message);
 
   // Returns the messages that are new: none, one, or several with the same content from several ranks. Also puts them
-  // into the outbox, or delays them. Throws Error{protocol} if the bytes are not a message of a world of this size.
-  // Such bytes are not passed on.
+  // into the outbox, or delays them. Throws Error{protocol}, and passes nothing on, if the bytes are not a message of a
+  // world of this size.
   std::vector<ControlMessage> receive(std::string_view bytes, Time now);
 
   // True if these bytes contain `message`, or a later message of its origin. Throws like receive().
@@ -66,10 +66,11 @@ class Flood {
 
   int rank_;
   std::uint32_t number_ = 0;
-  std::vector<Received> received_;                       // by origin
-  std::vector<Waiting> waiting_;                         // delayed messages, in order
-  std::unordered_map<std::string, std::size_t> places_;  // by body: the index of its last entry in waiting_
-  std::unordered_map<int, std::size_t> last_places_;     // by origin: the index in waiting_ of its newest message
+  std::vector<Received> received_;  // by origin
+  std::vector<Waiting> waiting_;    // delayed messages, in order
+  // By body: the index in waiting_ of the last entry with that body.
+  std::unordered_map<std::string, std::size_t> places_;
+  std::unordered_map<int, std::size_t> last_places_;  // by origin: the index in waiting_ of the origin's newest message
   std::optional<Time> due_at_;
   std::vector<std::string> outbox_;
 };

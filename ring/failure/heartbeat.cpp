@@ -32,7 +32,7 @@ void HeartbeatMonitor::received(int peer, Time now) {
 HeartbeatMonitor::Due HeartbeatMonitor::tick(Time now) {
   Due due;
   if (last_received_.empty()) return due;
-  // If the tick comes as late as this, this process itself was stopped, and has not read what its peers sent meanwhile.
+  // A tick that is this late shows that this process was stopped, and has not read what its peers sent in that time.
   if (now >= next_heartbeat_ + 2 * interval_)
     for (auto& [peer, last] : last_received_) last = now;
   if (now >= next_heartbeat_) {

@@ -1,7 +1,7 @@
-// Detects which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, also while
-// its program computes for minutes. If nothing arrives from a neighbour for as long as the limit, the neighbour is
-// silent: its process is stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive cannot show
-// this, because the kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
+// Detects which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, even while
+// its program computes for minutes. A neighbour is silent if nothing arrives from it within the limit: its process is
+// stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive cannot show this, because the
+// kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <map>
@@ -23,7 +23,7 @@ class HeartbeatMonitor {
 
   struct Due {
     bool heartbeat = false;   // true: send a heartbeat to every peer
-    std::vector<int> silent;  // each peer appears once, and is then removed
+    std::vector<int> silent;  // peers that became silent; each appears once, and is then removed
   };
   Due tick(Time now);               // call when due() has come
   std::optional<Time> due() const;  // empty: there are no peers

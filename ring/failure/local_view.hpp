@@ -14,7 +14,8 @@ namespace anello::failure {
 
 class LocalView {
  public:
-  // A call by this rank's program of the group's operation `sequence`. It was refused before anything was sent.
+  // A call that this rank refused to its program before anything was sent; `sequence`: the operation's number in the
+  // group.
   struct Refusal {
     std::uint64_t sequence = 0;
     std::string reason;
@@ -22,7 +23,7 @@ class LocalView {
   struct Group {
     std::string name;  // for people
     std::vector<int> members;
-    std::optional<Refusal> refusal;  // the newest; the program may have repeated the call since then
+    std::optional<Refusal> refusal;  // the newest refusal; the program may have repeated the call since then
     bool contains(int rank) const;
   };
   // Returns this rank's operation with this number in the group, if it has begun and is still recorded.
@@ -45,7 +46,7 @@ class LocalView {
   std::optional<NamedSignature> operation(std::uint64_t group, std::uint64_t sequence) const {
     return recall_(group, sequence);
   }
-  // Returns the call with its name, if this rank has begun it.
+  // Returns the call with its name if this rank has begun it.
   NamedSignature named(const Signature& operation) const;
 
  private:

@@ -46,7 +46,7 @@ void MismatchDetector::differs(const NamedSignature& mine, int peer, const Signa
   look(number, its, now);
 }
 
-// Every rank that finds contradictions sends them, because the rank at fault may contradict each of several ranks once.
+// Every rank that finds contradictions sends them, because the rank at fault may contradict several ranks once each.
 void MismatchDetector::contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict,
                                    Time now) {
   if (!view_.group(mine.group)) return;
@@ -72,7 +72,7 @@ void MismatchDetector::leave(std::uint64_t group) {
   std::erase_if(contradictions_, [&](const auto& each) { return each.first.first == group; });
 }
 
-// Only members of a group judge it.
+// Only members of a group judge the group's calls.
 void MismatchDetector::receive_call(int origin, const NamedSignature& theirs, Time now) {
   if (!view_.group(theirs.group)) return;
   remember(origin, theirs);
@@ -96,8 +96,9 @@ bool MismatchDetector::explains_departure(int rank, std::uint64_t group, Time no
   return std::ranges::any_of(conflicts_, [&](const auto& each) { return each.first.first == group; });
 }
 
-// Returns this rank's call with this number. An operation in which this rank waits counts too: a rank that is behind
-// may still make the same call, and a rank that is ahead may have called a different operation with this number.
+// Returns this rank's call with this number. The operation in which this rank waits now also counts: if this rank is
+// behind, it may still make the same call, and if it is ahead, it may have called a different operation with this
+// number.
 std::optional<NamedSignature> MismatchDetector::own(const Number& number) const {
   const auto [group, sequence] = number;
   const auto waits = waits_.find(group);
@@ -158,7 +159,7 @@ void MismatchDetector::look(const Number& number, Open& open, Time now) {
   if (is_complete && !open.complete) open.complete = now;
 }
 
-// Because of the spread, about one rank judges first, and the others receive its proposal.
+// Ranks judge at different times (spread()), so about one rank judges first, and the others receive its proposal.
 MismatchDetector::Time MismatchDetector::judge_at(const Number& number, const Open& open) const {
   Signature operation;
   std::tie(operation.group, operation.sequence) = number;
@@ -222,7 +223,8 @@ std::optional<Verdict> MismatchDetector::tick(Time now) {
   for (auto& [number, its] : conflicts_) {
     if (its.is_judged) continue;
     if (its.look_at <= now) {
-      if (now > its.look_at + kLook) its.began += now - its.look_at;  // this rank was stopped: it has unread messages
+      // This rank was stopped, so it has unread messages.
+      if (now > its.look_at + kLook) its.began += now - its.look_at;
       look(number, its, now);
     }
     if (judge_at(number, its) <= now) return judge_open(number, its);

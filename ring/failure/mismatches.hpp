@@ -1,15 +1,15 @@
 // Detects that the ranks of a group called different operations, and which rank is at fault. Pure: time is passed in,
 // messages go to the Flood.
 //
-// If nothing moves in a rank's operation for a while, the rank sends `waiting`, and every member compares it with its
-// own call. Ranks that wait in the same operation would all send the same message. So each rank first waits for a time
-// drawn from its rank and the operation (spread()), and sends nothing if another rank has sent the message by then. An
-// operation that waits thus costs about one flood, in a world of any size.
+// If nothing moves in a rank's operation for a while, the rank sends `waiting`, and every member compares that
+// operation with its own call. Ranks that wait in the same operation would all send the same message. So each rank
+// first waits for a time that depends on its rank and the operation (spread()), and sends nothing if another rank has
+// sent the message by then. So an operation that waits costs about one flood, in a world of any size.
 //
-// Two different operations with one number are a conflict, and the conflict ends the world. Then every member sends
-// `called`, even if it calls its operation later, or only a message brings it the conflict. A rank proposes a verdict
-// when it has the calls of all members; 200 ms after the conflict began, if the calls show a majority by then; after 1
-// s in any case.
+// Two different operations with one sequence number are a conflict, and a conflict ends the world. Then every member
+// sends `called`, even if it calls its operation later, or finds out about the conflict only from a message. A rank
+// proposes a verdict when it has the calls of all members; or 200 ms after the conflict began, if the calls show a
+// majority by then; or after 1 s in any case.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,9 +26,9 @@
 
 namespace anello::failure {
 
-// Returns how long this rank delays a message about the operation that all `ranks` ranks may want to send. In steps,
+// Returns how long this rank delays a message that all `ranks` ranks may want to send about the operation. In steps,
 // about one of the ranks has the delay 0, one has 1, two have 2, four have 3, and so on. So one rank soon sends, and
-// only a few other ranks send before that message reaches them; this holds for any subset of the ranks. A step is
+// only a few other ranks send before that message reaches them. This is true for any subset of the ranks. A step is
 // longer than the delivery of a message.
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation);
 
@@ -38,13 +38,13 @@ class MismatchDetector {
 
   MismatchDetector(const LocalView& view, const Departures& departures, Flood& flood);
 
-  // waiting(): this rank's operation makes no progress. moving(): it makes progress again.
+  // waiting(): call when this rank's operation makes no progress. moving(): call when it makes progress again.
   void waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);
-  // A peer sent a different operation on a data connection, where operations have no names; `verdict` describes it.
-  // `verdict` is proposed only if the calls that the ranks then send do not differ.
+  // Call when a peer sent a different operation on a data connection, where operations have no names; `verdict`
+  // describes it. `verdict` is proposed only if the calls that the ranks then send do not differ.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
-  // The ranks `peers` sent other counts than this rank expects; `verdict` describes one of them.
+  // Call when the ranks `peers` sent other counts than this rank expects; `verdict` describes one of these ranks.
   void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
   void leave(std::uint64_t group);
 
@@ -53,13 +53,13 @@ class MismatchDetector {
   // Call when a rank's goodbye has arrived: compares the calls that the goodbye describes with this rank's calls.
   void receive_goodbye(int origin, Time now);
 
-  // A rank left the group, and this rank still expected data from it. True if the two ranks called different operations
-  // before that.
+  // Call when a rank left the group, and this rank still expected data from it. True if the two ranks called different
+  // operations before the departure.
   bool explains_departure(int rank, std::uint64_t group, Time now);
 
   // The operations in which this rank waits, by group.
   const std::map<std::uint64_t, NamedSignature>& waits() const { return waits_; }
-  // Returns a call with this number that another rank has sent over the control plane.
+  // Returns the call with this number that another rank has sent over the control plane, if any has arrived.
   std::optional<NamedSignature> said(std::uint64_t group, std::uint64_t sequence) const;
 
   std::optional<Verdict> tick(Time now);  // call when due() has come; the verdict is a mismatch
@@ -79,10 +79,11 @@ class MismatchDetector {
   };
   struct Open {
     Conflict conflict;
-    std::optional<Verdict> shown;          // from a data connection, or a contradiction
-    std::map<int, NamedSignature> unsaid;  // from data connections, without names; the ranks may still send these
-    Time began{0};                         // without the time in which this rank did not run
-    Time look_at{0};                       // when to check again whether this rank has made its call
+    std::optional<Verdict> shown;  // proposed verdict, found on a data connection or by a contradiction of counts
+    // Calls from data connections, which have no names; their ranks may still send them with names.
+    std::map<int, NamedSignature> unsaid;
+    Time began{0};    // without the time in which this process was stopped
+    Time look_at{0};  // when to check again whether this rank has made its call
     std::optional<Time> complete;
     bool is_said = false, is_judged = false;
   };

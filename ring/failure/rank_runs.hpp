@@ -1,4 +1,4 @@
-// Stores ranks as runs with equal steps. So the members of a regular group of any size fit into a message. Pure.
+// Stores ranks as runs with equal steps, so that the members of a regular group of any size fit into a message. Pure.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -8,7 +8,7 @@ namespace {
 
 using State = StallAnswer::State;
 
-constexpr std::uint64_t kMaxLookBack = 100;  // how many operations are searched for the last one that was called
+constexpr std::uint64_t kMaxLookBack = 100;          // how many operations are searched for the rank's last call
 constexpr StallReports::Time kTimeToCallAgain{300};  // a program whose call was refused gets this time to call again
 
 std::string cut(std::string name, std::size_t max_bytes = ControlMessage::kMaxNameBytes) {
@@ -47,7 +47,7 @@ void StallReports::say_refused(std::uint64_t group) {
   flood_.send({.type = ControlMessage::Type::refused, .calls = {call}});
 }
 
-// Ranks that do not have the group record the refusal too, because they may still make the group.
+// A rank that does not have the group also records the refusal, because it may still make the group.
 void StallReports::receive_refused(const NamedSignature& theirs, Time now) {
   if (refused_elsewhere_.size() >= kMaxRemembered) refused_elsewhere_.erase(refused_elsewhere_.begin());
   refused_elsewhere_[theirs.group] = theirs.sequence;
@@ -85,9 +85,9 @@ void StallReports::leave(std::uint64_t group) {
   refused_elsewhere_.erase(group);
 }
 
-// Returns the key for this rank's question: usually the newest attempt, but the next attempt in two cases. In the
-// first, this rank's operation has moved since the question. In the second, an overdue stall was finished some time ago
-// and the world goes on, so another rank's operation must have moved.
+// Returns the key for this rank's question. Its attempt is usually the newest one, but the next one in two cases.
+// First, this rank's operation has moved since the question. Second, an overdue stall was finished some time ago and
+// the world goes on, so another rank's operation must have moved.
 StallKey StallReports::newest_attempt(StallKey key, Time now) const {
   key.attempt = UINT32_MAX;
   auto newest = stalls_.upper_bound(key);
@@ -99,7 +99,7 @@ StallKey StallReports::newest_attempt(StallKey key, Time now) const {
   return key;
 }
 
-// Sends the question, unless another rank has asked meanwhile.
+// Sends the question, unless another rank has asked the same question since.
 void StallReports::send(const Pending& pending, Time now) {
   const StallAnswer mine = as_asker(pending);
   const bool is_wanted = mine.state == State::refused || pending.operation.kind == Kind::transfer;
@@ -186,8 +186,8 @@ void StallReports::say_where_it_waits(StallAnswer& answer, const NamedSignature&
   answer.waits_in_group = cut(view_.group(operation.group)->name);
 }
 
-// Ranks make different groups if they list the members in a different order, or have made a different number of groups.
-// A transfer has its own group for each direction, and the program did not make these groups.
+// Ranks make different groups if they list the members in different orders, or have made different numbers of groups.
+// Each direction of a transfer has its own group, which the program did not make.
 StallAnswer StallReports::without_group(const Signature& wanted, const std::vector<int>& members) const {
   StallAnswer answer{.state = State::no_group};
   for (const auto& [id, operation] : operations_.waits()) {
@@ -226,7 +226,8 @@ StallReports::Completed StallReports::take_completed() {
   return std::exchange(completed_, {});
 }
 
-// Stalls that are done are kept, so that no rank asks about them again. Removes the oldest stall if there are too many.
+// Stalls that are done are kept, so that no rank asks about them again. If there are too many, removes the oldest
+// stall.
 void StallReports::forget_oldest() {
   if (stalls_.size() < kMaxRemembered) return;
   auto oldest = stalls_.end();

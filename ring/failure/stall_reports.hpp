@@ -1,18 +1,18 @@
 // Finds out which ranks wait in an operation that has not moved for long, and for which ranks they wait. Pure: time is
 // passed in, messages go to the Flood.
 //
-// If nothing has moved in a rank's operation for ANELLO_STALL_TIME, the rank asks all ranks about it. Ranks wait for
-// different times before they ask (spread()), so usually only one asks. Every member of the group answers: it waits in
-// the operation too, it has called it, or it has not called it. The stall is reported when the last answer has arrived,
-// or after 2 s with the ranks that have not answered. So a report is based on answers that are at most 2 s old. If the
-// asking rank's operation moves again before that, nothing is reported; if it stalls again, the next attempt has its
-// own answers. If the operation is overdue on this rank, the report becomes a verdict against the lowest rank that has
-// not called the operation.
+// If nothing has moved in a rank's operation for ANELLO_STALL_TIME, the rank asks all ranks about the operation. Ranks
+// wait for different times before they ask (spread()), so usually only one asks. Every member of the group answers
+// whether it also waits in the operation, has called it, or has not called it. The stall is reported when the last
+// answer has arrived, or after 2 s with the ranks that have not answered. So a report is based on answers that are at
+// most 2 s old. If the asking rank's operation moves before the report, nothing is reported; if it stalls again, the
+// next attempt has its own answers. If the operation is overdue on the asking rank, the report becomes a verdict
+// against the lowest rank that has not called the operation.
 //
 // A program may make a wrong call, which its rank refuses. As soon as another rank waits in that operation, the rank
-// that refused asks, so that the reason is reported within a second. It does not ask before that, nor if its program
-// has meanwhile repeated the call correctly. A transfer is different: ranks do not announce that they wait in one. So
-// the rank announces the refused transfer, and the rank that waits asks.
+// that refused asks, so that the reason is reported within a second. It does not ask before another rank waits, nor if
+// its program has repeated the call correctly by then. For a transfer this does not work, because ranks do not announce
+// that they wait in a transfer. So the rank that refused announces the refused transfer, and the rank that waits asks.
 #pragma once
 #include <chrono>
 #include <map>
@@ -40,13 +40,13 @@ class StallReports {
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);
   }
-  // Call when this rank refused a call of its program, and when another rank has sent its call of an operation of this
-  // group.
+  // Call when this rank has refused a call of its program. Call it again whenever another rank has sent its call of an
+  // operation of this group.
   void refused(std::uint64_t group, Time now);
   // If the newest of the refused calls was a transfer, announces the refusal to all ranks, without the reason.
   void say_refused(std::uint64_t group);
   void receive_refused(const NamedSignature& theirs, Time now);
-  void waiting(const Signature& mine, Time now);  // nothing moves in this rank's operation
+  void waiting(const Signature& mine, Time now);  // call when nothing moves in this rank's operation
   // Call when the operation moves again. Cancels this rank's pending questions, and the reports of its earlier
   // questions.
   void moving(const Signature& mine);

@@ -14,12 +14,12 @@ bool is_missing(const StallAnswer& answer) {
   return answer.state != State::waits && answer.state != State::called;
 }
 
-// Says something about ranks: `one` follows "rank 2 on host2", and `several` follows "ranks 4-7".
+// The predicate of a sentence about ranks: `one` follows "rank 2 on host2", and `several` follows "ranks 4-7".
 struct Predicate {
   std::string one, several;
 };
 
-// Lists ranks with the same predicate together.
+// Collects clauses, and lists ranks with the same predicate together.
 class Clauses {
  public:
   explicit Clauses(const LocalView& view) : view_(view) {}
@@ -91,7 +91,7 @@ Predicate silent() {
           " do not answer: their processes are stopped, they are cut off, or their hosts are overloaded"};
 }
 
-// For example "ranks 0, 1 wait; rank 2 has called it and does not wait".
+// Returns a text such as "ranks 0, 1 wait; rank 2 has called it and does not wait".
 std::string present(const StallFindings& findings) {
   std::vector<int> waiting, others;
   for (const auto& [rank, answer] : findings.answers)

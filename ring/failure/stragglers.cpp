@@ -6,7 +6,7 @@
 
 namespace anello::failure {
 namespace {
-// Parts of the period: a rank that sleeps for more than kMuch reports a peer that sleeps for less than kLittle.
+// As fractions of the period: a rank that sleeps for more than kMuch reports a peer that sleeps for less than kLittle.
 constexpr double kMuch = 0.5, kLittle = 0.1;
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Detects ranks that keep others waiting. Within some seconds, a rank slept most of the time in operations of one
-// group, while another member of that group, its neighbour on the control plane, hardly slept in operations at all.
-// Only groups whose operations end are considered; in other groups the stall report names the missing ranks. Pure: no
-// clock (time is passed in); one thread.
+// Detects ranks that keep other ranks waiting: within a period of some seconds, a rank slept most of the time in
+// operations of one group, while another member of that group, its neighbour on the control plane, hardly slept in
+// operations at all. Considers only groups whose operations complete; for other groups, the stall report names the
+// missing ranks. Pure: no clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -34,7 +34,7 @@ class StragglerDetector {
 
   explicit StragglerDetector(Time period) : period_(period) {}
 
-  // `slept`: the time that the peer has slept in operations since it started, from its heartbeat.
+  // `slept`: the total time that the peer has slept in operations since it started; it is in the peer's heartbeats.
   void received(int peer, Time slept);
   void remove(int peer);
 
@@ -56,13 +56,14 @@ class StragglerDetector {
   std::map<int, Peer> peers_;
 };
 
-// Makes the message about each straggler. All neighbours of a straggler complain again and again. So it is reported at
-// once, and then after one minute, two, four, ... as long as they complain.
+// Makes the message about each straggler. All neighbours of a straggler complain again and again. So the straggler is
+// reported at the first complaint, and then after one minute, two, four, ... as long as the complaints continue.
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
   static constexpr Time kQuiet{
-      60000};  // shortest time between two reports; after this time without a complaint the series restarts
+      // Minimum time between two reports; after this time without a complaint, the next one is reported at once.
+      60000};
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 
