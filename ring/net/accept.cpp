@@ -29,7 +29,7 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
 
 namespace {
 
-constexpr int kBurst = 64;  // after this number of connections in a row, the accepted ones get time to answer
+constexpr int kBurst = 64;  // after this many connections in a row, the accepted ones get time for their handshakes
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 constexpr std::chrono::minutes kBetweenWarnings{1};
 
@@ -38,7 +38,7 @@ bool gave_up_meanwhile(asio::error_code error) {
          error == asio::error::interrupted;
 }
 
-// Called before accept(): without a free descriptor, accept() fails even if no connection is pending.
+// Call this before accept(), because without a free descriptor accept() fails even if no connection is pending.
 bool has_pending(asio::ip::tcp::acceptor& acceptor) {
   pollfd polled{acceptor.native_handle(), POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -46,8 +46,8 @@ bool has_pending(asio::ip::tcp::acceptor& acceptor) {
 
 }  // namespace
 
-// Any program can connect, but must not be able to fill the log. So there is one line a minute, with the number of
-// failures since the last line.
+// Any program can connect, but must not be able to fill the log. So one line a minute is logged, with the number of
+// failures since the previous line.
 class FailureLog {
  public:
   explicit FailureLog(std::string name) : name_(std::move(name)) {}

@@ -15,7 +15,7 @@ struct AcceptOptions {
   // Called when a connection cannot be accepted, usually because no descriptor is left.
   std::function<void()> make_room;
   std::function<void(asio::ip::tcp::socket)> take;
-  // Counts the rejected connections. While their number grows, connections are accepted in batches, one batch every
+  // Counts the rejected connections. While the count grows, connections are accepted in batches, one batch every
   // kGathering.
   const trace::RejectedConnections* rejected_connections = nullptr;
 };

@@ -42,7 +42,7 @@ std::string numeric(const sockaddr& socket) {
   return asio::ip::address_v6(bytes, v6.sin6_scope_id).to_string();
 }
 
-// The value of ANELLO_IFACE, parsed. It chooses interfaces by name.
+// The parsed value of ANELLO_IFACE, which chooses interfaces by name.
 class Filter {
  public:
   explicit Filter(std::string_view list) : list_(list) {

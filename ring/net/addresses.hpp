@@ -38,10 +38,11 @@ auto at_first_free(PortRange ports, Listen listen) {
   return listen(ports.last);
 }
 
-bool is_loopback(std::string_view address);  // also ::ffff:127.0.0.1; false if it is not a numeric address
-bool is_local(std::string_view address);     // loopback, or an address of this host
+// True for ::ffff:127.0.0.1 too; false if the text is not a numeric address.
+bool is_loopback(std::string_view address);
+bool is_local(std::string_view address);  // true for loopback, and for an address of this host
 
-// One address of one interface that is up.
+// One address of an interface that is up.
 struct Interface {
   std::string name, address;
 };
@@ -53,12 +54,12 @@ std::vector<Interface> local_interfaces();
 // because they have the same address on many hosts.
 std::vector<std::string> addresses_for_other_hosts(std::string_view usual, const std::vector<Interface>& interfaces);
 
-// Chooses the address on which a rank listens, and which it sends to the other ranks. `usual` is the address of its
-// connection to the rendezvous, and is chosen if `iface` is empty or allows it. Otherwise chooses the best address that
-// `iface` allows: no loopback, no link-local, no bridge of containers, the family of `usual`, then the order of
-// `interfaces`. `iface`: names separated by commas: eth (prefix), =eth0 (exact), ^docker,lo (all except these
-// prefixes), ^=eth1 (all except this name). If no interface matches, throws Error{configuration} that lists the
-// interfaces.
+// Chooses the address on which a rank listens, and which it sends to the other ranks. `usual` is the address of the
+// rank's connection to the rendezvous, and is chosen if `iface` is empty or allows it. Otherwise chooses the best
+// address that `iface` allows. The criteria, in this order: not loopback, not link-local, not a bridge of containers,
+// the family of `usual`, the order of `interfaces`. `iface`: names separated by commas: eth (prefix), =eth0 (exact),
+// ^docker,lo (all except these prefixes), ^=eth1 (all except this name). If no interface matches, throws
+// Error{configuration} that lists the interfaces.
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);
 
 // Chooses the addresses of several interfaces that carry one job together. `iface` has one part for each interface, as

@@ -24,7 +24,7 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPipeLimit{2000};
 
-// The rank has read the secret and closed the descriptor, so in a child its number may belong to another file.
+// The rank has read the secret and closed its descriptor, so in a child the same descriptor number may be another file.
 constexpr std::string_view kOfAChild =
     "A process that a rank has started does not belong to the job: "
     "`env -u ANELLO_RENDEZVOUS -u ANELLO_RANK ANELLO_SIZE=1` makes it a world of its own";
@@ -42,7 +42,7 @@ void await_readable(int fd, steady_clock::time_point deadline, const std::string
   }
 }
 
-// Reads to the end of the file, and one byte more than allowed, so that a secret that is too long is noticed.
+// Reads to the end of the file, but at most one byte more than allowed, so that a secret that is too long is noticed.
 std::string read_all(int fd, const std::string& source) {
   const auto deadline = steady_clock::now() + kPipeLimit;
   const bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;

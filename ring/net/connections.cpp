@@ -28,13 +28,12 @@ using std::chrono::steady_clock;
 namespace {
 
 // If a receiver's window is smaller than one segment, Linux sends only every 200 ms (its persist timer). On loopback a
-// segment may be as large as the whole window of a small buffer, so the segment size is limited.
+// segment may be as large as the whole window of a small buffer, so this library limits the segment size.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
 constexpr std::chrono::seconds kWarnAfter{5};  // after this time without a connection, a warning is logged
 
-// On loopback congestion control needs no pacing, and reno is 1.5 times as fast as BBR there. On a real network the
-// administrator decides.
+// On loopback no pacing is needed, and reno is 1.5 times as fast as BBR. On a real network the administrator decides.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
   if (settings.congestion != "auto") return settings.congestion;
@@ -48,7 +47,7 @@ void require_address(const std::string& address, const std::string& host) {
     throw Error(ErrorCode::network, text("'", address, "' on ", host, " is not an address here: ", error.message()));
 }
 
-// Connections that have not authenticated may use a part of the descriptors that ranks do not need yet.
+// Connections that have not authenticated may use only a part of the descriptors that ranks do not need yet.
 std::size_t max_handshakes() {
   constexpr std::size_t kMin = 8, kMax = 256;
   return std::clamp(free_descriptors() / 4, kMin, kMax);
@@ -144,8 +143,8 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   accepted_ = std::move(accepted);
   exhausted_ = std::move(exhausted);
   has_room_ = std::move(has_room);
-  // When no descriptor is left, the world ends only if another rank has connected, since other programs must not be
-  // able to cause this. So the connection that takes the spare descriptor must authenticate first.
+  // Other programs must not be able to end the world by using up the descriptors. When no descriptor is left, the world
+  // ends only if another rank has connected. So the connection that takes the spare descriptor must authenticate first.
   const auto make_room = [this] {
     handshakes_.close_oldest(kTimeEnough);
     spare_.give_up();
@@ -191,7 +190,7 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
   spare_.take();
 }
 
-// To get a free descriptor, closes first the connections that have not authenticated.
+// To get a free descriptor, first closes connections that have not authenticated.
 void PeerConnections::keep_spare() {
   while (!spare_.take()) {
     const int why = errno;
@@ -248,7 +247,7 @@ awaitable<PeerConnections::Answer> PeerConnections::ping(int peer, std::size_t w
     co_await connect_handshake(socket, credentials_, claim, limit);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::timed_out) co_return Answer::none;
-  } catch (const asio::system_error&) {  // this rank has no descriptor left: not the peer's fault
+  } catch (const asio::system_error&) {  // this rank has no descriptor left, which is not the peer's fault
   }
   co_return Answer::any;
 }

@@ -1,5 +1,5 @@
-// Connections between the ranks of one world: listens, and connects to peers. Lives on the background thread. A
-// connection passes the handshake before it is handed on. Independent of the data on the connections.
+// Connections between the ranks of one world: listens, and connects to peers. Used on the background thread. A
+// connection passes the handshake before it is handed on. Does not depend on the data on the connections.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -38,16 +38,16 @@ class PeerConnections {
  public:
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
-  // Called when another rank has connected and no descriptor is left: the next rank could not connect.
+  // Called when another rank has connected and no descriptor is left, because then the next rank could not connect.
   using Exhausted = std::function<void(int error)>;
-  // False: the peer must connect again later. The peer does not treat this as a failure.
+  // Returns false if the peer must connect again later. The peer does not treat this as a failure.
   using HasRoom = std::function<bool(const Claim&)>;
-  // False: the connection is no longer needed.
+  // Returns false if the connection is no longer needed.
   using Wanted = std::function<bool()>;
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // The constructor listens at the identity's addresses before it returns. Connections that are rejected are counted.
-  // `handshake_limit`: for one attempt to connect. Throws Error{network, configuration}. Any thread.
+  // The constructor listens at the identity's addresses before it returns. `rejected_connections` counts rejected
+  // connections. `handshake_limit`: for one attempt to connect. Throws Error{network, configuration}. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
                   trace::RejectedConnections& rejected_connections,
                   std::chrono::milliseconds handshake_limit = kConnectHandshakeLimit);
@@ -55,7 +55,7 @@ class PeerConnections {
   Endpoint endpoint() const;
 
   // From now on accepts peers, and closes connections that only ping. Calls the functions on the background thread. Any
-  // thread; call once. Throws Error{network} if a peer's address is not numeric.
+  // thread may call open(), once. Throws Error{network} if a peer's address is not numeric.
   void open(
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [](int) {},
       HasRoom has_room = [](const Claim&) { return true; });
@@ -65,8 +65,8 @@ class PeerConnections {
   std::size_t ways(int peer) const;
 
   // Connects to `peer`. Tries again until `deadline` as long as the connection is wanted, unless the peer refuses.
-  // Lanes are distributed over the ways in turn. On the background thread. Throws an Error whose rank is the peer, or
-  // this rank if it has no descriptor left.
+  // `lane`: the connection's number among those to the peer; lanes use the interfaces (ways()) in turn. On the
+  // background thread. Throws an Error whose rank is the peer, or this rank if this rank has no descriptor left.
   asio::awaitable<Socket> connect(
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });
@@ -74,12 +74,12 @@ class PeerConnections {
   // Connects to `peer` once, and closes that connection again. On the background thread.
   enum class Answer {
     none,     // no answer within the limit, or the network reports that it cannot reach the peer's host
-    refusal,  // no process listens there any more
+    refusal,  // no process listens at the peer's address any more
     any       // the peer's process exists, even if it rejected the connection
   };
   asio::awaitable<Answer> ping(int peer, std::size_t way, std::chrono::milliseconds limit);
 
-  // Returns the peer's address on this way: "10.0.0.1 port 4711".
+  // Returns the peer's address on its interface number `way`: "10.0.0.1 port 4711".
   std::string place(int peer, std::size_t way) const;
 
   // Accepts no more connections. On the background thread.

@@ -21,8 +21,8 @@ namespace {
 
 }  // namespace
 
-// When a system call fails in Asio's constructor, Asio does not report it, but errno is set. A successful allocation
-// may set errno too. So only a second try decides: it makes the same calls again, without an allocation.
+// When a system call fails in Asio's constructor, Asio does not report the failure, but sets errno. A successful
+// allocation may set errno too. So a second try decides: it makes the same system calls again, without an allocation.
 Context::Context() try : asio
   ::io_context(1) {
     errno = 0;

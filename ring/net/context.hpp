@@ -1,5 +1,6 @@
-// An io_context that is proven to be able to wait. One thread runs it. Asio ignores errors when it prepares to wait for
-// timers and for other threads, and such a context would sleep for ever. Any thread may construct it.
+// An io_context that is proven to be able to wait. Asio ignores errors when it prepares to wait for timers and for
+// other threads, and a context with such an error would sleep for ever. One thread runs the context; any thread may
+// construct it.
 #pragma once
 #include <asio/io_context.hpp>
 

@@ -1,5 +1,5 @@
-// The data links of one group. Each is opened when an operation first needs it: the higher rank connects, the lower
-// rank accepts. Belongs to the thread that moves the group's data; ring/net/link_maker.hpp does the work on the
+// The data links of one group. Each link is opened when an operation first needs it: the higher rank connects, the
+// lower rank accepts. Used by the thread that moves the group's data; ring/net/link_maker.hpp does the work on the
 // background thread.
 #pragma once
 #include <memory>
@@ -24,7 +24,7 @@ class DataLinks {
  private:
   void collect();
   int world_rank(int peer) const { return group_->members[std::size_t(peer)]; }
-  // True if this rank makes the connection: the higher world rank does.
+  // True if this rank makes the connection; the rank with the higher world rank does.
   bool connects(int peer) const { return world_rank(peer) < world_rank(rank_); }
 
   std::shared_ptr<const link::GroupInfo> group_;

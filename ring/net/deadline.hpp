@@ -20,11 +20,11 @@ class Deadline {
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
-  // Check this also after the last operation: it may have succeeded just before the socket was closed.
+  // Check this also after the last operation, because it may have succeeded just before the socket was closed.
   bool passed() const { return state_->passed; }
 
  private:
-  // Outlives this object while the timer's handler is queued.
+  // The state outlives the Deadline while the timer's handler is queued.
   struct State {
     bool over = false, passed = false;
   };

@@ -1,5 +1,5 @@
 // The background thread of a world: it runs the event loop of control connections, accepting, handshakes and timers.
-// Objects that use its context are used on that thread only.
+// Use objects with this loop's context only on that thread.
 #pragma once
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
@@ -23,7 +23,7 @@ class EventLoop {
   asio::io_context& context() { return context_; }
 
   // Sets the function to call when a handler runs out of memory. The first time this happens, the rest of the handler
-  // is lost, the loop's thread calls `call`, and the loop goes on. The second time, or if no function is set, the
+  // is not run, the loop's thread calls `call`, and the loop goes on. The second time, or if no function is set, the
   // process ends, as after any other exception.
   void when_out_of_memory(std::function<void()> call) {
     asio::post(context_, [this, call = std::move(call)] { out_of_memory_ = call; });

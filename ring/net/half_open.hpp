@@ -1,6 +1,6 @@
 // Limits the number of connections that have not authenticated yet, by closing the oldest of them. A real peer
-// authenticates within milliseconds, so a flood of connections makes room mostly at its own expense. On the event
-// loop's thread.
+// authenticates within milliseconds, so in a flood of connections, mostly connections of the flood itself are closed.
+// Used on the event loop's thread.
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <chrono>
@@ -25,8 +25,8 @@ class HalfOpen {
 
   explicit HalfOpen(std::size_t max_count) : max_count_(max_count) {}
 
-  // Counts a connection as half open while this object exists. Lives in a coroutine, and may outlive the HalfOpen. The
-  // socket must not move, and must outlive this object.
+  // Counts a connection as half open while the Place exists. A Place is in a coroutine, and may outlive the HalfOpen.
+  // The socket must not move, and must outlive the Place.
   class Place {
    public:
     Place(HalfOpen& all, Socket& socket) : sockets_(all.sockets_), number_(all.next_++) {

@@ -23,7 +23,7 @@ enum class HandshakeStep : std::uint8_t { hello = 1, challenge, proof, accepted,
 // A frame: magic, version (u16), kind (u8), length of the body (u16), body.
 constexpr std::string_view kMagic = "ANLO";
 constexpr std::size_t kHeaderBytes = 9;
-constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives at most three frames, so 4 KiB are never reached
+constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives at most three frames, so the limit of 4 KiB is kept
 constexpr std::size_t kMaxReasonBytes = 1000;
 
 std::string versions(unsigned theirs) {
@@ -68,7 +68,7 @@ Hello decode_hello(std::string_view bytes) {
   return hello;
 }
 
-// Frames in both directions under one deadline, and errors that name the other end.
+// Sends and receives frames under one deadline. Its errors name the other end.
 class HandshakeStream {
  public:
   HandshakeStream(tcp::socket& socket, std::chrono::milliseconds limit)
@@ -109,7 +109,8 @@ class HandshakeStream {
       throw error(version == kProtocolVersion ? trace::RejectReason::place : trace::RejectReason::version,
                   "refused: " + printable(body));
     if (version != kProtocolVersion) {
-      const Rejection rejection{trace::RejectReason::version, versions(version)};  // g++ 12 destroys a temporary twice
+      // Named, because g++ 12 destroys a temporary twice here.
+      const Rejection rejection{trace::RejectReason::version, versions(version)};
       co_await refuse(rejection);
     }
     if (kind != expected) throw error(trace::RejectReason::noise, text("unexpected message of kind ", int(kind)));
@@ -139,7 +140,7 @@ class HandshakeStream {
     deadline_.reset();
   }
 
-  // Call also after the last operation: it may have succeeded just before the socket was closed.
+  // Call this also after the last operation, because it may have succeeded just before the socket was closed.
   void throw_if_closed() const {
     if (deadline_ && deadline_->passed())
       throw error(trace::RejectReason::silent, text("not complete within ", limit_.count(), " ms"));

@@ -1,7 +1,8 @@
-// The handshake that opens every connection, to the rendezvous and between ranks: a mutual HMAC-SHA256
+// The handshake that opens every connection to the rendezvous and between ranks: a mutual HMAC-SHA256
 // challenge-response bound to version, role, job, generation, both ranks and both nonces. Without a secret the same
-// messages are sent without proofs. At most 4 KiB. The accepting side waits 2 s for `hello`. Coroutines; run on the
-// socket's executor, which must run one handler at a time. Close a socket whose handshake failed.
+// messages are sent without proofs. It takes at most 4 KiB. The accepting side waits 2 s for `hello`. These functions
+// are coroutines; run them on the socket's executor, which must run one handler at a time. Close a socket whose
+// handshake failed.
 //
 //   connecting                         accepting
 //   hello: role, job, generation, incarnation, from, to, lane, group, nonce  ->
@@ -13,7 +14,7 @@
 // point either side may answer with `refused` and the reason. Between ranks the connecting side decides whether the
 // connection counts, because it may give up and connect again just when `accepted` is sent. On other connections the
 // connecting side sends the first message anyway, so `taken` is not needed. Each frame begins with the protocol's
-// version and its own length; this beginning and `refused` are the same in all versions, so both sides refuse an
+// version and the frame's length. This beginning and `refused` are the same in all versions, so both sides refuse an
 // unknown version with a message that names it.
 #pragma once
 #include <anello/error.hpp>
@@ -70,7 +71,7 @@ using Check = std::function<std::optional<Rejection>(const Claim&)>;
 // The reason why a handshake failed.
 class HandshakeError : public Error {
  public:
-  // The error code is less precise: {network}, {timed_out}, {protocol} or {unauthorized}.
+  // The error code of the Error is less precise than `reason`: {network}, {timed_out}, {protocol} or {unauthorized}.
   HandshakeError(trace::RejectReason reason, const std::string& message);
   trace::RejectReason reason() const { return reason_; }
 

@@ -20,12 +20,13 @@ namespace anello::net {
 #ifdef ANELLO_HAS_OPENSSL
 namespace {
 
-// Calls of OpenSSL that are in progress, and whether others may begin. They have no destructor that runs at the exit.
+// Number of calls of OpenSSL in progress, and whether further calls are forbidden. Atomics, because they have no
+// destructor that runs at exit.
 std::atomic<int> calls_in_progress{0};
 std::atomic<bool> openssl_ended{false};
 
-// OpenSSL calls this before it frees anything. A call takes microseconds; the limit is for a thread that is never
-// scheduled again.
+// OpenSSL calls this before it frees anything at exit. A call takes microseconds, so the time limit only matters for a
+// thread that is never scheduled again.
 void await_end_of_calls() {
   using std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLimit{1000};
@@ -35,7 +36,8 @@ void await_end_of_calls() {
 }
 
 bool watch_exit_and_fork() {
-  pthread_atfork(nullptr, nullptr, [] { calls_in_progress = 0; });  // the threads that made them are not in the child
+  // The threads that made these calls do not exist in the child.
+  pthread_atfork(nullptr, nullptr, [] { calls_in_progress = 0; });
   return OPENSSL_atexit(await_end_of_calls) == 1;
 }
 
@@ -52,7 +54,7 @@ class CallOfOpenssl {
   CallOfOpenssl(const CallOfOpenssl&) = delete;
   CallOfOpenssl& operator=(const CallOfOpenssl&) = delete;
 
-  // OpenSSL refuses calls a moment before await_end_of_calls().
+  // OpenSSL also refuses calls in the moment before it calls await_end_of_calls().
   static Error error() {
     return {ErrorCode::network,
             "OpenSSL computed no HMAC-SHA256, so the secret cannot be proved: the process is exiting, or a policy of "

@@ -27,7 +27,7 @@ void LinkMaker::connect(int peer) {
   spawn(context_.context, dial(peer, shared_from_this()));
 }
 
-// The first connection (lane 0) decides between shared memory and TCP.
+// The two ranks agree on the first connection (lane 0) whether they use shared memory or TCP.
 void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
   if (claim.lane >= lanes_to(claim.from))
     log(Severity::info,
@@ -57,7 +57,7 @@ bool LinkMaker::closed() const {
 void LinkMaker::report(int peer, const std::exception& why) {
   const auto* known = dynamic_cast<const Error*>(&why);
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
-  // This rank is at fault for any other error, such as a lack of memory.
+  // For any other error, such as a lack of memory, this rank is at fault.
   Error error(ErrorCode::network, why.what(), known || system ? peer : context_.rank);
   if (known && (known->rank() == context_.rank || known->code() == ErrorCode::configuration)) error = *known;
   if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
@@ -92,7 +92,7 @@ void LinkMaker::add(int peer, std::unique_ptr<link::Link> link) {
   bell_->ring();
 }
 
-// Has no deadline: if the peer dies, the control plane detects it.
+// Connecting has no deadline: if the peer dies, the control plane detects its death.
 asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive) {
   const auto wanted = [this] { return !closed(); };
   const auto lane_to = [&](std::uint32_t lane) {
@@ -106,8 +106,8 @@ asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive
   }
 }
 
-// Both sides run this, each on its end of one connection. If they cannot share memory, the connection becomes the
-// link's first lane. True if the link needs no further connections.
+// Both sides run this function, each on its end of one connection. If the sides cannot share memory, the connection
+// becomes the link's first lane. Returns true if the link needs no further connections.
 asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket, std::shared_ptr<LinkMaker> /*alive*/) {
   try {
     std::unique_ptr<link::Link> link;
@@ -124,7 +124,7 @@ asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket,
   }
 }
 
-// The higher rank has connected, so it offers memory. Returns null if the two ranks must use TCP.
+// The higher rank has connected, so the higher rank offers memory. Returns null if the two ranks must use TCP.
 asio::awaitable<std::unique_ptr<link::Link>> LinkMaker::share_memory(int peer, PeerConnections::Socket& socket) {
   Negotiated negotiated;
   if (peer < context_.rank)

@@ -1,8 +1,8 @@
 // Makes the links of one group on the background thread: connects to lower ranks, and accepts the connections of higher
-// ranks. Ranks of one host then try to replace the connection by shared memory. Other ranks open the configured number
-// of connections over each interface that both have. A peer may need the link earlier than this rank. The maker then
-// exists before this rank makes the group, and answers the peer at once, so that a link never waits for the other
-// side's program. A finished link is no longer part of the event loop.
+// ranks. Two ranks of one host then try to replace the connection by shared memory. Two ranks of different hosts open
+// the configured number of connections over each interface that both hosts have. A peer may need the link before this
+// rank has made the group. So the maker may exist before the group, and it answers the peer at once: a link never waits
+// for the other side's program. A finished link is no longer part of the event loop.
 #pragma once
 #include <asio/io_context.hpp>
 #include <functional>
@@ -20,10 +20,11 @@ namespace anello::net {
 
 // The options that all groups of a world have in common.
 struct LinkOptions {
-  std::vector<bool> shares_memory;  // by world rank: true if both may share memory; equal on both sides of a pair
+  // By world rank: true if this rank and that rank may share memory; equal on both sides of a pair.
+  std::vector<bool> shares_memory;
   std::size_t pipe_bytes = 0;
-  bool memory_required = false;  // TCP instead of shared memory is an error
-  std::size_t connections = 1;   // for each way between two ranks that do not share memory
+  bool memory_required = false;  // true: using TCP instead of shared memory is an error
+  std::size_t connections = 1;   // connections over each interface between two ranks that do not share memory
 };
 
 struct LinkContext {
@@ -35,13 +36,13 @@ struct LinkContext {
   int rank;
   LinkOptions options;
   Failed failed;
-  mutable bool has_warned = false;  // has logged that memory is not shared; for the background thread
+  mutable bool has_warned = false;  // true if a warning that memory is not shared was logged; for the background thread
 };
 
 class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
  public:
-  // Must be owned by a shared_ptr, because connecting may go on after close(). `context` must outlive the event loop's
-  // thread.
+  // A LinkMaker must be owned by a shared_ptr, because connecting may go on after close(). `context` must outlive the
+  // event loop's thread.
   LinkMaker(const LinkContext& context, std::uint64_t group) : context_(context), group_(group) {}
   LinkMaker(const LinkMaker&) = delete;
   LinkMaker& operator=(const LinkMaker&) = delete;
@@ -49,13 +50,14 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   // The group's bell. It rings when a link is ready, and when a peer has moved data in shared memory.
   const std::shared_ptr<link::Bell>& bell() const { return bell_; }
 
-  // Call when this rank makes the group. Failures before that are kept, because no operation needs a link yet.
+  // Call when this rank makes the group. Failures before that are not reported yet, because no operation needs a link.
   void begin();
   // Connects to a lower world rank, for a link that an operation needs. Any thread.
   void connect(int peer);
   void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
 
-  // The links that were finished since the last call, by world rank. For the thread that moves the group's data.
+  // The links that were finished since the last call of take(), by world rank. For the thread that moves the group's
+  // data.
   struct Made {
     int peer;
     std::unique_ptr<link::Link> link;

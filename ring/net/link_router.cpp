@@ -6,8 +6,8 @@
 namespace anello::net {
 namespace {
 
-// The maximum number of connections for groups that this rank has not made. Each needs at most three descriptors: the
-// group's bell, the peer's bell and the connection.
+// The maximum number of connections for groups that this rank has not made yet. Each such connection needs at most
+// three descriptors: the group's bell, the peer's bell and the connection itself.
 std::size_t max_early() {
   constexpr std::size_t kMin = 4;
   return std::max(kMin, free_descriptors() / 8);

@@ -1,5 +1,5 @@
-// Owns the makers of all groups' links. Gives an accepted data connection to the maker of its group. If this rank has
-// not made the group yet, creates that maker.
+// Owns the makers of all groups' links. Gives an accepted data connection to the maker of its group. Creates the maker
+// if this rank has not made that group yet.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,7 +12,7 @@ namespace anello::net {
 
 class LinkRouter {
  public:
-  // Takes the arguments of LinkContext.
+  // The arguments are described at LinkContext.
   LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
              LinkContext::Failed failed);
 
@@ -23,14 +23,14 @@ class LinkRouter {
   // thread.
   void remove(std::uint64_t group) noexcept;
 
-  // True if the connection may be accepted. It always may if this rank has made the group. On the background thread.
+  // True if the connection may be accepted: always, if this rank has made the group. On the background thread.
   bool has_room(const Claim& claim) const;
   void accepted(const Claim& claim, PeerConnections::Socket socket);
 
  private:
   bool has_left(std::uint64_t group) const ANELLO_REQUIRES(mutex_);
 
-  static constexpr std::size_t kMaxLeft = 1024;  // groups that are remembered after this rank left them
+  static constexpr std::size_t kMaxLeft = 1024;  // maximum number of left groups that are remembered
   struct Route {
     std::shared_ptr<LinkMaker> maker;
     std::size_t early_connections = 0;
@@ -43,8 +43,8 @@ class LinkRouter {
   mutable Mutex mutex_;
   std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // ring buffer of the groups that were left last
-  std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0,
-                       early_ ANELLO_GUARDED_BY(mutex_) = 0;  // groups left so far; connections for later groups
+  // `removed_`: number of groups left so far. `early_`: number of connections for groups that are not made yet.
+  std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0, early_ ANELLO_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace anello::net

@@ -30,8 +30,8 @@ std::string message(MessageKind kind, std::string_view body);  // framed, with i
 asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket, std::size_t max_bytes,
                                           std::string_view connection = "the connection");
 
-// A socket and the queue of messages for it. A receiver that is slow or stopped delays only its own messages. Errors in
-// sending are not reported here: the reader of the socket finds out why the connection ended.
+// A socket and the queue of messages for that socket. A receiver that is slow or stopped delays only its own messages.
+// Errors in sending are not reported here; the reader of the socket finds out why the connection ended.
 class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
  public:
   using Socket = asio::ip::tcp::socket;
@@ -40,19 +40,19 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   explicit MessageChannel(Socket socket);
 
   Socket& socket() { return socket_; }
-  // Does not block. Sends at once as many bytes as the kernel accepts, and queues the rest. The bytes that were sent
-  // arrive even if the process ends now, unless it has left input unread.
+  // Does not block. Sends at once as many bytes as the kernel accepts, and queues the rest. Bytes that the kernel has
+  // accepted arrive even if the process ends now, unless this process has left input unread.
   void send(Message message);
   // Ends the channel: closes the sending side after the last queued message, and the whole connection after `limit`. In
   // that time the other side can read the last message. (If a socket with unread input is closed, the kernel discards
-  // sent data.) Later messages are dropped.
+  // sent data.) Messages that are sent after this call are dropped.
   void finish(std::chrono::milliseconds limit);
   void close();
 
   bool queued() const { return !outbox_.empty(); }  // true if a message has not been sent completely
 
  private:
-  asio::awaitable<void> drain(std::size_t sent);  // `sent`: bytes of the first message
+  asio::awaitable<void> drain(std::size_t sent);  // `sent`: bytes of the first message that are already sent
 
   Socket socket_;
   std::deque<Message> outbox_;

@@ -13,7 +13,7 @@ namespace anello::net {
 
 class ReservedPost {
  public:
-  // Does not throw. Does nothing while the handler that was posted here before has not begun.
+  // Does not throw. Does nothing if the handler that was posted here before has not begun.
   template <class Handler>
   void post(asio::io_context& context, Handler handler) noexcept {
     if (place_->taken.exchange(true)) return;
@@ -26,8 +26,8 @@ class ReservedPost {
     alignas(std::max_align_t) std::array<std::byte, 256> bytes;
   };
 
-  // Shares ownership of the reserved memory. A handler that never begins is destroyed with its event loop, possibly
-  // after the owner of the reserve.
+  // Shares ownership of the reserved memory, because a handler that never begins is destroyed with its event loop,
+  // possibly after the owner of the reserve.
   template <class T>
   struct Allocator {
     using value_type = T;

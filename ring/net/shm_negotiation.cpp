@@ -54,7 +54,7 @@ awaitable<bool> receive_answer(tcp::socket& connection) {
   co_return byte[0] != 0;
 }
 
-// Runs `work`. If `work` throws, the ranks do not share memory: then returns false and puts the reason into `result`.
+// Runs `work`. If `work` throws, the ranks do not share memory: then puts the reason into `result` and returns false.
 template <class Work>
 bool attempt(Negotiated& result, Work work) {
   try {
@@ -80,8 +80,8 @@ std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view 
   return std::move(received.descriptors);
 }
 
-// Accepts the next caller. If there is none, the peer must be one of the dropped callers, because it has already
-// connected. Then throws `dropped` as the reason.
+// Accepts the next caller. The peer has already connected, so if there is no further caller, the peer must be one of
+// the dropped callers. Then throws `dropped` as the reason.
 Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped) {
   try {
     return shm::accept_from(listener);
@@ -90,8 +90,8 @@ Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped)
   }
 }
 
-// Returns the connection on which the token came, and the descriptor that came with the token. Connections of other
-// processes are dropped. Connections of other users are not counted.
+// Returns the connection on which the token came, and the descriptor that came with the token. Drops connections of
+// other processes, and does not count connections of other users.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
   constexpr int kMaxCallers = 8;
   std::string dropped;  // the reason why the last caller was dropped

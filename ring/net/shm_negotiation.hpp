@@ -1,9 +1,9 @@
 // The negotiation by which two ranks of one host agree to share memory, over a data connection after its handshake. The
 // connecting side makes a memory file and a Unix socket with a random name. It sends a token over the connection. The
 // token must come back through the socket and be found in the memory; this proves to each side that it shares memory
-// with the other one. If any step fails, both sides learn that from the last messages, and the connection can be used
-// as before. There is no time limit: both sides answer on their background threads, and the control plane notices if
-// one of these stops. Coroutines; on the background thread.
+// with the other side. If any step fails, the last messages inform both sides, and the connection can be used as
+// before. There is no time limit: both sides answer on their background threads, and the control plane notices if one
+// of these threads stops. Coroutines; on the background thread.
 //
 //   offering                                   taking
 //   size of a pipe (0: cannot), name, token ->
@@ -29,7 +29,8 @@ std::string memory_domain();
 struct Negotiated {
   std::unique_ptr<link::Link> link;  // null if the ranks do not share memory
   std::string why_not;
-  bool lies_here = false;  // why_not is about this side; the other side learns only that this side cannot
+  // True if why_not is a reason on this side; the other side only receives that this side cannot share memory.
+  bool lies_here = false;
 };
 
 // `bell`: each side sends its bell to the other side, which rings it to wake this side. Throws Error{network} if the

@@ -34,7 +34,7 @@ rlimit files_limit() {
   return limit;
 }
 
-// Shared by all RaisedFilesLimits of the process. They may end in any order.
+// Shared by all RaisedFilesLimit objects of the process, because they may end in any order.
 struct RaisedLimit {
   Mutex mutex;
   int users ANELLO_GUARDED_BY(mutex) = 0;
@@ -65,7 +65,8 @@ asio::awaitable<void> connect(tcp::socket& socket, tcp::endpoint where, asio::er
   co_await socket.async_connect(where, asio::redirect_error(asio::use_awaitable, error));
   asio::error_code failure;
   if (error || socket.local_endpoint(failure) != where || failure) co_return;
-  socket.set_option(asio::socket_base::linger(true, 0), failure);  // otherwise the port would be in use for a minute
+  // Without this, the port would be in use for a minute.
+  socket.set_option(asio::socket_base::linger(true, 0), failure);
   socket.close(failure);
   error = asio::error::connection_refused;
 }
@@ -104,7 +105,7 @@ const char* any_address() {
   return probe ? "::" : "0.0.0.0";
 }
 
-// With TCP_USER_TIMEOUT, the time counts and not the number of probes (tcp(7)).
+// With TCP_USER_TIMEOUT, the keepalive ends after a time and not after a number of probes (tcp(7)).
 void end_if_cut_off(int socket, std::chrono::milliseconds limit) {
   const int yes = 1, idle_seconds = 1, between_seconds = 1;
   const auto timeout_ms = unsigned(limit.count());

@@ -26,12 +26,12 @@ void listen(asio::ip::tcp::acceptor& acceptor, const asio::ip::tcp::endpoint& wh
 // Accepts the next pending connection; `error` is would_block if there is none and the acceptor is non-blocking.
 asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::error_code& error);
 
-// Lets the kernel ask whether the other host is reachable, each second while nothing arrives, and end the connection if
-// it does not answer for `limit`. The kernel also answers for a process that is stopped or busy.
+// Makes the kernel ask each second, while nothing arrives, whether the other host is reachable, and end the connection
+// if that host does not answer for `limit`. The other host's kernel also answers for a process that is stopped or busy.
 void end_if_cut_off(int socket, std::chrono::milliseconds limit);
 inline constexpr std::chrono::milliseconds kCutLimit{4000};  // between a server and its processes
 
-// "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
+// Returns "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
 const char* any_address();
 
 // Returns the number of descriptors that this process may still open.
@@ -47,8 +47,8 @@ class RaisedFilesLimit {
   RaisedFilesLimit& operator=(const RaisedFilesLimit&) = delete;
 };
 
-// Keeps one descriptor open. A process without any other free descriptor can then still accept a connection and
-// authenticate it. On one thread.
+// Keeps one descriptor open. If a process has no other free descriptor, it can close this one to accept a connection
+// and authenticate it. On one thread.
 class SpareDescriptor {
  public:
   SpareDescriptor() { take(); }

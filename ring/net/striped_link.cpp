@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t kMaxStripePieces = 16;
 
-// A connection is ready for a stripe when its socket has fewer unsent bytes than half of this number. With more, data
-// would wait in a slow connection although a fast one could send it.
+// A connection is ready for a stripe when its socket has fewer unsent bytes than half of this number. With a higher
+// limit, data would wait in a slow connection although a fast one could send it.
 constexpr int kMaxUnsentBytes = 2 * StripedLink::kStripeBytes;
 
-// Appends pieces to `out`, whose first `used` entries are in use: the memory of `pieces` from byte `skip` on, at most
-// `max_bytes`, and as many pieces as fit.
+// Appends pieces to `out`, whose first `used` entries are in use. The new pieces are the memory of `pieces` from byte
+// `skip` on: at most `max_bytes`, and as many pieces as fit into `out`.
 template <class Piece>
 std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t max_bytes,
                             std::span<Piece> out, std::size_t used = 0) {
@@ -96,8 +96,8 @@ std::size_t StripedLink::send_from(std::span<const ConstBytes> pieces) {
   return moved;
 }
 
-// True if the head of the lane's next stripe is complete. The other side may close this connection after sending
-// everything, although data of another connection is still on its way.
+// Returns true if the head of the lane's next stripe is complete. The other side may close this connection after it has
+// sent everything, although data of another connection is still on its way.
 bool StripedLink::receive_head(Lane& lane) {
   if (!lane.is_awaited()) return !lane.ended;
   const Bytes rest = std::span(lane.head).subspan(lane.head_bytes);
@@ -151,7 +151,7 @@ bool StripedLink::holds_next(const Lane& lane) const {
   return Reader("stripe", {reinterpret_cast<const char*>(lane.head.data()), kHeadBytes}).u32() == received_;
 }
 
-// Also false if all connections have ended, because recv_into() must then be called: it throws.
+// Also returns false if all connections have ended, because then recv_into() must be called: it throws.
 bool StripedLink::want(link::Wanted wanted, link::Waiter& waiter) {
   const bool sending = wanted == link::Wanted::room;
   const std::optional<Stripe>& stripe = sending ? sending_ : receiving_;

@@ -17,7 +17,8 @@ namespace anello::net {
 class StripedLink final : public link::Link {
  public:
   static constexpr std::size_t kStripeBytes = 64 << 10;
-  static constexpr std::size_t kHeadBytes = 8;  // u32 number, from 0; u32 size of the data, at most kStripeBytes
+  // U32: the stripe's number, from 0; u32: size of its data, at most kStripeBytes.
+  static constexpr std::size_t kHeadBytes = 8;
 
   // There must be at least two connections, in the same order on both sides.
   explicit StripedLink(std::vector<Descriptor> sockets);
@@ -34,8 +35,8 @@ class StripedLink final : public link::Link {
     TcpLink link;
     Head head{};                 // head of the next stripe that arrives here
     std::size_t head_bytes = 0;  // received bytes of the head
-    bool ended = false;          // the other side has closed the connection, between two stripes
-    // True if the next stripe may arrive here. If its head has arrived, it carries a later stripe.
+    bool ended = false;          // the other side has closed this connection, after a complete stripe
+    // True if the link's next stripe may arrive here. If a head has arrived here, it is the head of a later stripe.
     bool is_awaited() const { return !ended && head_bytes < kHeadBytes; }
   };
   // The stripe that is being sent or received; `left_bytes` of it have not moved yet.
@@ -53,7 +54,7 @@ class StripedLink final : public link::Link {
 
   std::vector<Lane> lanes_;
   std::optional<Stripe> sending_, receiving_;
-  std::uint32_t sent_ = 0, received_ = 0;  // number of stripes, including one in progress
+  std::uint32_t sent_ = 0, received_ = 0;  // number of stripes, including one that is in progress
   Head head_{};                            // head of the stripe that is being sent
   std::size_t unsent_head_bytes_ = 0;
 };

@@ -13,8 +13,8 @@
 namespace anello::net {
 namespace {
 
-// The maximum for one call. More bytes would wait in the socket buffer and leave the cache, although the other
-// direction could move in that time.
+// The maximum for one system call. More bytes would wait in the socket buffer and leave the cache, although data in the
+// other direction could move in that time.
 constexpr std::size_t kSliceBytes = 512 << 10;
 constexpr std::size_t kMaxPieces = 512;
 

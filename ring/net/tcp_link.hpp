@@ -19,7 +19,8 @@ class TcpLink final : public link::Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  // Like recv_into(). Empty if the other side has closed the connection and everything has been received.
+  // Like recv_into(), but returns an empty result if the other side has closed the connection and all data was
+  // received.
   std::optional<std::size_t> recv_until_end(std::span<const Bytes> pieces);
   bool has_arrived() override;
   bool want(link::Wanted wanted, link::Waiter& waiter) override {
