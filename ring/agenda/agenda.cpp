@@ -11,7 +11,8 @@
 namespace anello::agenda {
 namespace {
 
-constexpr std::size_t kMaxNumbers = 1 << 14;  // further keys get no number and are sent as text each time
+// Maximum number of keys that get a number; further keys are sent as text each time.
+constexpr std::size_t kMaxNumbers = 1 << 14;
 
 int parent_of(int rank) {
   return rank & (rank - 1);
@@ -61,13 +62,13 @@ Agenda::Agenda(int rank, std::vector<int> members)
   outgoing_.resize(neighbours_.size());
 }
 
-// The numbers of unnamed operations begin again at 0 when all ranks have joined, because ranks that joined early have
-// submitted fewer operations.
+// When all ranks have joined, the numbers of unnamed operations begin again at 0 on every rank. Until then they differ,
+// because a rank that joined early has submitted fewer operations.
 std::string Agenda::claim(std::string_view name, Verb verb) {
   const std::string_view call = agenda::name(verb);
   if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, but not all other ranks have"));
   const std::string since = joins_ == 0 ? "" : " after join " + std::to_string(joins_);
-  std::string key(call);  // without a stream, which would take a tenth of the operation's time
+  std::string key(call);  // without a stringstream, which would take a tenth of the operation's time
   key += name.empty() ? " #" + std::to_string(unnamed_[verb]) + since : std::string(" '").append(name).append("'");
   if (key.size() > kMaxKeyBytes) refuse_call(text(call, ": a name of ", name.size(), " bytes is too long"));
   if (!taken_.insert(key).second)
@@ -105,8 +106,8 @@ bool Agenda::refuse(std::string_view name, Verb verb, const std::string& why) {
   return true;
 }
 
-// Reports this rank's call. If this rank has refused a call with the same key, and that call is not decided yet, holds
-// the report back until the decision, so that reports of one key stay in order.
+// Reports this rank's call. If this rank has refused a call with the same key that is not decided yet, holds the report
+// back until the decision, so that reports of one key stay in order.
 void Agenda::put_forward(const std::string& key, Item report) {
   if (const auto number = numbers_.find(key); number != numbers_.end())
     report.number = number->second;
@@ -119,9 +120,9 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// Sends the reports that were held back for refused operations that are now decided, and then this rank's join, if
-// there is one. Each of these reports may cause another decision. So this is called only when no more decisions are
-// being carried out, because these may be many.
+// Sends the reports that were held back for refused operations that are now decided, and then this rank's join if one
+// is pending. Each of these reports may cause another decision. So call this only when no more decisions are being
+// carried out, because there may be many.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {
@@ -210,7 +211,7 @@ const std::string& Agenda::key_of(const Item& item) const {
   return numbered_[item.number].key;
 }
 
-// Part 0 is this rank; part k is the subtree of child k - 1.
+// Adds the report of part `part` of this rank's subtree: part 0 is this rank, part k is the subtree of child k - 1.
 void Agenda::add(std::size_t part, Item report) {
   const auto found = entries_.try_emplace(key_of(report), joined_.size()).first;
   std::optional<Item>& place = found->second[part];
@@ -228,8 +229,8 @@ bool Agenda::complete(const Reports& reports) const {
   return true;
 }
 
-// Part `part` has joined. First passes on the operations that waited only for this part, so that none is left when all
-// ranks have joined.
+// Call when part `part` has joined. First passes on the operations that waited only for this part, so that none of them
+// is left when all ranks have joined.
 void Agenda::joined(std::size_t part, int last) {
   joined_[part] = true;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -248,7 +249,7 @@ void Agenda::pass_on(Entries::iterator entry) {
   carry_down(decision_of(std::move(report)));
 }
 
-// Combines the reports in a fixed order: this rank's, then those of its children. So the result does not depend on
+// Combines the reports in a fixed order: this rank's report, then its children's. So the result does not depend on
 // which report arrived first.
 Item Agenda::combined(Reports reports) const {
   std::optional<Item> all;
@@ -270,8 +271,8 @@ Item Agenda::combined(Reports reports) const {
   return std::move(*all);
 }
 
-// Two descriptions also count as different if only one of the two ranks has changed its description since the last
-// time.
+// Two descriptions also count as different if one rank has changed its description since the previous operation with
+// this key, and the other rank has not.
 void Agenda::combine(Item& all, const Item& report) const {
   if (!all.refusal) all.refusal = report.refusal;
   if (all.refusal) return;
@@ -306,7 +307,7 @@ Refusal Agenda::dispute(const std::vector<Party>& parties) const {
           text(why, "; ", most.ranks, " of ", members_.size(), " ranks agree with rank ", world_rank(most.lowest))};
 }
 
-// Called at rank 0, when it has the reports of all ranks.
+// Called at rank 0 when rank 0 has the reports of all ranks.
 Item Agenda::decision_of(Item report) const {
   if (!report.parties.empty()) report.refusal = dispute(std::exchange(report.parties, {}));
   if (!report.refusal && report.absent >= 0 && !allows_joined(described(report).verb))

@@ -1,11 +1,12 @@
 // The agenda of one rank of a group: which named operations start, and in which order, equal on all ranks.
 //
 // The ranks form a binomial tree: the number of a rank's parent is its own number with the lowest set bit cleared. A
-// rank reports an operation to its parent when it has submitted the operation and all its children have reported it. So
-// rank 0 finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the decision is
-// sent down the tree. A rank compares the descriptions in the reports that it receives. It adds the first difference to
-// its own report, and rank 0 then decides that the operation fails. At its first decision a key gets a number, and
-// later messages contain this number instead of the key. A description that did not change is not sent again.
+// rank reports an operation to its parent when the rank has submitted the operation and all its children have reported
+// it. So rank 0 finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the
+// decision is sent down the tree. A rank compares the descriptions in the reports that it receives. It adds the first
+// difference to its own report, and rank 0 then decides that the operation fails. An operation's key is its verb with
+// its name. With the first decision about it, a key gets a number, and later messages contain the number instead of the
+// key. A description that did not change is not sent again.
 //
 //        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
 //      / | \.
@@ -29,7 +30,7 @@
 
 namespace anello::agenda {
 
-// The facts of an operation that are common to all ranks, and on which they have agreed.
+// The facts of an operation on which all ranks have agreed.
 struct Agreed {
   Description description;
   std::vector<Sizes> sizes;  // by rank; empty for a rank that has joined
@@ -37,11 +38,11 @@ struct Agreed {
 
 // The decision of all ranks about one operation. All ranks get the same decisions in the same order.
 struct Decision {
-  std::string key;                       // join: empty
-  bool mine = false;                     // this rank has submitted it; false: it has joined, or has refused the call
+  std::string key;    // empty for a join
+  bool mine = false;  // true if this rank has submitted the operation; false if it has joined, or has refused the call
   std::shared_ptr<const Agreed> agreed;  // null for a refusal and for a join
   std::optional<Refusal> refusal;
-  std::int32_t last = -1;  // join: the rank that joined last
+  std::int32_t last = -1;  // the rank that joined last; only for a join
 };
 
 class Agenda {
@@ -50,34 +51,35 @@ class Agenda {
   Agenda(int rank, std::vector<int> members);
 
   // Submits this rank's call of an operation; `name` may be empty. Returns the operation's key, which is also its name
-  // in messages: "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken or too long, or if this rank
+  // in messages: "allreduce 'loss'". Throws Error{invalid_argument} if the name is in use or too long, or if this rank
   // has joined.
   std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
   // Call when this rank's program has called an operation in which this rank cannot take part. The call counts as
-  // submitted, so that the ranks stay in step. The operation fails on the other ranks as soon as all have submitted it.
-  // The name stays free. If submit() would throw, returns false and does nothing.
+  // submitted, so that the ranks stay in step, and the operation fails on the other ranks as soon as all have submitted
+  // it. The name stays free. Returns false and does nothing if submit() would throw.
   bool refuse(std::string_view name, Verb verb, const std::string& why);
   // Joins: this rank has no more data. Throws Error{invalid_argument} if this rank has already joined.
   void join();
   // Lets the name of a decided operation be used again. Does nothing if the name is not in use.
   void release(const std::string& key);
 
-  // Takes a neighbour's message. Throws Error{protocol} with the neighbour's rank; after that the agenda cannot be used
+  // Processes a neighbour's message. Throws Error{protocol} with the neighbour's rank; then the agenda cannot be used
   // any more.
   void receive(int from, std::string_view message);
-  // The neighbours: the children, then the parent, if there is one.
+  // The neighbours: the children, then the parent (rank 0 has no parent).
   const std::vector<int>& neighbours() const { return neighbours_; }
-  // Returns everything that must be sent to a neighbour now, as one message. Empty: there is nothing to send.
+  // Returns everything that must be sent to a neighbour now, as one message; empty if there is nothing to send.
   std::string say(int neighbour);
   bool has_to_say() const;
 
   // Returns the decisions since the last call.
   std::vector<Decision> decide();
 
-  // True if this rank has submitted an operation that is not decided yet. It must then receive messages.
+  // True if this rank waits for a decision about an operation that it has submitted. Then it must receive messages.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
   // Describes for messages why an operation waits: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x'
-  // instead", or "allreduce 'x' waits for the answer of rank 0". With kJoin: describes whose join this rank waits for.
+  // instead", or "allreduce 'x' waits for the answer of rank 0". For the key kJoin, describes for whose join this rank
+  // waits.
   std::string waits_for(const std::string& key) const;
   static constexpr std::string_view kJoin = "join";  // all other keys also contain a name or a number
 
@@ -119,8 +121,8 @@ class Agenda {
   std::vector<int> neighbours_;   // the children, then the parent
   std::size_t children_ = 0;      // number of children
   std::vector<Writer> outgoing_;  // by neighbour
-  std::vector<bool> joined_;      // whether they have joined: this rank, then each child's subtree
-  bool joins_later_ = false;      // this rank joins once the calls that it holds back are reported
+  std::vector<bool> joined_;      // true if the part has joined; by part: this rank, then each child's subtree
+  bool joins_later_ = false;      // true if this rank joins once the reports that it holds back are sent
   Entries entries_;
   std::vector<Numbered> numbered_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;

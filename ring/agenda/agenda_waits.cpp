@@ -1,4 +1,4 @@
-// Describes for people why an operation waits: which ranks it waits for, and which calls these ranks have made instead.
+// Describes for people why an operation waits: for which ranks, and which calls these ranks have made instead.
 #include <string>
 #include <string_view>
 
@@ -57,8 +57,8 @@ std::string Agenda::waits_for(const std::string& key) const {
   return text(key, " waits for ", late, instead, has_others ? kCallJoin : "", are_renumbered ? kMakeEquallyMany : "");
 }
 
-// Returns an undecided operation that the subtree `part` has reported, preferably one with `key`'s name. Empty if there
-// is none.
+// Returns an undecided operation that the subtree `part` has reported, preferably one with `key`'s name. Empty if the
+// subtree has reported none.
 std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
   std::string found;
   for (const auto& [other, reports] : entries_)

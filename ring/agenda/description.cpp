@@ -8,7 +8,7 @@
 namespace anello::agenda {
 namespace {
 
-// Formats a shape. A * stands for a first dimension in which ranks may differ.
+// Formats a shape. If ranks may differ in the first dimension, shows it as *.
 std::string shown(const Description& description, const std::vector<std::uint64_t>& shape) {
   const bool own_rows = description.verb == Verb::allgather || description.verb == Verb::alltoall;
   std::string all = "(";

@@ -1,5 +1,5 @@
-// The facts of a named operation on which ranks must agree before its data moves, and the sizes that each rank adds.
-// Values. Pure.
+// The facts of a named operation on which ranks must agree before its data moves, and the sizes in which ranks may
+// differ. Values. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -28,7 +28,7 @@ inline bool allows_joined(Verb verb) {
   return verb == Verb::allreduce || verb == Verb::barrier;
 }
 
-// The maximum numbers of arrays in an operation, and of dimensions in an array. Higher numbers violate the protocol.
+// The maximum number of arrays in an operation, and of dimensions in an array. A larger number violates the protocol.
 inline constexpr std::size_t kMaxArrays = 1 << 20, kMaxDimensions = 1 << 10;
 
 struct Array {
@@ -41,21 +41,21 @@ struct Description {
   Verb verb = Verb::barrier;
   Op op = Op::sum;
   std::int32_t root = -1;
-  DType wire{};  // the type in which elements are sent; 0: their own
+  DType wire{};  // the type in which elements are sent; 0: the elements' own type
   double prescale = 1, postscale = 1;
   bool on_gpu = false;  // tensors are in GPU memory
   std::vector<Array> arrays;
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// The sizes in which ranks may differ. Each rank reports its own, beside the Description. Allgather: the first
+// The sizes in which ranks may differ. Each rank reports its own sizes beside the Description. Allgather: the first
 // dimension of each array. Alltoall: the number of rows that go to each rank. Other verbs: empty.
 using Sizes = std::vector<std::uint64_t>;
 // Returns the length of `Sizes` in a group of `ranks` ranks.
 std::size_t number_of_sizes(const Description& description, int ranks);
 
-// count(): the product of all dimensions. row_count(): the product of all except the first. UINT64_MAX if the product
-// exceeds 64 bits.
+// count(): the product of all dimensions. row_count(): the product of all dimensions except the first. Both return
+// UINT64_MAX if the product exceeds 64 bits.
 std::uint64_t count(const std::vector<std::uint64_t>& shape);
 std::uint64_t row_count(const std::vector<std::uint64_t>& shape);
 

@@ -29,7 +29,7 @@ T value(Extreme extreme) {
 template <class T>
 T truncated(double value) {
   using Limits = std::numeric_limits<T>;
-  const double end = std::ldexp(1.0, Limits::digits);  // exactly one above the highest value
+  const double end = std::ldexp(1.0, Limits::digits);  // exactly one more than the maximum value
   if (value >= end) return Limits::max();
   if (value <= double(Limits::lowest())) return Limits::lowest();
   return T(value);

@@ -18,7 +18,7 @@ milliseconds age(const NamedOperation& operation, milliseconds stuck) {
 
 }  // namespace
 
-// Rank 0 decides, so it has the list of the missing ranks. The other ranks time out later, so that rank 0's message
+// Rank 0 decides, so rank 0 has the list of the missing ranks. The other ranks time out later, so that rank 0's message
 // comes first.
 LateOperations::LateOperations(int rank, const Settings& settings, control::ControlPlane* control)
     : report_after_(settings.stall_time),

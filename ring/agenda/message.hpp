@@ -1,5 +1,5 @@
-// The messages that the agendas of two ranks exchange: lists of items. Reports go up the tree of ranks, decisions down.
-// Values. Pure.
+// The messages that the agendas of two ranks exchange: lists of items. Reports go up the tree of ranks, decisions go
+// down. Values. Pure.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,26 +28,26 @@ struct Party {
   std::int32_t lowest = -1;
   std::uint32_t ranks = 0;
 };
-inline constexpr std::size_t kMaxParties = 16;  // the maximum for one operation; further descriptions are not kept
+inline constexpr std::size_t kMaxParties = 16;  // maximum for one operation; further descriptions are dropped
 
 struct Item {
   // Values are part of the wire protocol: append only.
   enum class Type : std::uint8_t {
-    ready = 1,   // report: every rank of the sender's subtree has submitted the operation, or has joined
-    joined,      // report: every rank of the subtree has joined
+    ready = 1,   // report: every rank of the sender's subtree has submitted the operation or has joined
+    joined,      // report: every rank of the sender's subtree has joined
     run,         // decision: the operation starts now
     refused,     // decision: the operation fails
     all_joined,  // decision: every rank has joined
   };
 
   Type type = Type::ready;
-  std::uint32_t number = kNoNumber;        // the key's number; in a message with a key, the key gets this number
-  std::string key;                         // sent if the receiver does not have its number
-  std::optional<Description> description;  // sent if it differs from the last one that was sent
+  std::uint32_t number = kNoNumber;        // the key's number; if `key` is also sent, this number is given to the key
+  std::string key;                         // sent if the receiver does not have the key's number
+  std::optional<Description> description;  // sent if it differs from the last description that was sent
   std::int32_t described_by = -1;          // ready: the lowest rank with this description
   std::uint32_t ranks = 1;                 // ready: how many ranks have this description
   std::vector<Party> parties;              // ready: set instead of `description` if descriptions differ
-  std::vector<std::pair<std::int32_t, Sizes>> sizes;  // by rank; sent if they differ from those sent last
+  std::vector<std::pair<std::int32_t, Sizes>> sizes;  // by rank; sent if they differ from the last sizes that were sent
   std::optional<Refusal> refusal;                     // ready: a rank cannot take part; refused: the reason
   std::int32_t absent = -1;                           // ready: a rank that has joined and did not submit the operation
   std::int32_t last = -1;                             // joined, all_joined: the rank that joined last

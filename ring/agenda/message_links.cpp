@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 4, kMaxMessageBytes = 1 << 30;
 
-// Takes the first complete message of `bytes`, beginning at `at`, and moves `at` to its end. False if the message is
-// not complete.
+// Moves the first complete message of `bytes`, from `at` on, to `message`, and moves `at` to its end. False if no
+// message is complete.
 bool take_message(const std::string& bytes, std::size_t& at, std::string& message) {
   if (bytes.size() - at < kLengthBytes) return false;
   const std::size_t length = Reader("agenda", std::string_view(bytes).substr(at, kLengthBytes)).u32();
@@ -110,7 +110,7 @@ bool MessageLinks::want(link::Waiter& waiter, bool receives) {
   bool may = true;
   for (const Neighbour& each : neighbours_) {
     link::Link* const its = link(each);
-    if (!its) continue;  // no link yet: the bell rings when it is made
+    if (!its) continue;  // there is no link yet; the bell rings when the link is made
     if (receives) may &= its->want(link::Wanted::bytes, waiter);
     if (!each.out.empty()) may &= its->want(link::Wanted::room, waiter);
   }

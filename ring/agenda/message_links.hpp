@@ -14,15 +14,15 @@ namespace anello::agenda {
 
 class MessageLinks {
  public:
-  // `links` is null in a world of one, which has no neighbours. `members`: world ranks, by rank in the group, for
-  // errors.
+  // `links` is null in a world of one, which has no neighbours. `members`: world ranks, by rank in the group, for error
+  // messages.
   MessageLinks(std::shared_ptr<net::DataLinks> links, const std::vector<int>& neighbours,
                const std::vector<int>& members);
 
   // Queues the agenda's messages for the neighbours.
   void queue(Agenda& agenda);
-  // Queues the agenda's messages, then sends as many bytes as the links accept now. True if anything was sent. Throws
-  // Error{network} with the neighbour.
+  // Queues the agenda's messages, then sends as many bytes as the links accept now. True if any byte was sent. Throws
+  // Error{network} with the neighbour's rank.
   bool send(Agenda& agenda);
   // Gives the agenda the messages that have arrived. True if any data arrived. Throws like receive_some() and
   // Agenda::receive().
@@ -33,21 +33,22 @@ class MessageLinks {
   bool sending() const;      // true if something is queued
   void drop(int neighbour);  // drops the messages that are queued for the neighbour
 
-  // Sends as many bytes as the links accept now. True if anything was sent. Throws Error{network} with the neighbour.
+  // Sends as many bytes as the links accept now. True if any byte was sent. Throws Error{network} with the neighbour's
+  // rank.
   bool send_some();
   // Receives the data that has arrived from one neighbour, and appends the complete messages to `messages`. True if any
-  // data arrived. Throws Error{network, protocol} with the neighbour.
+  // data arrived. Throws Error{network, protocol} with the neighbour's rank.
   bool receive_some(int neighbour, std::vector<std::string>& messages);
-  // Adds to the waiter the events for which the next send_some() waits and, if `receives`, those for receive_some().
-  // False if something can move already.
+  // Adds to the waiter the events for which the next send_some() waits and, if `receives`, also the events for which
+  // receive_some() waits. False if something can move already.
   bool want(link::Waiter& waiter, bool receives);
 
  private:
   struct Neighbour {
     int rank, world_rank;
-    std::string out;  // bytes to send, from `sent` on
+    std::string out;  // bytes to send; the bytes before `sent` are sent already
     std::size_t sent = 0;
-    std::string in;  // the beginning of a message
+    std::string in;  // the beginning of a message whose rest has not arrived
   };
   Neighbour& find(int rank);
   link::Link* link(const Neighbour& neighbour) { return links_ ? links_->find(neighbour.rank) : nullptr; }

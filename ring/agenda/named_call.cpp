@@ -40,8 +40,8 @@ void check_reduction(const NamedCall& request, DType dtype) {
                        dtype);
 }
 
-// Checks that a GPU can carry out the call: it must be an allreduce, broadcast or join, and integers must have no
-// factors, because the kernels multiply only floats.
+// Checks that a GPU can carry out the call. The call must be an allreduce, broadcast or join. Integers must have no
+// scaling factors, because the kernels multiply only floats.
 void check_on_gpu(const NamedCall& request) {
   const std::string_view call = name(request.verb);
   if (request.verb != Verb::allreduce && request.verb != Verb::broadcast && request.verb != Verb::join)

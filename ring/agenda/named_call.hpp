@@ -19,7 +19,7 @@ struct ArrayView {
   Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
 };
 
-// The GPU that has a call's tensors in its memory, and the cudaStream_t on which the tensors are made.
+// The GPU whose memory has a call's tensors, and the cudaStream_t on which the tensors are made.
 struct OnGpu {
   int device = 0;
   CUstream_st* stream = nullptr;
@@ -28,11 +28,11 @@ struct OnGpu {
 struct NamedCall {
   Verb verb = Verb::barrier;
   std::string_view name = {};           // may be empty; borrowed until the call returns
-  std::vector<ArrayView> inputs = {};   // broadcast: the same memory as the outputs
-  std::vector<ArrayView> outputs = {};  // allreduce: with the inputs' shapes; empty: in place. Other verbs: empty
+  std::vector<ArrayView> inputs = {};   // broadcast: the memory of the outputs
+  std::vector<ArrayView> outputs = {};  // allreduce: the inputs' shapes, or empty if in place; other verbs: empty
   Op op = Op::sum;
   int root = -1;                           // broadcast
-  std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
+  std::vector<std::uint64_t> splits = {};  // alltoall: the number of rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};
   std::optional<OnGpu> on_gpu = {};  // the GPU that has the tensors (allreduce, broadcast), or this rank's GPU (join)
@@ -44,11 +44,11 @@ std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arr
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
 // Returns the parts of the call that are sent to other ranks. Throws Error{invalid_argument} if the call cannot be
-// carried out, no matter what the other ranks submit.
+// carried out, no matter what other ranks submit.
 std::pair<Description, Sizes> describe(const NamedCall& call, int ranks);
 
 // Returns the number of rows of each rank in a reduce_scatter. If `rows` is not a multiple of `ranks`, the first ranks
-// get one more.
+// get one more row.
 Sizes shares(std::uint64_t rows, int ranks);
 
 }  // namespace anello::agenda

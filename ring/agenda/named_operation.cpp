@@ -16,7 +16,8 @@ namespace {
 
 namespace calls = group::calls;
 
-constexpr std::size_t kSharedFromBytes = 64 << 10;  // other ranks copy smaller outputs anyway
+// Minimum size of a shared output; other ranks would copy smaller outputs anyway.
+constexpr std::size_t kSharedFromBytes = 64 << 10;
 constexpr std::align_val_t kAlignment{64};
 
 std::uint64_t sum(const Sizes& sizes) {
@@ -106,8 +107,8 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
   }
 }
 
-// Cannot fail after the operation is queued, because prepare() has reserved room in the list. The operation may already
-// be done before this returns.
+// Queues one call. Cannot fail after the call is queued, because prepare() has reserved room in the list. The operation
+// may already be done before add() returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Call& call) {
   left_++;
   try {
@@ -123,7 +124,8 @@ bool NamedOperation::scales_integers(DType dtype) const {
   return request_.prescale != 1 && is_integer(dtype);
 }
 
-// The key travels with the data and is compared, so that ranks never combine elements of different operations.
+// Sends the key as the operations' name and token, which are compared, so that ranks never combine elements of
+// different operations.
 ReduceOptions NamedOperation::options(DType dtype) const {
   const bool scales = is_float(dtype);
   return {.name = key_,
@@ -147,8 +149,8 @@ void NamedOperation::start_works<Verb::allreduce>(const Agreed&, group::Operatio
       else if (list.size() > 1 && input.data != output.data && input.count > 0)
         std::memcpy(output.data, input.data, input.bytes());
     }
-    // The signature of a list of one tensor differs from that of a single tensor. So the choice depends only on the
-    // number of tensors, which is equal on all ranks.
+    // The signature of a list of one tensor differs from that of a single tensor. So whether this call uses a list
+    // depends only on the number of tensors, which is equal on all ranks.
     std::vector<run::Buffer::Piece> pieces;
     const Tensor output = outputs[list[0]].tensor(), input = scales ? output : request_.inputs[list[0]].tensor();
     add(queue, list.size() == 1 ? calls::allreduce(input, output, request_.op, options(dtype))
@@ -204,7 +206,7 @@ void NamedOperation::start_works<Verb::reduce_scatter>(const Agreed&, group::Ope
   }
 }
 
-// Nothing more needs to be done after the decision.
+// A barrier needs no operation after the decision.
 template <>
 void NamedOperation::start_works<Verb::barrier>(const Agreed&, group::OperationQueue&, group::RankAndSize) {}
 
@@ -220,8 +222,8 @@ void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, g
   }
 }
 
-// The join waits for these contributions, because other ranks need them, and the program may end the world as soon as
-// the join is done.
+// A join waits for this rank's contributions, because other ranks need them, and the program may end the world as soon
+// as the join is done.
 void NamedOperation::set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts) {
   last_ = rank;
   parts_ = std::move(parts);
@@ -266,7 +268,7 @@ void NamedOperation::note_end(const Error* error) {
   if (const auto callback = end()) callback();
 }
 
-// For an operation on a GPU, nothing waits for the end unless there is a callback.
+// For an operation on a GPU, no thread waits for the end unless the operation has a callback.
 std::function<void()> NamedOperation::settle() {
   decided.store(true, std::memory_order_release);
   if (--left_ > 0) return nullptr;
@@ -280,8 +282,8 @@ std::function<void()> NamedOperation::settle() {
   return callback_ && !watch() ? std::exchange(callback_, nullptr) : nullptr;
 }
 
-// Call with the lock held. Makes the carrier call the current callback when the operation is done. False if the carrier
-// is closed.
+// Call with the lock held. Makes the carrier call the operation's current callback when the operation is done. False if
+// the carrier is closed.
 bool NamedOperation::watch() {
   if (!is_watched_)
     is_watched_ = on_device_->when_done([self = shared_from_this()] {
@@ -303,8 +305,8 @@ bool NamedOperation::when_done(std::function<void()> callback) {
   return true;
 }
 
-// Called by every thread that finds that the operation is done. The first thread does the work; all others wait for it
-// here.
+// Called by every thread that finds that the operation is done. The first thread does the work; the other threads wait
+// here until it has done the work.
 void NamedOperation::complete(bool failed) {
   if (request_.postscale == 1) return;
   const MutexLock lock(mutex_);

@@ -1,6 +1,6 @@
 // A named operation from its submission to its end: the tensors that it borrows, the group's operations that carry it
-// out, and its outputs. It exists until these operations are done, even if its handle is gone. The scheduler's lock
-// guards it until it is `decided`.
+// out, and its outputs. This object exists until these operations are done, even if its handle is gone. The scheduler's
+// lock guards this object until `decided` is true.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace anello::agenda {
 
-// Memory for outputs. If it is large, other ranks of the host can read it directly.
+// Memory for outputs. If the memory is large, other ranks of the host can read it directly.
 class OutputMemory {
  public:
   explicit OutputMemory(std::size_t bytes);  // throws Error{unsupported}, std::bad_alloc
@@ -41,45 +41,45 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is not enough
   // memory.
   NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
-  // Makes the neutral contribution of a rank that has joined. The operation is one of other ranks.
+  // Makes the neutral contribution of a rank that has joined to an operation that other ranks have submitted.
   NamedOperation(const Description& description, std::string key);
   void set_key(std::string key) { key_ = std::move(key); }
 
   // Allocates the outputs whose sizes depend on other ranks. On a rank that has joined, also makes neutral tensors in
   // GPU memory with `carrier`. Throws std::bad_alloc or Error{unsupported} if there is not enough memory.
   void prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier);
-  // Queues the group's operations that carry this operation out. Call after prepare(). Throws like
-  // OperationQueue::submit(); some of the operations may already be queued then.
+  // Queues the group's operations that carry out this named operation. Call after prepare(). Throws like
+  // OperationQueue::submit(); then some of the operations may already be queued.
   void start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
   // Sets the error of an operation that was not started, or only partly started.
   void fail(Error why) { error_ = std::move(why); }
 
-  // Calls `callback` once, when the operation is done, on the thread that finds this out; see settle(). Returns false
-  // if the operation is already done; `callback` is then not called. A second callback replaces the first.
+  // Calls `callback` once when the operation is done, on the thread that finds this out; see settle(). Returns false,
+  // and drops `callback`, if the operation is already done. A second callback replaces the first.
   bool when_done(std::function<void()> callback);
-  // Call once the operation is decided and everything for it has been started. If it is already done, returns its
-  // callback, which the caller must call without the scheduler's lock. Null: there is no callback, or it is called
-  // later.
+  // Call once the operation is decided and everything for it has been started. If the operation is already done,
+  // returns its callback, which the caller must call without the scheduler's lock. Returns null if there is no
+  // callback, or if it will be called later.
   std::function<void()> settle();
 
   const std::string& key() const { return key_; }
   Verb verb() const { return request_.verb; }
 
-  // Only after `decided` is true. For threads that use the operation's handle.
+  // Call these functions only after `decided` is true. They are for threads that use the operation's handle.
   bool done();
-  bool wait(group::Until until);                       // moves data; true if it is done
-  bool moves_data() const { return !works_.empty(); }  // in this process, not on a GPU
-  std::optional<Error> error() const;                  // only once it is done
+  bool wait(group::Until until);                       // moves data; returns true if the operation is done
+  bool moves_data() const { return !works_.empty(); }  // true if this process moves the data, false if a GPU does
+  std::optional<Error> error() const;                  // valid once the operation is done
   const std::vector<ArrayView>& outputs() const { return outputs_; }
   const std::vector<Sizes>& rows() const { return rows_; }
   int last() const { return last_; }
-  // For a join: all ranks have joined, `rank` last. `parts`: this rank's contributions to operations of other ranks.
-  // The join is done when these are done.
+  // Call for a join when all ranks have joined, `rank` last. `parts`: this rank's contributions to operations of other
+  // ranks. The join is done when these contributions are done.
   void set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts);
 
   std::atomic<bool> decided = false;
-  bool abandoned = false;     // true if its handle is gone
-  bool name_is_free = false;  // like the line above, guarded by the scheduler's lock
+  bool abandoned = false;     // true if the operation's handle is gone; guarded by the scheduler's lock
+  bool name_is_free = false;  // guarded by the scheduler's lock
   const std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   group::ReportTimes reports;  // when to report this operation; guarded by the scheduler's lock
 
@@ -102,7 +102,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::string key_;
   std::vector<std::unique_ptr<OutputMemory>> memory_;  // memory of outputs, and of inputs that are not the program's
   std::vector<ArrayView> outputs_;
-  std::vector<void*> scaled_inputs_;  // by tensor; for a reduce_scatter of integers with a prescale
+  std::vector<void*> scaled_inputs_;  // by tensor; used for a reduce_scatter of integers with a prescale
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
   std::atomic<int> left_ = 1;                   // number of works and parts that are not done, plus 1 until settle()
@@ -114,8 +114,8 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   Mutex mutex_;
   bool completed_ ANELLO_GUARDED_BY(mutex_) = false;
   bool has_ended_ ANELLO_GUARDED_BY(mutex_) = false;
-  bool is_on_its_way_ ANELLO_GUARDED_BY(mutex_) = false, is_watched_ ANELLO_GUARDED_BY(mutex_) =
-                                                             false;  // started on a GPU; watch() was called
+  // `is_on_its_way_`: the operation was started on a GPU. `is_watched_`: watch() was called.
+  bool is_on_its_way_ ANELLO_GUARDED_BY(mutex_) = false, is_watched_ ANELLO_GUARDED_BY(mutex_) = false;
   std::function<void()> callback_ ANELLO_GUARDED_BY(mutex_);
 };
 

@@ -47,7 +47,7 @@ void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
   carrier_ = std::move(carrier);
 }
 
-// Called without the lock: the first call loads the plugin and initializes the device, which takes long.
+// Call without the lock, because the first call loads the plugin and initializes the device, which takes long.
 std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const NamedCall& request) {
   if (!request.on_gpu) return nullptr;
   Lock lock(mutex_);
@@ -61,8 +61,8 @@ std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const NamedCall& requ
   return nullptr;
 }
 
-// Every step that can fail on this rank alone comes before the report of the operation. If such a step fails, the
-// failure is reported instead.
+// Every step that can fail on this rank alone comes before the report of the operation. If such a step fails, this rank
+// reports the failure instead of the operation.
 Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
   queue().caller().check_process();
   const std::string_view name = request.name;
@@ -100,16 +100,16 @@ void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why)
   });
 }
 
-// Makes another thread send the queued messages, because this thread does not wait.
+// Makes another thread send the queued messages, because this thread will not wait.
 void Scheduler::say_more() {
   offer_started();
   if (sleeps_)
-    carriers_.info->bell->ring();  // wakes the sleeping thread: there is more to send
+    carriers_.info->bell->ring();  // wakes the sleeping thread, because there is more to send
   else
     offer();
 }
 
-// If this throws, the operation does not use the program's tensors.
+// If this function throws, the operation does not use the program's tensors.
 void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine,
                        const Handle& operation) {
   try {
@@ -123,7 +123,8 @@ void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Descri
     undecided_[key] = operation;
   } catch (const std::exception& e) {
     const auto* const error = dynamic_cast<const Error*>(&e);
-    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // then nothing has changed
+    // submit() of the agenda has then changed nothing.
+    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;
     if (!is_refused) fail(lock, e);
     throw;
   }
@@ -155,8 +156,8 @@ void Scheduler::carry_out_decisions() {
   }
 }
 
-// If a decision cannot be carried out, the world ends, for two reasons: the other ranks must not be left waiting, and
-// they must not match a later operation with this one.
+// If a decision cannot be carried out, the world ends, for two reasons: the other ranks must not wait for ever, and
+// they must not match a later operation of this rank with this one.
 void Scheduler::carry_out(const Decision& decision) {
   if (failure_) return;  // all undecided operations have failed too
   const bool is_join = !decision.agreed && !decision.refusal;
@@ -179,7 +180,7 @@ void Scheduler::carry_out(const Decision& decision) {
   settle(*operation);
 }
 
-// `operation` is null if this rank has joined, and so has not submitted it.
+// `operation` is null if this rank has not submitted the operation, because it has joined.
 void Scheduler::apply(const Decision& decision, Handle& operation) {
   if (decision.refusal) {
     if (!operation) return;
@@ -210,7 +211,7 @@ void Scheduler::call_back(Lock& lock) {
     callbacks_.erase(callbacks_.begin());
     const MutexUnlock unlocked(lock, mutex_);
     callback();
-    callback = nullptr;  // destroyed without the lock: it may hold the last handle of an object
+    callback = nullptr;  // destroyed without the lock, because it may own the last handle of an object
   }
 }
 
@@ -236,14 +237,14 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
       move(lock);
       baton_.release();
     } else if (has_work() && sleeps_) {
-      carriers_.info->bell->ring();  // wakes the sleeping thread: there is more to send
+      carriers_.info->bell->ring();  // wakes the sleeping thread, because there is more to send
     }
     or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
       if (!operation.decided || !operation.moves_data()) offer_started();
       offer();
     });
     if (!operation.decided) return false;
-    started_ = false;  // a thread that waits for data offers the rest itself
+    started_ = false;  // a thread that waits for data offers the remaining work itself
   }
   if (!operation.wait(until)) return false;
   const Lock lock(mutex_);
@@ -269,12 +270,12 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
   };
   group::drive(baton_, lock, operation.decided, until, move_or_rest, [&]() ANELLO_REQUIRES(mutex_) {
     baton_.release();
-    call_back(lock);  // without the baton: a callback may end the agenda
+    call_back(lock);  // called without the baton, because a callback may end the agenda
   });
 }
 
-// Returns false at once if another thread has submitted something since this thread last moved messages, because that
-// thread relies on this one to send it.
+// Returns false at once if another thread has submitted an operation since this thread last moved messages, because the
+// other thread relies on this thread to send its message.
 bool Scheduler::sleep(Lock& lock, group::Until until) {
   bool slept = false;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
@@ -290,8 +291,8 @@ bool Scheduler::sleep(Lock& lock, group::Until until) {
 }
 
 // Call when nothing moves while something waits. The control plane reports a neighbour that has left in good order only
-// if this function asks, and looks only at the present state. So it must ask again and again. Returns how long the
-// thread may sleep before the next check.
+// if this function asks, and looks only at the present state. So this function must ask again and again. Returns how
+// long the thread may sleep before the next check.
 milliseconds Scheduler::note_stuck() {
   const group::StallClock::Due due = stall_.look();
   if (!carriers_.control) return due.sleep;

@@ -1,13 +1,13 @@
 // The named operations of one group. A rank submits them in any order and from any thread. The agendas of all ranks
 // exchange messages over their own links, and agree on which operations start. The scheduler submits these operations
-// in the agreed order to another group of the same members. The group that make() was given is not used, so calls on it
-// keep their own order.
+// in the agreed order to another group of the same members. It does not use the group that make() was given, so calls
+// on that group keep their own order.
 //
 // A thread that waits takes the baton and moves the messages itself. At other times the rank's progress thread moves
 // them, but only while an operation that this rank has submitted is not decided: otherwise no other rank needs this
 // rank's answer. No thread wakes up without work. If the world fails, all operations that are not done fail with the
-// verdict. Any thread. Must be owned by a shared_ptr. Uses the control plane and links; is independent of how the ranks
-// found each other.
+// verdict. Any thread. Must be owned by a shared_ptr. Uses the control plane and links; does not depend on how the
+// ranks were connected.
 #pragma once
 #include <anello/group.hpp>
 #include <cstdint>
@@ -31,17 +31,17 @@ namespace anello::agenda {
 
 class Scheduler : public group::Movable, public std::enable_shared_from_this<Scheduler> {
  public:
-  // A collective that does not communicate. All ranks of the group must make their schedulers in the same order. Throws
+  // A collective that does not communicate: all ranks of the group must make their schedulers in the same order. Throws
   // Error{invalid_argument} if the world has ended, and Error{network} if no descriptor is left.
   static std::shared_ptr<Scheduler> make(const Group& group);
-  // From now on tensors may be in GPU memory, once all ranks of the group have made this call. Throws
-  // Error{invalid_argument} if this rank has already made it.
+  // After all ranks of the group have made this call, tensors may be in GPU memory. Throws Error{invalid_argument} if
+  // this rank has already made this call.
   void use(std::unique_ptr<DeviceCarrier> carrier);
   ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
   // Submits a call. Does not block, unless the world has failed. `waits`: the caller calls wait() at once, and nothing
-  // moves before that. Throws Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported}
+  // moves before wait(). Throws Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported}
   // or std::bad_alloc if there is not enough memory for the outputs, and the verdict if the world has failed.
   Handle submit(NamedCall request, bool waits = false);
   // Call when the program's call of an operation was refused before submit(). The call counts as submitted, and the
@@ -53,9 +53,9 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   bool wait(NamedOperation& operation, group::Until until = {});
   // Returns true if the operation is done; its name is then free. Does not block.
   bool done(NamedOperation& operation);
-  // Calls `callback` once, when the operation is done and its name is free: at once if that is already so, otherwise on
+  // Calls `callback` once when the operation is done and its name is free: at once if it is already done, otherwise on
   // the thread that finds the operation done. That thread holds no lock. The callback may submit operations. It must
-  // not block (wait() throws) or throw. A second callback replaces one that was not called yet.
+  // not block (wait() throws) or throw. A second callback replaces the first if the first was not called yet.
   void when_done(const Handle& operation, std::function<void(const Error*)> callback);
   // Call when the operation's handle is gone.
   void abandon(NamedOperation& operation);
@@ -63,7 +63,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   std::string describe(const NamedOperation& operation);
 
   int size() const { return self_.size; }       // the number of ranks
-  const Group& ranks() const { return data_; }  // for making other groups of them
+  const Group& ranks() const { return data_; }  // for making other groups of these ranks
 
   // Ends the scheduler. The neighbours get a message, and operations that are not decided fail with Error{aborted}.
   // Blocks until no thread waits for a decision. If the network does not accept the messages that this rank must pass
@@ -106,14 +106,14 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void offer() ANELLO_REQUIRES(mutex_);
   void offer_started() ANELLO_REQUIRES(mutex_);
 
-  Group messages_, data_;  // messages_: its links carry messages, and its queue is empty
+  Group messages_, data_;  // messages_: its links carry the agendas' messages, and its queue is empty
   const group::RankAndSize self_;
   const group::Carriers carriers_;
 
   Mutex mutex_;
   std::unique_ptr<DeviceCarrier> carrier_ ANELLO_GUARDED_BY(mutex_);  // null: all tensors are in host memory
   group::Baton baton_ ANELLO_GUARDED_BY(mutex_);
-  link::Waiter waiter_;  // lets a caller with the baton wait; used with the baton, like the links
+  link::Waiter waiter_;  // used by a caller that has the baton
   MessageLinks links_;
   Agenda agenda_ ANELLO_GUARDED_BY(mutex_);
   LateOperations::Undecided undecided_ ANELLO_GUARDED_BY(mutex_);
@@ -122,13 +122,13 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // The number of decisions received here. All ranks receive the same decisions in the same order.
   std::uint64_t decided_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::vector<std::function<void()>> callbacks_ ANELLO_GUARDED_BY(mutex_);  // callbacks of operations that are done
-  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;                           // the thread with the baton sleeps
-  bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // operations of data_ were started but not yet offered
+  bool sleeps_ ANELLO_GUARDED_BY(mutex_) = false;   // true while the thread with the baton sleeps
+  bool started_ ANELLO_GUARDED_BY(mutex_) = false;  // true if operations of data_ were started but not yet offered
   group::StallClock stall_ ANELLO_GUARDED_BY(mutex_);
   const LateOperations late_;
 };
 
-// Each public function holds one, on any thread. At its end, calls the callbacks without the lock, because they may
+// Each public function makes one, on any thread. Its destructor calls the callbacks without the lock, because they may
 // submit operations.
 class ANELLO_ATTRIBUTE(scoped_lockable) Scheduler::Access : public Lock {
  public:

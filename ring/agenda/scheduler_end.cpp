@@ -12,8 +12,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Returns the error that all ranks get, no matter which rank found it first. A cause without a rank lies in this
-// process.
+// Returns the error that all ranks throw, no matter which rank detected it first. A cause without a rank is a fault of
+// this process.
 Error verdict(const group::Carriers& carriers, int own_rank, const std::exception& thrown) {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
   const Error cause = error ? *error : Error(ErrorCode::aborted, text("cannot go on: ", thrown.what()));
@@ -43,7 +43,7 @@ bool Scheduler::world_has_failed(Lock& lock) {
   return true;
 }
 
-// If memory runs out, the errors say less. But in any case no operation is left undecided, and no thread keeps the
+// If memory runs out, the errors have less text. But in any case no operation stays undecided, and no thread keeps the
 // baton.
 void Scheduler::fail(Lock& lock, const std::exception& thrown) {
   std::optional<Error> why;
@@ -65,7 +65,7 @@ void Scheduler::end_all(Error why) {
   }
 }
 
-// Makes all undecided operations fail at once, so that nothing more is started on this rank.
+// Fails all undecided operations at once, so that nothing more is started on this rank.
 void Scheduler::cannot_go_on(const std::string& key, const std::exception& why) {
   try {
     if (const std::optional<Error> failure = queue().failure()) return end_all(*failure);
@@ -85,7 +85,8 @@ void Scheduler::close() {
   baton_.close();
   baton_.wait_until_free(lock);
   flush(lock);
-  GroupAccess::carried_out(messages_, decided_);  // so that ranks with fewer decisions do not wait for this rank
+  // So that ranks with fewer decisions do not wait for this rank's later ones.
+  GroupAccess::carried_out(messages_, decided_);
   end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done",
                        world_rank(self_.rank)));
   call_back(lock);
@@ -96,10 +97,10 @@ void Scheduler::close() {
   baton_.wait_until_unused(lock);
 }
 
-// First waits for decisions about this rank's refused calls. These calls count as submitted. If all ranks were refused
-// and then closed, the first rank that leaves would be missed by the others. Then sends the remaining decisions of rank
-// 0 to the ranks below this one, even if no byte of them was sent yet. This rank's own reports no longer matter. Other
-// threads may use the scheduler meanwhile, but none of them has the baton.
+// First waits for decisions about this rank's refused calls, which count as submitted: if all ranks were refused and
+// then closed, the first rank that leaves would be missing on the others. Then sends rank 0's remaining decisions to
+// the ranks below this one, even if no byte of them was sent yet. This rank's own reports no longer matter. Other
+// threads may use the scheduler at the same time, but none of them has the baton.
 void Scheduler::flush(Lock& lock) {
   constexpr milliseconds kUsually{10'000}, kForRefusals{500}, kBetween{50};
   const auto begun = steady_clock::now();
