@@ -10,7 +10,7 @@ namespace anello {
 
 // Values are part of the wire protocol.
 enum class Algorithm : std::uint8_t {
-  automatic = 0,  // let choose() decide
+  automatic = 0,  // choose() decides
 #define ANELLO_ALGORITHM(name, value, ...) name = value,
 #include "ring/algorithms/algorithms.def"
 };
@@ -33,7 +33,7 @@ enum class Levels : std::uint8_t {
 };
 std::span<const Levels> all_levels();  // in the table's order, without one
 
-// An algorithm of two levels has a value of its own, made from its levels and the algorithm between hosts.
+// A two-level algorithm has its own value, made from its levels and its algorithm between hosts.
 constexpr Algorithm in_levels(Levels levels, Algorithm between_hosts) {
   return Algorithm(unsigned(levels) << 4 | unsigned(between_hosts));
 }
@@ -49,8 +49,8 @@ std::string_view name(Algorithm algorithm);
 bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
 
-// True if every element is ((x0 + x1) + x2) + ..., for every size, slab and placement of ranks. If elements are sent in
-// a `narrow` type, the result is the sum of the rounded contributions, rounded once. False for automatic.
+// True if every element is ((x0 + x1) + x2) + ..., for every size, slab and placement of ranks. `narrow`: elements are
+// sent in a narrower type; then the sum is of the rounded contributions, and is rounded once. False for `automatic`.
 bool reproducible(Algorithm algorithm, bool narrow = false);
 
 }  // namespace anello

@@ -12,7 +12,7 @@
 
 namespace anello {
 
-// Never destroyed: the thread may still be blocked when the process ends.
+// Never destroyed, because the thread may still be blocked when the process ends.
 struct BlockingWork::State {
   // Runs tasks until none is left.
   void run() {

@@ -1,7 +1,7 @@
 // Runs tasks that may block for any time, such as a write to a pipe that is not read or to a file system that hangs.
-// They run in order on a separate thread, which exists only while there are tasks. Callers wait for a task only until a
-// limit, so each task must own the data that it uses. Never destroy this object. Any thread. A child process after
-// fork() starts without tasks, and runs a new task at once on the thread that adds it.
+// Runs them in order on a separate thread, which exists only while there are tasks. Callers wait for a task only until
+// a limit, so each task must own the data that it uses. Never destroy this object. Any thread. After fork(), the
+// child's object has no tasks, and runs a new task at once on the thread that adds the task.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -24,7 +24,8 @@ class BlockingWork {
 
  private:
   struct State;
-  bool is_of_parent() const;  // its thread, and perhaps a lock of its mutex, do not exist here
+  // In a child that fork() made: the thread, and perhaps a lock of its mutex, exist only in the parent.
+  bool is_of_parent() const;
 
   State* state_;
 };

@@ -1,4 +1,4 @@
-// Runs of memory, borrowed.
+// Runs of memory. They do not own the memory.
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,4 +1,5 @@
-// A broken invariant is a bug of this library, not an error of the user: it ends the process and prints the place.
+// Checks an invariant. A broken invariant is a bug of this library, not an error of the user, so the check ends the
+// process and prints the place.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

@@ -113,7 +113,7 @@ std::string_view nearest_setting(std::string_view variable) {
       nearest = row.variable;
     }
   if (!nearest.empty()) return nearest;
-  for (const SettingRow& row : setting_rows())  // finds ANELLO_LOG for ANELLO_LOG_LEVEL
+  for (const SettingRow& row : setting_rows())  // finds ANELLO_LOG if `variable` is ANELLO_LOG_LEVEL
     if (variable.starts_with(row.variable) && row.variable.size() > nearest.size()) nearest = row.variable;
   return nearest;
 }

@@ -24,8 +24,8 @@ std::vector<std::pair<std::string, std::string>> environment_settings();
 
 bool is_setting(std::string_view variable);
 
-// For each ANELLO_ variable of the environment that is not a setting but similar to one, a sentence that names the
-// setting.
+// For each variable of the environment that begins with ANELLO_, is not a setting, but is similar to one, returns a
+// sentence that names the similar setting.
 std::vector<std::string> misspelt_settings();
 
 // Returns the setting whose name differs in at most two letters. If there is none, returns the setting whose name is

@@ -25,8 +25,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Returns the end of a message for a call that failed because too many files are open: it names the limit to raise,
-// which is the process's (EMFILE) or the system's (ENFILE). Empty for every other error.
+// For a call that failed because too many files are open, returns the end of a message. It names the limit to raise:
+// the process's limit (EMFILE) or the system's (ENFILE). Empty for every other error.
 std::string_view remedy_for_lack_of_files(int error);
 
 // Makes an Error from `errno`; `attempt` describes the failed call.

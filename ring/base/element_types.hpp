@@ -16,7 +16,8 @@ constexpr bool is_known(DType dtype) {
   return dtype >= kElementTypes.front() && dtype <= kElementTypes.back();
 }
 
-// True if elements of this type are moved, but not computed with. Inline, because even the smallest operation calls it.
+// True if elements of this type are moved, but not computed with. Inline, because even the smallest operation calls
+// this.
 constexpr bool is_only_stored(DType dtype) {
   switch (dtype) {
 #define ANELLO_ELEMENT_TYPE(name, value, type, bytes, text, common_name, kind, ...) \
@@ -27,7 +28,7 @@ constexpr bool is_only_stored(DType dtype) {
   return true;
 }
 
-// Calls use.template operator()<T>() with the C++ type T of the elements. The type must not be one that is only stored.
+// Calls use.operator()<T>() with the C++ type T of the elements. The type must not be only stored.
 template <class Use>
 auto with_type(DType dtype, Use&& use) {
   switch (dtype) {

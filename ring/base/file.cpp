@@ -29,8 +29,8 @@ void require_replaceable(const std::string& path) {
                 text("'", path, "' cannot be written: it is not a regular file, and would be replaced"));
 }
 
-// True if the link is in /proc/self/fd: it then stands for an open file. Replacing the file would lose later writes,
-// because they go to the old file.
+// True if the link is in /proc/self/fd. Such a link stands for an open file. Replacing that file would lose later
+// writes, because they go to the old file.
 bool is_open_file(const fs::path& link) {
   std::error_code error;
   return fs::canonical(fs::absolute(link).parent_path(), error).string().starts_with("/proc/");
@@ -52,7 +52,7 @@ std::string behind_links(const std::string& path) {
   fail(path);
 }
 
-// A new name is on the disk only once its folder is.
+// A file's new name is on the disk only once its folder is.
 void sync_folder_of(const std::string& path) {
   const std::size_t end = path.rfind('/');
   const std::string folder = end == std::string::npos ? "." : path.substr(0, end + 1);
@@ -80,7 +80,7 @@ void replace_file(const std::string& path, std::string_view bytes, ReadableBy re
   if (!file) fail(path);
   try {
     write_all(file, path, bytes);
-    // EINVAL: this file system cannot be synchronized.
+    // EINVAL: this file system does not support fsync().
     if (until == Until::on_disk && fsync(file.get()) != 0 && errno != EINVAL) fail(path);
     if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), real.c_str()) != 0) fail(path);
     if (until == Until::on_disk) sync_folder_of(real);

@@ -26,7 +26,7 @@ std::string& speaker() ANELLO_REQUIRES(speaker_mutex) {
 }
 
 constexpr std::size_t kMaxLines = 1000;
-// How long log() waits for a line that is the only one in the queue, and for the message of a fatal error; and how long
+// How long log() waits for the only line in the queue; how long it waits for the message of a fatal error; and how long
 // the process waits at exit for all lines.
 constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
 std::atomic<std::uint64_t> lost_lines = 0;
@@ -40,7 +40,7 @@ BlockingWork& writer() {
   return work;
 }
 
-// Blocks until the line is written, or an error shows that it never will be.
+// Blocks until the line is written, or an error shows that it cannot be written.
 void write_line(std::string_view line) {
   while (!line.empty()) {
     const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
@@ -92,7 +92,7 @@ void log(Severity severity, std::string_view message) {
     writer().wait(kPatience);
 }
 
-// Allocates no memory, because at exit there may be none.
+// Allocates no memory, because at exit there may be no free memory.
 void flush_log(std::chrono::milliseconds limit) {
   if (const BlockingWork* const work = writer_in_use) work->wait(limit);
 }

@@ -6,7 +6,7 @@
 namespace anello {
 namespace {
 
-// Malloc maps a block of this size separately, so once freed it can be used by every thread and for every size.
+// Malloc maps a block of this size separately, so after it is freed, every thread can use the memory for every size.
 constexpr std::size_t kBytes = 1 << 20;
 constinit std::atomic<void*> reserve{nullptr};
 

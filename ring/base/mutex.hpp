@@ -14,7 +14,7 @@
 #define ANELLO_REQUIRES(...) ANELLO_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define ANELLO_ACQUIRE(...) ANELLO_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define ANELLO_RELEASE(...) ANELLO_ATTRIBUTE(release_capability(__VA_ARGS__))
-// For a function that is right although the analysis cannot see why. A comment beside it says why.
+// Marks a function that is correct although the analysis cannot see why. A comment at the function says why.
 #define ANELLO_UNCHECKED ANELLO_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace anello {
@@ -25,7 +25,7 @@ class ANELLO_ATTRIBUTE(capability("mutex")) Mutex : public std::mutex {
   void unlock() ANELLO_RELEASE() { std::mutex::unlock(); }
 };
 
-// A std::condition_variable can wait with it.
+// A lock of a mutex, with which a std::condition_variable can wait.
 class ANELLO_ATTRIBUTE(scoped_lockable) MutexLock : public std::unique_lock<std::mutex> {
  public:
   explicit MutexLock(Mutex& mutex) ANELLO_ACQUIRE(mutex) : unique_lock(mutex) {}

@@ -25,10 +25,10 @@ std::string kernel_identity(const std::string& kind) {
   return text(boot, "/", space.st_ino);
 }
 
-// Both times count from the boot of the machine, in this process's time namespace.
+// Both times are since the boot of the machine, in this process's time namespace.
 std::chrono::milliseconds process_age() {
   using std::chrono::milliseconds;
-  constexpr int kAfterName = 19;  // words between the time and the program's name, which may have spaces and brackets
+  constexpr int kAfterName = 19;  // words between the program's name, which may have spaces and brackets, and the time
   std::string line;
   std::getline(std::ifstream("/proc/self/stat"), line);
   std::istringstream words(line.substr(std::min(line.rfind(')') + 1, line.size())));

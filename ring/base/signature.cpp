@@ -24,8 +24,8 @@ constexpr std::string_view lists(Kind kind) {
   return facts_of(kind).parts ? kListsOfCounts : "";
 }
 
-// Names the values that only enter the fingerprint. They cannot be printed, because the fingerprint does not reveal
-// them.
+// Names the values that enter only the fingerprint. They cannot be printed, because they cannot be computed from the
+// fingerprint.
 std::string values_without_field(Kind kind) {
   const std::string postscales(facts_of(kind).reduces ? kPostscales : ""), its_lists(lists(kind));
   if (!postscales.empty() && !its_lists.empty()) return text(postscales, ", ", its_lists, ", or ", kTokens);

@@ -16,8 +16,8 @@ namespace anello {
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
-// Values of the fingerprint that a message can show. They are not compared, because the fingerprint is compared. They
-// are sent with a NamedSignature, not with data.
+// Values of the fingerprint that a message can show. Comparisons ignore them, because they compare the fingerprint.
+// They are sent with a NamedSignature, but not with data.
 struct Hidden {
   bool known = false;
   double postscale = 1;
@@ -28,11 +28,12 @@ struct Hidden {
 struct Signature {
   std::uint64_t group = 0;  // not encoded, because the connection determines it; 0 is the world
   std::uint32_t generation = 0;
-  std::uint64_t sequence = 0;  // number of operations that this group began earlier
+  std::uint64_t sequence = 0;  // number of operations that the group began before this one
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
-  std::uint32_t results = 0;      // checksum of the newest result that all ranks must share; 0: none
-  std::uint64_t fingerprint = 0;  // of the values that have no field: lists of counts, a factor; 0: none
+  std::uint32_t results = 0;  // checksum of the newest result that must be equal on all ranks; 0: none
+  // Fingerprint of values that have no field, such as lists of counts or a factor; 0: none.
+  std::uint64_t fingerprint = 0;
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;
@@ -45,7 +46,7 @@ struct Signature {
 };
 
 // Adds one more value to a fingerprint. Never returns 0. Uses SplitMix64's finaliser, so that short lists of small
-// numbers do not collide.
+// numbers do not have equal fingerprints.
 constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   std::uint64_t mixed = before ^ (value + 0x9e3779b97f4a7c15 + (before << 6) + (before >> 2));
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;

@@ -1,6 +1,6 @@
-// A program may be started with standard input, output or error closed. The next file that it opens, for example a
-// connection, then gets the number 0, 1 or 2, and the program's output goes into that file. These functions prevent
-// this. Any thread.
+// A program may be started with standard input, output or error closed. Then the next file that the program opens, for
+// example a connection, gets the number 0, 1 or 2, and the program's output goes into that file. These functions
+// prevent this. Any thread.
 #pragma once
 
 namespace anello {

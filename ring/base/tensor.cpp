@@ -67,8 +67,8 @@ bool can_reduce(DType dtype, Op op) {
   return false;
 }
 
-// Uses integers, because not every compiler has a half-precision type. For values below 2^-14, the sum with 0.5 has
-// exactly the bits of the denormal at its end, and the addition itself rounds to nearest even.
+// Uses integers, because not every compiler has a half-precision type. For values below 2^-14, adding 0.5 puts the bits
+// of the denormal number into the last bits of the sum, and the addition itself rounds to nearest even.
 f16::f16(float value) {
   const auto wide = std::bit_cast<std::uint32_t>(value);
   const auto sign = std::uint16_t(wide >> 16 & 0x8000);

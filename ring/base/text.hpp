@@ -1,4 +1,4 @@
-// text("rank ", 3, " of ", n): one string from parts. For messages, not for hot paths.
+// text("rank ", 3, " of ", n) makes one string from parts. For messages, not for hot paths.
 #pragma once
 #include <array>
 #include <charconv>
@@ -13,7 +13,7 @@ template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
-  if (!out) throw std::bad_alloc();  // a stream without memory only stops, and the text would be cut
+  if (!out) throw std::bad_alloc();  // without memory, a stream only stops, and the text would be cut
   return std::move(out).str();
 }
 
@@ -23,7 +23,8 @@ inline std::string exact(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-// Makes text from outside safe to show: at most `max_bytes`, without control characters, which may control a terminal.
+// Makes text from outside safe to show: cuts it to `max_bytes`, and replaces control characters, which could control a
+// terminal.
 inline std::string printable(std::string_view from, std::size_t max_bytes = 1000) {
   std::string out(from.substr(0, max_bytes));
   for (char& c : out)

@@ -1,7 +1,7 @@
 // The library's threads block the signals that others send, so that the program's handlers run on, and interrupt, only
-// its own threads. The signals that a thread causes itself stay open: a crash here must reach what reports crashes,
-// such as a sanitizer or Python's faulthandler. If they were blocked, the kernel would end the process without a
-// report. SIGABRT is blocked, because others send it too, and abort() opens it.
+// its own threads. Signals that a thread causes itself are not blocked, because a crash here must reach the code that
+// reports crashes, such as a sanitizer or Python's faulthandler. (If such a signal were blocked, the kernel would end
+// the process without a report.) SIGABRT is blocked, because others send it too; abort() unblocks it.
 #pragma once
 #include <signal.h>
 
@@ -15,7 +15,7 @@
 
 namespace anello {
 
-// While an object of this class exists, signals that others send do not reach the calling thread, nor threads that it
+// While an object of this class exists, signals that others send do not reach the calling thread, or any thread that it
 // starts.
 class BlockedSignals {
  public:

@@ -26,7 +26,7 @@ class Registry {
     end_ = std::max(end_, fd + 1);
   }
 
-  // Runs in the forked child. It has only one thread, which holds the lock.
+  // Runs in the forked child, whose only thread holds the lock.
   void replace_all() ANELLO_REQUIRES(mutex) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // fails if no descriptor is free
     for (int fd = 0; fd < end_; fd++) {
@@ -41,14 +41,15 @@ class Registry {
   }
 
  private:
-  // Returns 0 if `fd` is not a socket: then the socket has been closed, and its number is unused or belongs to another
-  // file.
+  // Returns 0 if `fd` is not a socket any more: the socket has been closed, and its number is unused or belongs to
+  // another file.
   static ino_t inode_of(int fd) {
     struct stat status {};
     return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
   }
 
-  std::array<ino_t, 65536> inodes_ ANELLO_GUARDED_BY(mutex){};  // by descriptor; 0: it is not one of these sockets
+  // By descriptor; 0: the descriptor is not an unshared socket.
+  std::array<ino_t, 65536> inodes_ ANELLO_GUARDED_BY(mutex){};
   int end_ ANELLO_GUARDED_BY(mutex) = 0;
 };
 

@@ -1,7 +1,8 @@
-// Sockets that a child made by fork() does not keep: in the child their descriptors become /dev/null. If the child kept
-// a socket, the connection would outlive its rank, and the peers would not notice the rank's death. The numbers stay in
-// use in the child, so that the destructor of a copied object cannot close another file of the program. If /dev/null
-// cannot be opened, the descriptors are closed instead. Descriptors up to 65535. Any thread.
+// Sockets that a child made by fork() does not keep: in the child, their descriptors become /dev/null. If the child
+// kept such a socket, the connection would outlive its rank, and the peers would not notice the rank's death. The
+// descriptor numbers stay in use in the child, so that the destructor of a copied object cannot close another file of
+// the program. If /dev/null cannot be opened, the descriptors are closed instead. Supports descriptors up to 65535. Any
+// thread.
 #pragma once
 #include <sys/socket.h>
 

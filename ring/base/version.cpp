@@ -1,7 +1,7 @@
 #include <anello/version.hpp>
 
 #define ANELLO_TEXT_OF(number) #number
-#define ANELLO_TEXT(number) ANELLO_TEXT_OF(number)  // the text of a macro's value
+#define ANELLO_TEXT(number) ANELLO_TEXT_OF(number)  // makes a text from a macro's value
 
 namespace anello {
 

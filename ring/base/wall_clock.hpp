@@ -1,5 +1,5 @@
-// The time of day, for people and for comparing the clocks of hosts. It may be changed at any moment, so durations are
-// not measured with it. No other file reads it.
+// The time of day, for people and for comparing the clocks of hosts. It may be changed at any moment, so do not measure
+// durations with it. No other file reads this clock.
 #pragma once
 #include <chrono>
 #include <cstdint>

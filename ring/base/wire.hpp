@@ -14,10 +14,10 @@ class Writer {
   Writer& u32(std::uint32_t value) { return number(value, 4); }
   Writer& u64(std::uint64_t value) { return number(value, 8); }
   Writer& i32(std::int32_t value) { return number(static_cast<std::uint32_t>(value), 4); }
-  Writer& raw(std::string_view bytes) { return out_.append(bytes), *this; }  // the bytes without their length
+  Writer& raw(std::string_view bytes) { return out_.append(bytes), *this; }  // writes the bytes without their length
   Writer& str(std::string_view bytes) {
     return u32(std::uint32_t(bytes.size())).raw(bytes);
-  }  // its length, then the bytes
+  }  // writes the length, then the bytes
   const std::string& bytes() const { return out_; }
   std::string take() && { return std::move(out_); }
 
