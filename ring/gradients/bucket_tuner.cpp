@@ -9,7 +9,7 @@
 namespace anello::gradients {
 namespace {
 
-// The first step with each size makes plans and allocates memory, so it does not count.
+// The first step with a size makes plans and allocates memory, so that step does not count.
 constexpr std::size_t kUncounted = 1, kCounted = 5;
 constexpr std::uint64_t kStep = 4;
 

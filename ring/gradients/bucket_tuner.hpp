@@ -9,7 +9,7 @@ namespace anello::gradients {
 
 class BucketTuner {
  public:
-  // Tries sizes from 256 KiB up to the first that holds all gradients.
+  // Tries sizes from 256 KiB up to the first size that holds all gradients.
   explicit BucketTuner(std::uint64_t all_bytes);
 
   // Returns the size for the next step. Call only until enough() is true.

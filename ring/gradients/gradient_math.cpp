@@ -22,7 +22,7 @@ double widened(T value) {
     return double(float(value));
 }
 
-// Adds into several independent sums, because the compiler cannot vectorise a single chain of additions.
+// Adds to several independent sums, because the compiler cannot vectorise a single chain of additions.
 template <class T>
 double squares(const void* data, std::size_t count) {
   constexpr std::size_t kLanes = 8;
@@ -55,8 +55,8 @@ void multiply(const Tensor& gradient, double factor) {
   run::scale(gradient.dtype, bytes, bytes, factor);
 }
 
-// If the rounded value is an infinity or a NaN, sets the error to zero: otherwise every later gradient would be a NaN
-// too.
+// If the rounded value is an infinity or a NaN, sets the error to zero. Otherwise this element would be a NaN in every
+// later step.
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
   constexpr float kMax = std::numeric_limits<float>::max();
   for (std::size_t at = 0; at < gradient.size(); at += kBlock) {

@@ -29,7 +29,7 @@ Group own_group(const Group& group) {
   return group.group(all);
 }
 
-// Returns how long the group's finished operations took in total.
+// Returns the total time that the group's finished operations took.
 trace::Ticks time_in_operations(const Group& group) {
   trace::Ticks busy = 0;
   for (const trace::Totals::OfKind& kind : GroupAccess::recorder(group).tally.totals().kinds) busy += kind.busy;
@@ -105,8 +105,8 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
   if (options_.tune_buckets && !alone()) tuner_.emplace(bytes_of(schedule_.gradients()));
 }
 
-// If this runs in the middle of a step, operations still use `total_` and the gradients. The caller may free the
-// gradients next, so this ends the operations.
+// If the destructor runs in the middle of a step, operations still use `total_` and the gradients. The caller may free
+// the gradients next, so the destructor ends the operations.
 Gradients::Impl::~Impl() {
   GroupAccess::end(group_, std::uncaught_exceptions() > exceptions_);
 }
@@ -137,7 +137,7 @@ void Gradients::Impl::start_complete() {
   if (!alone()) schedule_.send_complete([this](std::size_t bucket) { start(bucket); });
 }
 
-// begin() started the sum of the weights, before any gradient was made.
+// begin() has started the sum of the weights, before any gradient was ready.
 double Gradients::Impl::prescale() {
   if (options_.combine != Combine::weighted) return factor_;
   totalling_.wait();
@@ -149,7 +149,8 @@ void Gradients::Impl::start(std::size_t number) {
   bool averages = options_.combine == Combine::average;
   double factor = prescale();
   if (options_.error_feedback) {
-    if (std::exchange(averages, false)) factor /= group_.size();  // divides here, because the scaled values are rounded
+    // Divides here, because values are rounded after scaling.
+    if (std::exchange(averages, false)) factor /= group_.size();
     for (std::size_t k = 0; k < bucket.pieces.size(); k++) {
       const gradients::GradientPiece& piece = bucket.pieces[k];
       const std::span values(static_cast<float*>(bucket.tensors[k].data), piece.count);
@@ -175,7 +176,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
-  totalling_.wait();  // without any bucket, nothing has waited for this sum
+  totalling_.wait();  // if there is no bucket, no code has waited for this sum yet
   const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);
@@ -192,12 +193,12 @@ void Gradients::Impl::check_omissions() {
   gradients::refuse_omissions(group_, omissions, [this] {
     try {
       wait_all(works_);
-    } catch (const Error&) {  // an error of the world that has ended
+    } catch (const Error&) {  // an error of a world that has ended
     }
   });
 }
 
-// Computes the norms of the gradients that have arrived while the group's thread moves the other ones.
+// Computes the norms of the gradients that have arrived while the group's thread moves the other gradients.
 void Gradients::Impl::wait_for(std::size_t bucket, StepStats& step) {
   const auto before = steady_clock::now();
   works_[bucket].wait();
@@ -214,7 +215,7 @@ void Gradients::Impl::finish_alone() {
   }
 }
 
-// Adds up the norm gradient by gradient, so that it does not depend on the buckets.
+// Adds up the norm gradient by gradient, so that the norm does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   if (--missing_[gradient] == 0 && options_.max_norm)
     squared_norms_[gradient] = gradients::squared_norm(schedule_.gradients()[gradient]);
@@ -227,7 +228,7 @@ void Gradients::Impl::limit_norm(StepStats& step) {
   for (const Tensor& gradient : schedule_.gradients()) gradients::multiply(gradient, *options_.max_norm / norm);
 }
 
-// Takes rank 0's order on all ranks, so that their buckets are the same.
+// Uses rank 0's order on all ranks, so that all ranks have the same buckets.
 void Gradients::Impl::learn_order() {
   learnt_ = true;
   if (alone()) return;
@@ -236,7 +237,7 @@ void Gradients::Impl::learn_order() {
   arrange(tuner_ ? tuner_->candidate() : max_bytes_);
 }
 
-// Uses rank 0's times on all ranks, so that their buckets are the same.
+// Uses rank 0's times on all ranks, so that all ranks have the same buckets.
 void Gradients::Impl::tune() {
   tuner_->note(steady_clock::now() - begun_at_);
   std::uint64_t bytes = tuner_->enough() ? tuner_->fastest() : tuner_->candidate();
