@@ -1,6 +1,6 @@
-// Serves one page of text over HTTP, for Prometheus. Lives on the background thread. Every client that can reach the
-// address can read the page; only the first line of a request is read. A connection carries one request. Source: RFC
-// 9112.
+// Serves one page of text over HTTP, for Prometheus. Runs on the background thread. Every client that can reach the
+// address can read the page. Reads only the first line of a request, and serves one request on each connection. Source:
+// RFC 9112.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -15,8 +15,9 @@ namespace anello::services {
 
 class Metrics {
  public:
-  // Listens at `where` ("host:port") when it returns, with `above` added to the port. Calls `page` for each request on
-  // the background thread. Throws Error{configuration, network} that names `setting`, from which the address comes.
+  // Listens at `where` ("host:port"), with `above` added to the port, before it returns. Calls `page` for each request
+  // on the background thread. Throws Error{configuration, network} that names `setting`, the setting that gave the
+  // address.
   Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
           std::function<std::string()> page);
 
@@ -24,7 +25,8 @@ class Metrics {
 
  private:
   static constexpr std::size_t kMaxRequestBytes = 4096;
-  static constexpr std::size_t kMaxClients = 64;  // at the same time; the oldest is closed for a new one
+  // Maximum number of clients at the same time; a further client closes the oldest connection.
+  static constexpr std::size_t kMaxClients = 64;
 
   asio::awaitable<void> serve(asio::ip::tcp::socket socket);
   std::string answer(std::string_view request) const;

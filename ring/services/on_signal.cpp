@@ -12,8 +12,8 @@
 namespace anello::services {
 namespace {
 
-// For each signal, the number of objects of this process that wait for it. While there is one, the event loop handles
-// the signal.
+// By signal: the number of objects of this process that wait for the signal. While the number is not 0, the event loop
+// handles the signal.
 Mutex mutex;
 std::map<int, int> waiting ANELLO_GUARDED_BY(mutex);
 
