@@ -1,4 +1,5 @@
-// Exchanges blobs between threads: the rendezvous of a world in one process. Any thread; each rank has its own thread.
+// Exchanges blobs between threads that are the ranks of a world in one process: the rendezvous of such a world. Any
+// thread.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +20,7 @@ class InProcessExchange {
 
   void check(std::chrono::milliseconds limit);  // throws Error{rendezvous} if close() is called within that time
 
-  // Call when a rank has failed. All waiting calls throw, and all later calls too.
+  // Call when a rank has failed. All waiting calls throw, and so do all later calls.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// run_world() for tests that change the blobs that its ranks exchange.
+// run_world() for tests that change the blobs that the ranks of a world exchange at the start.
 #pragma once
 #include <anello/testing.hpp>
 #include <functional>

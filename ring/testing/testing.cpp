@@ -28,7 +28,7 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
   if (ranks < 1) throw Error(ErrorCode::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
   Settings settings = given;
   if (settings.flight_dir.empty())
-    settings.flight_dir = "none";  // the job's name is random, so the files would never be replaced
+    settings.flight_dir = "none";  // the job's name is random, so no later job would replace the files
   InProcessExchange exchange(ranks, settings.start_timeout);
   Mutex mutex;
   std::exception_ptr first;
