@@ -30,7 +30,7 @@ class Writer {
   }
 
  private:
-  // Group (0 for phases), kind of row, number in that kind: this identifies a row and orders the rows.
+  // Identifies and orders rows: the group (0 for phases), the kind of row, the number in that kind.
   using Row = std::tuple<std::uint64_t, int, int>;
   static constexpr std::size_t kPieceBytes = 64 << 10;
   enum RowKind { kProgram, kOperations, kLocal, kSend, kReceive };
@@ -81,7 +81,8 @@ class Writer {
     for (std::size_t k = 0; k < operation.spans; k++) step(record, group, recording_.spans[operation.first_span + k]);
   }
 
-  // Uses asynchronous events. Many operations may be queued at once, and complete events of one row must not overlap.
+  // Uses asynchronous events, because many operations may be queued at once, and complete events of one row must not
+  // overlap.
   void queued(int row, const std::string& what, const Record& record) {
     const std::string common = "\"cat\":\"queued\",\"name\":" + json_text("queued: " + what) +
                                ",\"id\":" + std::to_string(++queued_) + ",\"tid\":" + std::to_string(row);

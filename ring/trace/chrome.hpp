@@ -1,4 +1,4 @@
-// A recording, as events in the trace format of chrome://tracing, which Perfetto also reads. Pure.
+// A recording as events in the trace format of chrome://tracing, which Perfetto also reads. Pure.
 // Source: "Trace Event Format", Google, 2016.
 #pragma once
 #include <functional>
@@ -18,8 +18,8 @@ struct Traced {
 };
 
 // Passes the events to write() in pieces, one JSON object a line, with a comma before each object except the very
-// first. The viewer shows a rank as a process. The threads of the process are each group's operations, the link to each
-// peer, and the local work. An operation's time in the queue is an asynchronous event.
+// first. The viewer shows a rank as a process. The process has a thread for each group's operations, for the link to
+// each peer, and for the local work. An operation's time in the queue is an asynchronous event.
 void chrome_events(const Recording& recording, const Traced& traced, const TickClock::Scale& scale, bool very_first,
                    const std::function<void(std::string_view)>& write);
 

@@ -17,10 +17,10 @@ struct FlightHead {
   TickClock::Moment now;
 };
 
-// {"rank", "host", ..., "groups": [{"id", "group", "members", "operations": [{"sequence", "operation", "name", "state",
-// "queued_us", "begun_us", "ended_us"}]}]}. Operations are in order, the oldest first. Times are microseconds since
-// 1970; null: this has not happened yet. The state is "queued", "begun" or "done". After a world has failed, no
-// operation becomes done.
+// Returns {"rank", "host", ..., "groups": [{"id", "group", "members", "operations": [{"sequence", "operation", "name",
+// "state", "queued_us", "begun_us", "ended_us"}]}]}. Operations are in order, the oldest first. Times are microseconds
+// since 1970; null: the event has not happened yet. The state is "queued", "begun" or "done". After a world has failed,
+// no operation becomes done.
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);
 
 }  // namespace anello::trace

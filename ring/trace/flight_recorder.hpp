@@ -1,7 +1,7 @@
 // The flight recorder of one group: its last operations, and counters. The thread that moves the group's data records
 // the begin and end of operations; callers record the operations that they queue. The control plane reads the recorder,
-// and so does the code that explains a mismatch or writes the file. Any thread. Takes memory as it is used, at most 800
-// KiB. Is independent of its group.
+// and so does the code that explains a mismatch or writes the file. Any thread. Takes memory as needed, at most 800
+// KiB. Does not depend on the group's other objects.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -22,12 +22,12 @@ class FlightRecorder {
   // Records that the operation waits for earlier ones to end.
   void queue(const Signature& signature, std::string_view name, Ticks at);
 
-  // Records that an operation began. `begun`: the time at which it began; the record may be made later. False if the
-  // operation can never be completed, because a member has left.
+  // Records that an operation began. `begun`: the time at which it began, which may be earlier than this call. False if
+  // the operation can never be completed, because a member has left.
   bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
   // Records the end of the operation that began last.
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) ANELLO_UNCHECKED;
-  Record newest() const ANELLO_UNCHECKED;  // call it after end(), on the same thread
+  Record newest() const ANELLO_UNCHECKED;  // call this after end(), on the same thread
 
   // Returns the operation with this number, if it has begun and is among the last kBegun.
   std::optional<NamedSignature> begun(std::uint64_t sequence) const;
@@ -39,7 +39,7 @@ class FlightRecorder {
   // False if an operation with this number can never be completed: see ends_at().
   bool can_begin(std::uint64_t sequence) const;
 
-  // Returns the last operations that began, and the last ones that are queued, by sequence.
+  // Returns the last operations that began, and the last queued operations, by sequence.
   std::vector<Record> records() const;
 
   Tally tally;
@@ -55,7 +55,7 @@ class FlightRecorder {
   std::atomic<Ticks> ended_ = 0;  // end of the newest operation; stored in its record when the next one begins
   mutable Mutex mutex_;
   Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // ring buffers, by sequence
-  std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;                          // number of the newest that has begun
+  std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;  // number of the newest operation that has begun
   std::uint64_t ends_at_ ANELLO_GUARDED_BY(mutex_) = UINT64_MAX;
 };
 

@@ -1,4 +1,4 @@
-// The flight recorders of all groups of one rank, and the counts of groups that have ended. Any thread.
+// The flight recorders of all groups of one rank, and the counts of groups that were removed. Any thread.
 #pragma once
 #include <map>
 #include <memory>
@@ -16,8 +16,8 @@ class FlightRecorders {
   void add(std::uint64_t group, std::string name, std::vector<int> members, std::shared_ptr<FlightRecorder> recorder);
   void remove(std::uint64_t group);  // keeps the group's counts
 
-  std::shared_ptr<FlightRecorder> find(std::uint64_t group) const;  // null if there is none
-  std::vector<History> histories() const;                           // of all groups, sorted by group
+  std::shared_ptr<FlightRecorder> find(std::uint64_t group) const;  // null if the group does not exist
+  std::vector<History> histories() const;                           // histories of all groups, sorted by group
   Totals totals() const;
 
   struct GroupTotals {
@@ -25,7 +25,7 @@ class FlightRecorders {
     std::vector<int> members;
     Totals totals;
   };
-  std::vector<GroupTotals> totals_by_group() const;  // only groups that have not ended
+  std::vector<GroupTotals> totals_by_group() const;  // without the groups that were removed
 
  private:
   struct Group {

@@ -6,7 +6,8 @@
 namespace anello::trace {
 namespace {
 
-// Returns the length of the well-formed UTF-8 character at the beginning; 0 if there is none (RFC 3629, section 4).
+// Returns the length of the well-formed UTF-8 character at the beginning; 0 if the text does not begin with one (RFC
+// 3629, section 4).
 std::size_t utf8_bytes(std::string_view text) {
   const auto at = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   const auto follows = [&](std::size_t k) { return (at(k) & 0xc0) == 0x80; };

@@ -1,4 +1,4 @@
-// Strings for JSON. Other JSON values that the library writes are only numbers.
+// Makes strings for JSON. The library writes other JSON values only as numbers.
 #pragma once
 #include <string>
 #include <string_view>

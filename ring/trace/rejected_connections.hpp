@@ -1,4 +1,4 @@
-// Connections that were rejected, counted by reason. Any thread.
+// Counts rejected connections by reason. Any thread.
 #pragma once
 #include <array>
 #include <atomic>
@@ -8,16 +8,16 @@
 namespace anello::trace {
 
 enum class RejectReason : std::uint8_t {
-  noise,        // its data is not this protocol, or not the expected message
-  oversized,    // it announced a message longer than allowed
-  version,      // its protocol has another version
-  silent,       // its handshake was not complete in time
-  gone,         // it closed before its handshake was complete
-  crowded_out,  // it was the oldest of too many unauthenticated connections
-  job,          // it belongs to another job
-  secret,       // its proof of the secret was wrong or replayed
-  generation,   // it belongs to an earlier world of the job
-  place,        // it is meant for another rank's listener, or for a server
+  noise,        // the connection's data is not this protocol, or not the expected message
+  oversized,    // the connection announced a message longer than allowed
+  version,      // the connection's protocol has another version
+  silent,       // the connection's handshake was not complete in time
+  gone,         // the peer closed the connection before the handshake was complete
+  crowded_out,  // the connection was the oldest of too many unauthenticated ones
+  job,          // the connection belongs to another job
+  secret,       // the connection's proof of the secret was wrong or replayed
+  generation,   // the connection belongs to an earlier world of the job
+  place,        // the connection is meant for another rank's listener, or for a server
 };
 inline constexpr std::size_t kRejectReasons = std::size_t(RejectReason::place) + 1;
 std::string_view name(RejectReason reason);

@@ -1,4 +1,4 @@
-// The counters of one group, and sums of them. Written by one thread at a time, read by any.
+// The counters of one group, and sums of such counters. Written by one thread at a time, read by any thread.
 #pragma once
 #include <array>
 #include <atomic>

@@ -17,8 +17,8 @@ bool counts_evenly() {
 #endif
 }
 
-// Reads both clocks several times and returns the reading in which the two are closest together, because the thread may
-// be suspended between the two.
+// Reads both clocks several times and returns the pair of readings that are closest together in time, because the
+// thread may be suspended between two readings.
 TickClock::Moment TickClock::now() {
   constexpr int kTries = 5;
   Moment best;

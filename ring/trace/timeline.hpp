@@ -23,7 +23,7 @@ struct Span {
   What what = What::send;
 };
 
-// The contents of a timeline when it was stopped.
+// The contents of a timeline at the time when it was stopped.
 struct Recording {
   struct Operation {
     Record record;
@@ -38,11 +38,11 @@ struct Recording {
     std::string name;
     std::vector<int> members;
   };
-  std::vector<Operation> operations;  // in the order of their ends
+  std::vector<Operation> operations;  // ordered by the operations' ends
   std::vector<Span> spans;
   std::vector<Phase> phases;
   std::map<std::uint64_t, Group> groups;
-  std::uint64_t left_out = 0;  // operations and phases that did not fit
+  std::uint64_t left_out = 0;  // number of operations and phases that did not fit
 };
 
 class Timeline {
@@ -53,7 +53,7 @@ class Timeline {
   void start();
   Recording stop();
 
-  // These have no effect if the timeline is no longer active.
+  // These functions have no effect if the timeline is no longer active.
   void add(const Record& operation, const std::string& group, const std::vector<int>& members,
            const std::vector<Span>& spans);
   void add(std::string_view phase, Ticks begin, Ticks end);
