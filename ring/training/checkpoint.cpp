@@ -11,7 +11,8 @@ void save_on_rank_0(Group& group, const std::string& path, std::string_view byte
   if (group.rank() == 0) {
     try {
       replace_file(path, bytes, ReadableBy::all, Until::on_disk);
-    } catch (const std::exception& error) {  // the other ranks wait for an answer, so the exception becomes the answer
+      // The other ranks wait for an answer, so the exception's text becomes the answer.
+    } catch (const std::exception& error) {
       problem = error.what();
     }
   }
