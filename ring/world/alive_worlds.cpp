@@ -7,7 +7,8 @@
 namespace anello {
 
 // Outlives static objects, because one of them may be a World. A child that fork() made has its own, empty list: the
-// worlds belong to its parent, and a thread that does not exist in the child may hold the parent's mutex.
+// worlds in the old list belong to its parent, and a thread that does not exist in the child may hold the old list's
+// mutex.
 World::Impl::Alive& World::Impl::Alive::of_this_process() {
   static std::atomic<Alive*> newest = new Alive;
   Alive* own = newest;

@@ -1,4 +1,5 @@
-// The worlds of this process that have started and have not left. A child that fork() made has none. Any thread.
+// The worlds of this process that have started and have not left. In a child that fork() made, the list is empty. Any
+// thread.
 #pragma once
 #include <set>
 #include <string_view>
@@ -13,10 +14,10 @@ class World::Impl::Alive {
  public:
   static void add(Impl& world);
   static void remove(Impl& world);
-  // Aborts each world; see WorldMaker::abort_all(). No world can leave meanwhile. Locks no mutex that the thread of an
-  // exception may hold.
+  // Aborts each world; see WorldMaker::abort_all(). Meanwhile no world can leave. Locks no mutex that the thread that
+  // threw an exception may hold.
   static void abort_all(std::string_view reason);
-  static void say_goodbye_to_all() noexcept;  // when the process ends; afterwards the worlds cannot be used
+  static void say_goodbye_to_all() noexcept;  // call when the process ends; afterwards the worlds cannot be used
 
  private:
   static Alive& of_this_process();

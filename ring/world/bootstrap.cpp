@@ -1,4 +1,4 @@
-// The start of a world: listen, exchange endpoints and settings, connect the control plane.
+// The start of a world: listens, exchanges endpoints and settings, and connects the control plane.
 #include <algorithm>
 #include <anello/camps.hpp>
 #include <anello/version.hpp>
@@ -68,7 +68,7 @@ World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, con
     start(exchange, settings, check);
   } catch (const std::exception& e) {
     report_failed_start(e);
-    if (event_loop_) event_loop_->stop();  // stopped before the objects that its handlers use are destroyed
+    if (event_loop_) event_loop_->stop();  // so that no handler runs after the objects that it uses are destroyed
     throw;
   }
 }
@@ -88,14 +88,14 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   all_ranks_ = Group::Impl::handle(make_group(0, "the world", std::move(all)));
   if (identity_.size > 1) {
     control_->connect(deadline, check);
-    exchange({});  // no rank begins before all ranks are connected
+    exchange({});  // so that no rank begins before all ranks are connected
   }
   if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
   Alive::add(*this);
 }
 
 // Sends the reason to the ranks that are already connected, because otherwise they would report that this rank died. An
-// error without a rank is this rank's own, unless it came from the rendezvous.
+// error without a rank is this rank's own fault, unless it came from the rendezvous.
 void World::Impl::report_failed_start(const std::exception& why) {
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
@@ -108,7 +108,7 @@ void World::Impl::report_failed_start(const std::exception& why) {
     verdict.message =
         text("rank ", identity_.rank, " on ", identity_.host, " failed during start-up: ", verdict.message);
   }
-  control_->propose(std::move(verdict));  // no effect if there is a verdict
+  control_->propose(std::move(verdict));  // has no effect if there is already a verdict
   control_->leave(0);
 }
 
@@ -117,8 +117,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   open_connections(exchange_peer_info(exchange, settings), settings);
 }
 
-// Returns the addresses on which the other ranks listen. Stores other facts about the ranks in members. Throws if ranks
-// differ in a value that must be equal.
+// Returns the addresses on which the other ranks listen. Stores other facts about the ranks in member variables. Throws
+// if ranks differ in a value that must be equal.
 std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange& exchange, const Settings& settings) {
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
@@ -176,7 +176,7 @@ void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Setti
       [this](const net::Claim& claim) { return link_router_->has_room(claim); });
 }
 
-// If the error is a lost connection, the peer may have died. For any other error, it has not.
+// If the error is a lost connection, the peer may have died. After any other error, the peer is alive.
 void World::Impl::data_link_failed(std::uint64_t group, const Error& why) {
   if (why.code() == ErrorCode::network && why.rank() != identity_.rank)
     return control_->suspect(why.rank(), group, why.message());

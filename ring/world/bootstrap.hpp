@@ -20,7 +20,7 @@ namespace anello::world {
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
 // Throws the errors of Exchange if the start has failed, or fails within `limit`. A rank that waits for another rank to
-// connect calls this again and again, because the silence of a rank that never connected cannot be detected.
+// connect calls this again and again, because it cannot detect the silence of a rank that never connected.
 using StartCheck = std::function<void(std::chrono::milliseconds limit)>;
 
 class WorldMaker {
@@ -32,19 +32,19 @@ class WorldMaker {
       const StartCheck& check = [](auto) {});
 
   // For a process that is about to end. Aborts each of its worlds. Blocks until the reason has been sent, for at most
-  // the silence limit (10 s if there is none). Then blocks for at most 500 ms for each world until the other ranks have
-  // received the reason. The worlds cannot be used afterwards.
+  // the silence limit (10 s if there is none). After that, blocks for each world for at most 500 ms until the other
+  // ranks have received the reason. The worlds cannot be used afterwards.
   static void abort_all(std::string_view reason);
 
-  // For a process that ends in good order. Sends a goodbye to the other ranks of its worlds. Blocks like ~World(). The
-  // worlds cannot be used afterwards.
+  // For a process that ends in good order. Sends a goodbye to the other ranks of its worlds. Blocks as ~World() does.
+  // The worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
-  // Whether the world has failed on this rank. Does not wait.
+  // Returns true if the world has failed on this rank. Does not wait.
   static bool has_failed(const World& world);
 
   static const Settings& settings(const World& world);
-  // The facts that the ranks exchanged at start. Valid as long as the world.
+  // The facts that the ranks exchanged at the start. Valid as long as the world exists.
   struct Layout {
     const algorithms::Facts& facts;
     const algorithms::Table& table;
@@ -52,9 +52,9 @@ class WorldMaker {
     const std::vector<std::string>& memories;
   };
   static Layout layout(const World& world);
-  // The port on which this rank listens for other ranks and for the launcher. 0: it does not listen.
+  // Returns the port on which this rank listens for other ranks and for the launcher. 0: it does not listen.
   static std::uint16_t port(const World& world);
-  static const std::string& address(const World& world);  // numeric; the other ranks connect to it
+  static const std::string& address(const World& world);  // numeric; the other ranks connect to this address
 };
 
 }  // namespace anello::world

@@ -18,7 +18,7 @@ void check_settings(const Settings& settings, int rank, const Refuse& refuse);
 // file reports its errors. Throws Error{configuration}.
 std::string read_table(const std::string& path);
 
-// For a list of checks. Calls `check`. If it throws an Error, calls `refuse` with the Error.
+// A step of a list of checks: runs `check`. If `check` throws an Error, calls `refuse` with that Error.
 template <class Check>
 void attempt(const Refuse& refuse, Check check) {
   try {

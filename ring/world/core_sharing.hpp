@@ -1,5 +1,5 @@
 // Finds out whether each rank has its own core. Checks each host and each machine, because containers and network
-// namespaces count as hosts, but may share the cores of one machine. Pure.
+// namespaces count as hosts but may share the cores of one machine. Pure.
 #pragma once
 #include <map>
 #include <set>
@@ -11,13 +11,13 @@ namespace anello::world {
 
 class CoreSharing {
  public:
-  // Adds a rank on `host` that may use `cores`. `kernel`: equal for hosts on one machine; empty: could not be found
-  // out.
+  // Adds a rank on `host` that may use `cores`. `kernel`: a text that is equal for all hosts on one machine; empty if
+  // the text could not be found out.
   void add(int host, const std::string& kernel, const Cores& cores);
 
   bool on_host(int host) const;  // true if the host or its machine has fewer cores than ranks
   bool on_some_host() const;     // true if a host has more ranks than cores
-  // True if the host's machine also has other hosts, and fewer cores than ranks.
+  // True if the host's machine has further hosts, and fewer cores than ranks.
   bool on_shared_machine(int host) const;
 
  private:

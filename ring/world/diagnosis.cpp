@@ -21,7 +21,8 @@
 namespace anello::world {
 namespace {
 
-// The background thread does not write flight files itself: a file system may hang for longer than the silence limit.
+// The background thread does not write flight files itself, because a file system may hang for longer than the silence
+// limit.
 constexpr std::chrono::milliseconds kFileLimit{1000};
 BlockingWork& file_writer() {
   static auto* work = [] {
@@ -81,7 +82,8 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
 void Diagnosis::failed(const failure::Verdict& why) {
   if (failed_.exchange(true)) return;
   send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message, identity_.generation});
-  const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;  // then the program gave the reason
+  // In this case the program gave the reason.
+  const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;
   if (by_a_program) return;
   write_flight_file(why.message);
   file_writer().wait(kFileLimit);

@@ -21,8 +21,7 @@ namespace anello::world {
 
 class Diagnosis {
  public:
-  // Services that are registered with the event loop. Destroy this after the loop's thread has ended, but before the
-  // loop.
+  // Services that use the event loop. Destroy this object after the loop's thread has ended, but before the loop.
   struct Services {
     Services();
     Services(Services&&) noexcept;
@@ -40,7 +39,7 @@ class Diagnosis {
 
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
-  // Call when the world has failed. Reports this to the launcher, and writes the flight recorder's file to
+  // Call when the world has failed. Reports the failure to the launcher, and writes the flight recorder's file to
   // ANELLO_FLIGHT_DIR, unless the program or a rank's exit ended the world. Waits for the file for at most 1 s. Logs
   // its own errors.
   void failed(const failure::Verdict& why);

@@ -1,6 +1,7 @@
 // Exceptions that end a rank, and the messages about them to the other ranks. An exception that unwinds the stack
-// destroys the World, and at that time its text cannot be read; so the goodbye only says that there was an exception.
-// An exception that is not caught ends the process. A terminate handler can read its text, and calls abort_all().
+// destroys the World. At that time the exception's text cannot be read, so the goodbye only says that there was an
+// exception. An exception that is not caught ends the process. A terminate handler can read its text, and calls
+// abort_all().
 #include <exception>
 
 #include "ring/world/alive_worlds_impl.hpp"

@@ -1,11 +1,11 @@
-// Handles a process that calls exit() while its worlds are alive. The other ranks must not take it for a rank that
-// died. With status 0 each world sends a goodbye, as its destructor would. With any other status the program has
-// failed, and its worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals count
-// as deaths.
+// Handles a process that calls exit() while its worlds are alive. The other ranks must not take the process for a rank
+// that died. With exit status 0 each world sends a goodbye, as its destructor would. With any other status the program
+// has failed, and its worlds are aborted. A child that fork() made has no worlds. An end by _exit(), quick_exit() or a
+// signal counts as a death.
 //
 // Static objects may own a World, or call finish() in their destructors. So the goodbye comes after these destructors:
-// its handler is registered before the objects are constructed. An abort comes before them, because then nothing should
-// wait for other ranks any more. Both work without allocating memory, because memory may have run out.
+// its handler is registered before the objects are constructed. An abort comes before the destructors, because after a
+// failure nothing should wait for other ranks. Both work without allocating memory, because memory may have run out.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -25,7 +25,7 @@ __attribute__((constructor(101))) void register_goodbye() {
 
 }  // namespace
 
-// Only on_exit() passes the exit status.
+// Registers with on_exit(), because only on_exit() passes the exit status.
 void World::Impl::Alive::notice_exit() {
 #ifdef __GLIBC__
   static const int registered = on_exit(
@@ -45,8 +45,8 @@ bool World::Impl::aborted_by_exit() {
   return aborted;
 }
 
-// Does not disturb a thread that is in an operation: the operation's callbacks could do harm now. Groups leave from the
-// last to the first: each group that leaves is removed from the list, and in this order none is skipped.
+// Does not disturb a thread that is in an operation, because the operation's callbacks could do harm now. Groups leave
+// from the last to the first: each group that leaves is removed from the list, and in this order no group is skipped.
 void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;

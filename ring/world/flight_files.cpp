@@ -35,8 +35,8 @@ std::string prefix() {
   return text("anello-flight.", geteuid(), ".");
 }
 
-// Returns the job in a file's name. Empty if the name does not have the form of save_flight(), because users give other
-// names to files that they want to keep.
+// Returns the job in a file's name. Empty if the name does not have the form that save_flight() gives, because users
+// give other names to files that they want to keep.
 std::optional<std::string> job_in(std::string_view name, std::string_view prefix) {
   constexpr std::string_view kRank = ".rank", kEnd = ".json";
   if (!name.starts_with(prefix) || !name.ends_with(kEnd)) return std::nullopt;
@@ -53,8 +53,8 @@ std::optional<std::string> job_in(std::string_view name, std::string_view prefix
 
 using Time = std::pair<time_t, long>;  // seconds and nanoseconds; a file's owner may have set any value
 
-// Returns the time; empty if this is not a file of this user. In the system's folder for temporary files, any user can
-// use any name.
+// Returns the file's time; empty if the file does not belong to this user. In the system's folder for temporary files,
+// any user can use any name.
 std::optional<Time> written_at(const fs::path& path) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_uid != geteuid()) return std::nullopt;
@@ -66,7 +66,7 @@ struct JobFiles {
   std::vector<fs::path> paths;
 };
 
-// Returns the files of other jobs. Other processes may be writing and removing such files at the same time.
+// Returns the files of other jobs. Other processes may write and remove such files at the same time.
 std::vector<JobFiles> files_of_other_jobs(const fs::path& folder, const std::string& own) {
   const std::string start = prefix();
   std::map<std::string, JobFiles> jobs;
@@ -106,7 +106,7 @@ void save_flight(const std::string& flight, const std::string& folder, const Ide
     if (identity.local_rank != 0) return;
     log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*"),
                                 "; read them with: anello flight ", where.string()));
-    remove_old_files(where, job);  // last, because in a huge folder it may take longer than the process waits
+    remove_old_files(where, job);  // last, because in a huge folder this may take longer than the process waits
   } catch (const std::exception& e) {
     log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
   }

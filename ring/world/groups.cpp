@@ -29,12 +29,13 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   std::shared_ptr<Group::Impl> made;
   try {
     made = make_group(identify(within, number, members), name_of(members), members);
-  } catch (const std::exception&) {  // no descriptor or no memory: the next attempt gets the same number
+  } catch (const std::exception&) {  // no descriptor or no memory; the next attempt gets the same number
     const MutexLock lock(mutex_);
     if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
-  // Constructed and destroyed without the lock. If there is no memory for the handle, the group leaves and is removed.
+  // Constructed and destroyed without the lock. If there is no memory for the handle, this rank leaves the group, and
+  // the group is removed.
   const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
   const auto over = groups_that_are_over();  // also destroyed without the lock
   const MutexLock lock(mutex_);
@@ -44,7 +45,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   return handle;
 }
 
-// Calls the groups without the world's lock, because groups lock themselves before they lock the world.
+// Calls the groups without the world's lock, because groups take their own lock before the world's lock.
 std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
   MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Group::Impl>> groups = groups_;
@@ -69,15 +70,16 @@ std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
 // for both directions would save 2 descriptors a pair over TCP and 3 through memory. But then the thread with the baton
 // would have to move two operations at a time, even in a call that blocks.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
-  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // differs from the numbers of groups of two members
+  // Makes the number differ from the numbers of other groups of two members.
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;
   const std::uint64_t group =
       fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
   return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
 }
 
 // Each member counts how often one group has made a group of these members. So all members get the same number without
-// a message. The count is kept for each parent group: two groups with equal members may make their groups in different
-// orders on different ranks, each on its own thread.
+// a message. The count is kept for each parent group, because two parent groups with equal members may make their
+// groups in different orders on different ranks, each on its own thread.
 std::uint64_t World::Impl::next_number(const Parentage& parentage) {
   const MutexLock lock(mutex_);
   return made_[parentage]++;

@@ -28,7 +28,7 @@ std::optional<LastWord> decode_last_word(std::string_view bytes) {
   }
 }
 
-// A script may have reused the descriptor for a file. Then send() fails, and nothing is written to the file.
+// A script may have reused the descriptor for a file. Then send() fails, and the file stays unchanged.
 void send_last_word(int descriptor, const LastWord& word) {
   if (descriptor < 0) return;
   const std::string bytes = encode(word);

@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t kMaxVersionBytes = 64;
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxKernelBytes = 255, kMaxMemoryBytes = 255,
                       kMaxCoreBytes = 8192;
-constexpr double kQuotaUnits = 1000;  // number of units for one core
+constexpr double kQuotaUnits = 1000;  // number of units that stand for one core
 
 }  // namespace
 
-// The order is: values that are equal on all ranks; values that are equal on a host; other values; and again values
-// that are equal on all ranks. The rendezvous sends only the differences between one rank and the next, and this order
-// keeps them short.
+// The fields' order: values that are equal on all ranks; values that are equal on a host; other values; and again
+// values that are equal on all ranks. The rendezvous sends only the differences between one rank and the next, and this
+// order keeps the differences short.
 std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));

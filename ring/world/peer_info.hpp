@@ -19,11 +19,12 @@ struct PeerInfo {
   int node_rank = 0;
   Cores cores;
   std::string kernel;  // equal for hosts (such as containers) on one machine; empty: could not be found out
-  std::string memory;  // ranks with the same text can share memory; empty: none
+  std::string memory;  // ranks with equal texts can share memory; empty: this rank shares with no rank
   std::string table;   // the tuning table; from rank 0 only
 };
 
-// The members that any version of the library can decode from any other version's message. They come first in it.
+// The members that every version of the library can decode from a message of any other version. They come first in the
+// message.
 struct Build {
   std::string version;
   std::uint64_t plans = 0;
@@ -31,12 +32,12 @@ struct Build {
 };
 
 std::string encode(const PeerInfo& me);
-// The next two functions throw Error{protocol}.
+// decode_build() and decode_peer_info() throw Error{protocol}.
 Build decode_build(std::string_view bytes);
 PeerInfo decode_peer_info(std::string_view bytes);
 
-// Throws Error{mismatch} that names both ranks, hosts and builds, if a rank's library differs from rank 0's. `blobs`:
-// by rank.
+// Throws Error{mismatch} that names both ranks, hosts and builds if a rank's library differs from rank 0's library.
+// `blobs`: by rank.
 void compare_builds(const std::vector<std::string>& blobs);
 
 }  // namespace anello::world

@@ -25,7 +25,7 @@ std::int64_t steady_ns() {
       .count();
 }
 
-// True if both ranks read the same clock. Then nothing needs to be measured.
+// True if both ranks read the same clock, so that nothing needs to be measured.
 bool share_clock(Group& pair) {
   const std::string identity = kernel_identity("time");
   std::uint64_t clock = 0;
@@ -75,7 +75,7 @@ trace::ClockOffset TimelineCollector::align(Group& world) const {
   return mine;
 }
 
-// Throws rank 0's error, if there is one, on all ranks.
+// Throws rank 0's error on all ranks, if rank 0 has one.
 void TimelineCollector::agree(Group& world) {
   const std::string failure = group::broadcast_text(0, world, std::exchange(failure_, {}), kOptions);
   if (!failure.empty()) throw Error(ErrorCode::file, "the timeline " + failure, 0);
@@ -87,7 +87,7 @@ void TimelineCollector::open() {
   if (!file_) failure_ = system_error(text("'", path_, "' cannot be written"), ErrorCode::file).message();
 }
 
-// After an error nothing more is written. But rank 0 continues to receive, because the other ranks wait for it.
+// After an error, writes nothing more. But rank 0 continues to receive, because the other ranks wait for it.
 void TimelineCollector::write(std::string_view bytes) {
   if (!failure_.empty()) return;
   try {

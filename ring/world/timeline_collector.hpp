@@ -1,5 +1,5 @@
-// Makes a world's timeline, from its start to its file. Aligns the ranks' clocks, and sends the records of each rank to
-// rank 0, one rank after another. Its calls are collective and block.
+// Makes a world's timeline, from the start of the recording to the file. Aligns the ranks' clocks, and sends the
+// records of each rank to rank 0, one rank after another. The calls are collective and block.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -30,7 +30,8 @@ class TimelineCollector {
     }
   }
 
-  // For a world that ended while its timeline was on: writes this rank's part to its own file. Throws Error{file}.
+  // For a world that ended while its timeline was on: writes this rank's part to the rank's own file. Throws
+  // Error{file}.
   void save_own(int rank, const std::string& host);
 
  private:
@@ -43,7 +44,7 @@ class TimelineCollector {
   trace::Timeline timeline_;
   trace::TickClock clock_;
   std::string path_;
-  Descriptor file_;      // on rank 0
+  Descriptor file_;      // open only on rank 0
   std::string failure_;  // the first error in writing the file
   std::int64_t zero_ns_ = 0;
   trace::ClockOffset first_;

@@ -26,7 +26,7 @@ World& World::operator=(World&& other) noexcept {
 }
 World::~World() {
   if (!impl_) return;
-  // In a child that fork() made, the world belongs to the parent, and the world's threads do not exist.
+  // A child that fork() made does not have the world's threads, and the world belongs to the parent.
   if (impl_->in_child() || Impl::aborted_by_exit())
     static_cast<void>(impl_.release());
   else
@@ -81,8 +81,8 @@ Phase::~Phase() {
   if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
-// In a callback of its own work, leave() would wait for itself. So an error is thrown; it ends the process, because it
-// leaves a destructor.
+// In a callback of this world's own work, leave() would wait for that callback itself. So this throws an error, which
+// ends the process, because it leaves a destructor.
 World::Impl::~Impl() {
   if (all_ranks_ && !left_) group::CallerChecks::check_no_callback();
   leave();

@@ -1,5 +1,5 @@
-// The state of a World. Members are destroyed from the last to the first: first the data path, last the event loop with
-// its thread.
+// The state of a World. Members are destroyed from the last to the first, so the data path is destroyed first, and the
+// event loop with its thread last.
 #pragma once
 #include <anello/world.hpp>
 #include <exception>
@@ -30,7 +30,7 @@ class World::Impl {
   ~Impl();
 
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted);
-  void note_exception();  // call when the World is destroyed; checks for an exception
+  void note_exception();  // call when the World is destroyed; checks whether an exception is the reason
   static bool aborted_by_exit();
   std::uint16_t port() const;
   void finish();
@@ -59,10 +59,11 @@ class World::Impl {
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
   std::shared_ptr<Group::Impl> group_at(std::size_t place);
-  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // the group that makes it, and its members
+  // The group that makes a group, and the members of the new group.
+  using Parentage = std::pair<std::uint64_t, std::vector<int>>;
   std::uint64_t next_number(const Parentage& parentage);
   friend class world::WorldMaker;
-  // Called when the process ends; the world cannot be used afterwards. Allocates no memory.
+  // Call when the process ends; the world cannot be used afterwards. Allocates no memory.
   void say_goodbye() noexcept;
   void leave();
   void save_records() noexcept;
@@ -78,7 +79,7 @@ class World::Impl {
   algorithms::Table table_;  // equal on all ranks
   world::Places places_;
   link::WaitPolicy wait_policy_;
-  std::optional<net::EventLoop> event_loop_;  // these four do not exist in a world of one that serves nothing
+  std::optional<net::EventLoop> event_loop_;  // these four members are empty in a world of one that serves nothing
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
   std::optional<control::ControlPlane> control_;
@@ -88,7 +89,7 @@ class World::Impl {
 
   Mutex mutex_;
   std::map<Parentage, std::uint64_t> made_ ANELLO_GUARDED_BY(mutex_);  // number of groups made with this parentage
-  // Also groups without handles, until their operations are done.
+  // Includes groups without handles until their operations are done.
   std::vector<std::shared_ptr<Group::Impl>> groups_ ANELLO_GUARDED_BY(mutex_);
   std::shared_ptr<Group::Impl> all_ranks_;  // used without the lock: exists from the start
   bool left_ ANELLO_GUARDED_BY(mutex_) = false;
