@@ -1,6 +1,6 @@
 // The interface of a backend that moves GPU tensors: it carries out the calls of Group on tensors in device memory. A
-// call waits for the work that is already queued on the stream; work queued later sees the result. The caller must have
-// checked that all tensors are on the group's device. One thread at a time.
+// call waits for the work that is already queued on the stream; work queued later sees the call's result. The caller
+// must have checked that all tensors are on the group's device. One thread at a time.
 #pragma once
 #include <anello/gpu.hpp>
 #include <type_traits>
@@ -20,8 +20,8 @@ class Collectives {
 
   // Queues a collective on tensors.
   virtual void carry_out(const Call& call, GpuStream stream) = 0;
-  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. kNobody in
-  // place of a rank leaves this transfer out.
+  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. If a rank is
+  // kNobody, leaves out its transfer.
   virtual void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                         const Options& options) = 0;
 
@@ -33,7 +33,7 @@ class Collectives {
   }
 };
 
-// Calls carry_out(std::integral_constant<Kind, kind>()). For backends that have a function template for each kind.
+// Calls carry_out(std::integral_constant<Kind, kind>()), for backends that have a function template for each kind.
 // Barriers and transfers have separate functions.
 template <class CarryOut>
 void by_kind(Kind kind, CarryOut carry_out) {
@@ -50,7 +50,7 @@ void by_kind(Kind kind, CarryOut carry_out) {
 
 // Returns the tensor of a call without a list. For a list, use tensors_of().
 inline Tensor tensor_of(const run::Buffer& buffer, DType dtype) {
-  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // a shift of 0 counts elements instead of bytes
+  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // with a shift of 0, the size is a number of elements
   return {all.data(), all.size(), dtype};
 }
 // Returns the list's tensors that have elements; without a list, the call's tensor.
@@ -60,7 +60,7 @@ inline std::vector<Tensor> tensors_of(const run::Buffer& buffer, DType dtype) {
   for (const run::Buffer::Piece& piece : buffer.list()) list.emplace_back(piece.data, piece.count, dtype);
   return list;
 }
-// Returns the options of a call that reduces, for making a similar call.
+// Returns the options of a call that reduces, so that a similar call can be made.
 inline ReduceOptions options_of(const Call& call) {
   ReduceOptions options{.name = call.name,
                         .algorithm = call.algorithm,

@@ -1,5 +1,5 @@
-// A GPU that the engine uses, and owners of streams, events and memory on it. Owners are move-only. Their destructors
-// ignore errors, because the process or the device may be shutting down. Any thread.
+// A GPU that the engine uses, and owners of streams, events and memory on this GPU. Owners are move-only. Their
+// destructors ignore errors, because the process or the device may be shutting down. Any thread.
 #pragma once
 #include <anello/gpu.hpp>
 #include <chrono>
@@ -13,7 +13,7 @@ namespace anello::gpu {
 
 enum class DeviceId : int {};
 
-// Refers to its table, which must outlive it.
+// A device and the table of the plugin's functions for it. The table must outlive the Device.
 struct Device {
   const AnelloGpuTable* table = nullptr;
   DeviceId id{0};
@@ -23,8 +23,8 @@ struct Device {
 // description of the status.
 void check(const Device& device, int status, std::string_view call, GpuStream stream = nullptr);
 
-// Makes the device the calling thread's current device. The destructor restores the previous device. If that one has no
-// context yet, it is not restored, because this would make a context.
+// Makes the device the calling thread's current device. The destructor restores the previous device, unless that device
+// has no context yet, because restoring would make a context.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);
@@ -52,7 +52,7 @@ class Owner {
     if (handle_) (device_.table->*kDestroy)(handle_);
   }
   Handle get() const { return handle_; }
-  void leak() { handle_ = nullptr; }  // for handles whose destruction could block for ever
+  void leak() { handle_ = nullptr; }  // for handles whose destruction could block for ever; they are never freed
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
@@ -66,27 +66,27 @@ using Graph = Owner<void*, &AnelloGpuTable::graph_destroy>;
 using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
 using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device can access directly
 
-// Work on an urgent stream begins before work that waits on other streams.
+// Work on an urgent stream begins before work that waits on normal streams.
 enum class Priority { normal, urgent };
 
-// These functions throw Error{device}. For zero bytes, the result owns nothing.
+// These functions throw Error{device}. For zero bytes, the result is empty.
 Stream make_stream(const Device& device, Priority priority = Priority::normal);
 Event make_event(const Device& device);
 DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
-// These functions queue work on a stream, do not block, and throw Error{device}. record(): the event is done when all
-// work that is now on the stream is done. follow(): work queued on the stream later waits for the event. copy(): copies
-// between any two memories; for zero bytes it queues nothing.
+// These functions queue work on a stream, do not block, and throw Error{device}. record(): the event will be done when
+// all work that is now on the stream is done. follow(): work queued on the stream later waits for the event. copy():
+// copies between any two memories; for zero bytes it queues nothing.
 void record(const Device& device, const Event& event, GpuStream stream);
 void follow(const Device& device, GpuStream stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);
 void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream);
-// Makes work that is queued on `later` from now on wait for all work that is now on `earlier`. Records the event.
+// Makes work that is queued on `later` after this call wait for all work that is now on `earlier`. Records the event.
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
-// From now on, calls of this process that read host memory (Group's) refuse GPU memory. The check runs on the thread of
-// each such call, and may initialize `device` there.
+// After this call, the process's calls that read host memory (Group's) refuse GPU memory. The check runs on the thread
+// of each such call, and may initialize `device` there.
 void keep_out_of_host_calls(const Device& device);
 
 // True if work on the stream is being captured into a CUDA graph instead of being run. Throws Error{device}.
@@ -95,11 +95,11 @@ bool is_capturing(const Device& device, GpuStream stream);
 void refuse_capture(const Device& device, GpuStream stream, std::string_view what);
 
 // While an object of this class exists, work that this thread queues on the stream is captured into a graph instead of
-// being run. The stream must not be null. The graph keeps addresses and values. Meanwhile the thread must not allocate
-// or free memory, and must not wait.
+// being run. The stream must not be null. The graph stores addresses and values. Until the capture ends, the thread
+// must not allocate or free memory, and must not wait.
 class Capture {
  public:
-  Capture(const Device& device, GpuStream stream);  // throws Error{device}, like end()
+  Capture(const Device& device, GpuStream stream);  // Both functions throw Error{device}.
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -112,11 +112,10 @@ class Capture {
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
 // Call between two checks of an event. `look`: the number of checks so far, from 0. The first pauses only yield,
-// because sleeping would make a short copy take longer. Later pauses sleep. If yields take long, the first pauses sleep
-// too.
+// because sleeping would make a short copy take longer; but if yields take long, they sleep too. Later pauses sleep.
 void pause_between_looks(int look);
 
-// How long destructors wait for a device, because they cannot report that it does not answer.
+// How long a destructor waits for a device. The limit is needed because destructors cannot report a device that hangs.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 
 // Blocks until the event is done. `what` describes the event in errors. Throws Error{device}, and Error{timed_out}

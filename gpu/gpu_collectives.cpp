@@ -1,4 +1,4 @@
-// The collectives of GpuGroup. Each checks its arguments like Group, and calls the backend that fits the memory of its
+// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory of its
 // tensors.
 #include <anello/error.hpp>
 #include <anello/gpu.hpp>
@@ -18,8 +18,8 @@ group::RankAndSize rank_and_size_of(const Group& group) {
   return {group.rank(), group.size()};
 }
 
-// Waits for the work after another call has failed, because the caller may free its tensors next. Only that call's
-// error is thrown.
+// Waits for `work` after another call has failed, because the caller may free its tensors next. Throws nothing, because
+// only the other call's error is reported.
 void wait_for_end(const Work& work) noexcept {
   try {
     work.wait();
@@ -32,7 +32,8 @@ void wait_for_end(const Work& work) noexcept {
 void GpuGroup::Impl::carry_out(const group::Call& call, GpuStream stream) {
   const std::string_view verb = name(call.kind);
   check_stream(verb, stream);
-  const gpu::DeviceGuard guard(device_);  // a query about memory would initialize the thread's current device
+  // Without this guard, a query about memory would initialize the thread's current device.
+  const gpu::DeviceGuard guard(device_);
   if (!in_host_memory(call)) return (can_directly(call) ? directly(stream) : staged(stream)).carry_out(call, stream);
   synchronize(stream);
   group::carry_out(GroupAccess::queue(group_), call);

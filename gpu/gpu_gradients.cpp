@@ -30,15 +30,15 @@ class GpuGradients::Impl {
 
  private:
   // The state for buckets that go through host memory. The call that carries a bucket blocks, so a separate thread
-  // makes it.
+  // makes the call.
   struct Staging {
     Staging(std::unique_ptr<gpu::Staged> its_path, const AnelloGpuTable& table) : path(std::move(its_path)) {
       (void)executor.submit([&table] { return table.ignore_captures(), Clock::duration(); });
     }
-    ~Staging() { path->give_up(); }  // otherwise the executor would wait for a call that waits for other ranks
+    ~Staging() { path->give_up(); }  // without this, the executor would wait for a call that waits for other ranks
 
     std::unique_ptr<gpu::Staged> path;
-    std::vector<gpu::Event> made;  // by bucket: done when its gradients are complete
+    std::vector<gpu::Event> made;  // by bucket: done when the bucket's gradients are complete
     gpu::SerialExecutor<Clock::duration> executor;
     std::vector<std::future<Clock::duration>> under_way;
   };
@@ -57,12 +57,12 @@ class GpuGradients::Impl {
     });
   }
 
-  GpuGroupAccess::Impl& gpus_;  // the GpuGroup itself may be moved
-  Group same_ranks_;            // for host memory
+  GpuGroupAccess::Impl& gpus_;  // not the GpuGroup, because that object may be moved
+  Group same_ranks_;            // for buckets that go through host memory
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
   GpuStream stream_;    // the backward pass runs here
-  gpu::Stream travel_;  // for the buckets; urgent, so that casts and NCCL do not wait for the backward pass
+  gpu::Stream travel_;  // carries the buckets; urgent, so that casts and NCCL do not wait for the backward pass
   gpu::Event order_;
   Op op_;
   std::optional<DType> wire_;
@@ -70,7 +70,8 @@ class GpuGradients::Impl {
   double factor_ = 1;  // factor of the current step
   bool in_step_ = false;
   StepStats step_;
-  std::optional<Staging> staging_;  // set if NCCL does not carry buckets; last, because its thread uses the others
+  // Set if NCCL does not carry the buckets; the last member, because its thread uses the other members.
+  std::optional<Staging> staging_;
 };
 
 namespace {
@@ -117,8 +118,8 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 
-// In the middle of a step, buckets are still being sent. The caller may now queue work that frees the gradients, so
-// work on its stream must wait for the buckets.
+// In the middle of a step, buckets are still being sent. The caller may queue work next that frees the gradients, so
+// work on the caller's stream must wait for the buckets.
 GpuGradients::Impl::~Impl() {
   if (!in_step_) return;
   try {

@@ -22,15 +22,15 @@ namespace {
 
 using gpu::DeviceId;
 
-// The facts that a rank sends to the others about its GPU.
+// The facts about its GPU that a rank sends to the other ranks.
 struct RankGpu {
   std::string uuid, bus_id;
   int nccl_version = 0;  // 0: this rank has no NCCL
   bool kernels = false;
-  std::string no_nccl;  // the reason why it has no NCCL
+  std::string no_nccl;  // why this rank has no NCCL
 };
 
-// Writes one field a line. Only the last field may have several lines.
+// Writes one field on each line. Only the last field may have several lines.
 std::string encode(const RankGpu& gpu) {
   return text(gpu.uuid, '\n', gpu.bus_id, '\n', gpu.nccl_version, '\n', gpu.kernels, '\n', gpu.no_nccl);
 }
@@ -68,12 +68,13 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   return nccl;
 }
 
-// NCCL identifies GPUs by their bus id. So it refuses two instances of one GPU (MIG), although each has its own uuid.
+// NCCL identifies GPUs by their bus id. So it refuses two instances of one GPU (MIG), although each instance has its
+// own uuid.
 bool shares(const RankGpu& a, const RankGpu& b, bool same_host) {
   return a.uuid == b.uuid || (same_host && a.bus_id == b.bus_id);
 }
 
-// Returns the reason why NCCL cannot connect these ranks, with world ranks. Empty if it can.
+// Returns why NCCL cannot connect these ranks, with world ranks. Empty if NCCL can connect them.
 std::string why_not_nccl(const World& world, std::span<const int> ranks, const std::vector<RankGpu>& all) {
   for (std::size_t i = 0; i < all.size(); i++) {
     const RankGpu& gpu = all[i];
@@ -132,7 +133,7 @@ bool GpuGroup::Impl::take_single_rank() {
   return true;
 }
 
-// Returns the reason if NCCL does not start on all ranks. With ANELLO_GPU_BACKEND=nccl ends the world instead.
+// If NCCL does not start on all ranks, returns the reason, or with ANELLO_GPU_BACKEND=nccl ends the world.
 std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
   using gpu::NcclCommunicator;
   const bool strict = options_.backend == "nccl";
@@ -192,8 +193,8 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   const void* asked = nullptr;
-  // A tensor without elements may be anywhere, for example after the end of a buffer. So it counts only if all tensors
-  // are without elements.
+  // A tensor without elements may be anywhere, for example after the end of a buffer. So its place is ignored, unless
+  // no tensor of the call has elements.
   const bool is_empty = std::ranges::all_of(tensors, [](const ConstTensor& tensor) { return tensor.count == 0; });
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked || (tensor.count == 0 && !is_empty)) continue;
@@ -210,7 +211,7 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   return where == kHost;
 }
 
-// The inputs of a list are also its outputs. A call without a list allocates no memory.
+// In a list, the inputs are also the outputs. A call without a list allocates no memory here.
 bool GpuGroup::Impl::in_host_memory(const group::Call& call) const {
   const std::string_view verb = name(call.kind);
   if (call.output.list().empty())

@@ -1,4 +1,4 @@
-// The state of a GpuGroup: its ranks, this rank's GPU, and the backends that move tensors on it.
+// The state of a GpuGroup: its ranks, this rank's GPU, and the backends that move tensors on this GPU.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
@@ -20,11 +20,11 @@ namespace anello {
 class GpuGroup::Impl {
  public:
   struct Options {
-    std::string backend = "auto";  // like ANELLO_GPU_BACKEND
-    std::string against_nccl;      // the reason not to use NCCL, for messages; empty: none
+    std::string backend = "auto";  // a value of ANELLO_GPU_BACKEND
+    std::string against_nccl;      // why NCCL must not be used, for messages; empty: NCCL may be used
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
-    bool compare = false;  // like ANELLO_GPU_CHECK
+    bool compare = false;  // a value of ANELLO_GPU_CHECK
     std::optional<int> device = {};
   };
   struct Tables {
@@ -35,10 +35,10 @@ class GpuGroup::Impl {
   // Finds the plugins. If one is missing, throws Error{unsupported} that names it.
   using FindTables = std::function<Tables()>;
 
-  // All ranks of the group call this; they are ranks of the world. Throws like GpuGroup's constructor.
+  // Collective: all ranks of the group, which are ranks of the world, construct it. Throws like GpuGroup's constructor.
   Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
-  // Makes a staged backend with the same ranks, for another thread. All ranks call this.
+  // Makes a staged backend with the same ranks, for another thread. Collective: all ranks call this.
   std::unique_ptr<gpu::Staged> another_staged();
 
   Group& group() { return group_; }
@@ -52,19 +52,20 @@ class GpuGroup::Impl {
   End register_memory(void* memory, std::size_t bytes);
 
   // If the tensors are in this rank's GPU memory, carries out the call there. If they are in host memory, synchronizes
-  // the stream and carries the call out like Group. Ignores null pointers. Throws Error{invalid_argument} if the
+  // the stream and carries out the call as Group does. Ignores null pointers. Throws Error{invalid_argument} if the
   // tensors are in different places, or if the stream cannot be used.
   void carry_out(const group::Call& call, GpuStream stream);
-  // Chooses for a transfer in the same way as carry_out(). Calls on_gpu(backend) or on_host(group).
+  // Chooses the memory of a transfer as carry_out() does. Calls on_gpu(backend) or on_host(group).
   template <class OnGpu, class OnHost>
   void transfer(std::string_view verb, Tensors tensors, GpuStream stream, OnGpu on_gpu, OnHost on_host) {
     check_stream(verb, stream);
-    const gpu::DeviceGuard guard(device_);  // a query about memory would initialize the thread's current device
+    // Without this guard, a query about memory would initialize the thread's current device.
+    const gpu::DeviceGuard guard(device_);
     if (!in_host_memory(verb, tensors)) return on_gpu(directly(stream));
     synchronize(stream);
     on_host(group_);
   }
-  // True if this call needs no host memory. The result does not depend on the call's tensors and is the same on all
+  // True if this call needs no host memory. The result does not depend on the call's tensors, and is equal on all
   // ranks.
   bool can_directly(const group::Call& call) const { return alone_ ? alone_->can(call) : nccl_ && nccl_->can(call); }
   static void check_stream(std::string_view call, GpuStream stream);
@@ -84,14 +85,14 @@ class GpuGroup::Impl {
   Group group_;
   Options options_;
   gpu::Device device_;
-  const AnelloKernelTable* kernels_ = nullptr;  // null if a rank has none
+  const AnelloKernelTable* kernels_ = nullptr;  // null if any rank has no kernels
   std::string reason_;
   std::unique_ptr<gpu::SingleRank> alone_;  // set in a group of one rank
   std::unique_ptr<gpu::Nccl> nccl_;
-  std::unique_ptr<gpu::Staged> staged_;  // made at the first call that needs it
+  std::unique_ptr<gpu::Staged> staged_;  // made by the first call that needs it
 };
 
-// Members of a GpuGroup for the engine's rooms and tests, but not for users.
+// Members of GpuGroup that are for the engine's rooms and for tests, but not for users.
 class GpuGroupAccess {
  public:
   using Impl = GpuGroup::Impl;

@@ -27,7 +27,7 @@ Descriptor folder_of(const std::string& library) {
   return Descriptor(open(library.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Returns this process's environment, with the libraries added before those that this process itself preloads.
+// Returns this process's environment, with `libraries` before the libraries that the process itself preloads.
 std::vector<std::string> environment_with(const std::vector<std::string>& libraries,
                                           const std::vector<Descriptor>& folders) {
   std::string preload(kPreload);
@@ -48,7 +48,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& librar
   return all;
 }
 
-// Starts a program that does nothing, with these folders open. Returns -1 if it cannot be started.
+// Starts a program that does nothing, with these folders open. Returns -1 if the program cannot be started.
 pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>& folders) {
   std::vector<char*> variables;
   for (std::string& variable : environment) variables.push_back(variable.data());
@@ -59,7 +59,7 @@ pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>&
   posix_spawn_file_actions_init(&actions);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
-  for (const Descriptor& folder : folders)  // to its own number: so the descriptor stays open
+  for (const Descriptor& folder : folders)  // duplicated to its own number, so that the descriptor stays open
     if (folder) posix_spawn_file_actions_adddup2(&actions, folder.get(), folder.get());
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments, variables.data());
@@ -67,7 +67,7 @@ pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>&
   return error == 0 ? pid : -1;
 }
 
-// True if the process has ended. Also true if the program itself has already waited for all its children.
+// Returns true if the process has ended, or if the program itself has already waited for all its children.
 bool has_ended(pid_t pid) {
   return waitpid(pid, nullptr, WNOHANG) != 0;
 }
@@ -85,7 +85,7 @@ bool ends(pid_t pid, std::chrono::milliseconds limit) {
 }  // namespace
 
 bool loading_ends(const std::vector<std::string>& libraries, std::chrono::milliseconds limit) {
-  constexpr std::chrono::milliseconds kLastLimit{1000};  // for a process that hangs in the kernel
+  constexpr std::chrono::milliseconds kLastLimit{1000};  // limit for a process that hangs in the kernel
   std::vector<Descriptor> folders;
   for (const std::string& library : libraries) folders.push_back(folder_of(library));
   const pid_t pid = start(environment_with(libraries, folders), folders);

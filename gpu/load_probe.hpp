@@ -1,6 +1,6 @@
 // Checks that loading a library ends. A library's constructor may hang, for example a driver's if its device is broken.
-// This process could not give up such a load: the loader keeps its lock, and exit() waits for that lock. So another
-// process loads the library first. Any thread; blocks.
+// A load that hangs in this process could not be given up: the loader keeps its lock, and exit() waits for that lock.
+// So another process loads the library first. Any thread; blocks.
 #pragma once
 #include <chrono>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace anello::gpu {
 
-// Starts a process that loads these files (or names, in the loader's form). Returns false if it has not ended by the
-// limit; then it is killed. Returns true if it has ended, even if the files cannot be loaded, and also if no such
+// Starts a process that loads these files (or names, in the loader's form). Returns false if the process has not ended
+// by the limit; then it is killed. Returns true if it has ended, even if the files cannot be loaded, and also if no
 // process can be started. A file's folder may have any name; the file's own name must not contain a space or a colon.
 bool loading_ends(const std::vector<std::string>& libraries, std::chrono::milliseconds limit);
 

@@ -66,7 +66,7 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
   group::Until gives_up_at_ ANELLO_GUARDED_BY(mutex_);
 };
 
-// Records the current end of the program's stream.
+// Records an event at the current end of the program's stream.
 void NamedCalls::Operation::wait_for_stream() {
   const agenda::OnGpu& where = *request_.on_gpu;
   const std::string_view verb = agenda::name(request_.verb);
@@ -132,7 +132,8 @@ bool NamedCalls::Operation::wait(group::Until until) {
 }
 
 // Runs on the executor's thread. If queueing fails, has_ended() still waits for the work that was already queued. If
-// the GpuGroup cannot be made, all ranks have that error. Any other error is only on this rank, so it aborts the world.
+// the GpuGroup cannot be made, all ranks have that error. Any other error exists only on this rank, so it aborts the
+// world.
 void NamedCalls::Operation::run() {
   try {
     queue_calls();
@@ -169,7 +170,7 @@ void NamedCalls::Operation::queue_calls() {
   for (const std::vector<std::size_t>& which : agenda::by_dtype(request_.inputs)) queue(gpus, which);
 }
 
-// For a rank that has joined. Makes tensors of neutral elements.
+// Call for a rank that has joined. Makes tensors of neutral elements.
 void NamedCalls::Operation::make_neutral_tensors() {
   constexpr std::size_t kAlignment = 256;
   std::vector<std::byte> host;
@@ -186,11 +187,11 @@ void NamedCalls::Operation::make_neutral_tensors() {
     request_.inputs[k].data = memory + places[k];
   }
   copy(GpuGroupAccess::impl(*state_->gpus).device(), memory, host.data(), host.size(), state_->stream.get());
-  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // before `host` is destroyed
+  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // must end before `host` is destroyed
 }
 
-// All ranks must use the same form of the call. For a list, the inputs are copied to the outputs, and the outputs are
-// reduced in place.
+// All ranks must call the same function, with or without a list. For a list, the inputs are copied to the outputs, and
+// the outputs are reduced in place.
 void NamedCalls::Operation::queue(GpuGroup& gpus, const std::vector<std::size_t>& which) {
   const GpuStream stream = state_->stream.get();
   const std::vector<Tensor> inputs = tensors_of(request_.inputs, which);
@@ -216,7 +217,7 @@ bool NamedCalls::Operation::has_ended() {
   return ended_ = true;
 }
 
-// The world's failure comes first: the event is also done if the operation's communicator was aborted.
+// Checks the world's failure first, because the event is also done if the operation's communicator was aborted.
 bool NamedCalls::Operation::look() {
   if (const auto failure = state_->world_failure()) fail(*failure);
   if (!queued_) {
@@ -274,8 +275,8 @@ void NamedCalls::close() {
   state_->close();
 }
 
-// Agendas decide independently of each other, but on a GPU all ranks must make NCCL's calls in one order. So only the
-// agenda of all ranks uses NCCL.
+// Agendas of different groups decide independently of each other, but on a GPU all ranks must make NCCL's calls in one
+// order. So only the agenda of all ranks uses NCCL.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks) {
   std::vector<int> all(std::size_t(same_ranks.size()));
   std::iota(all.begin(), all.end(), 0);

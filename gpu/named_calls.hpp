@@ -16,10 +16,10 @@ class NamedCalls final : public agenda::DeviceCarrier {
  public:
   struct Makers {
     std::function<const AnelloGpuTable&()> table;             // throws Error{unsupported}
-    std::function<GpuGroup(std::optional<int> device)> gpus;  // all ranks call it; throws like GpuGroup's constructor
+    std::function<GpuGroup(std::optional<int> device)> gpus;  // collective; throws like GpuGroup's constructor
   };
 
-  // `ranks`: a group of the ranks that take part; nothing else may use this group.
+  // `ranks`: a group of the ranks that take part; no other code may use this group.
   NamedCalls(Group ranks, Makers makers);
   ~NamedCalls() override;
 
@@ -34,8 +34,8 @@ class NamedCalls final : public agenda::DeviceCarrier {
   std::shared_ptr<State> state_;
 };
 
-// Makes the carrier for an agenda of these ranks. All of them call this, in the same order relative to other calls that
-// make groups. Does not communicate. The world must outlive the result.
+// Makes the carrier for an agenda of these ranks. All of these ranks must call this in the same order as their other
+// calls that make groups. Does not communicate. The world must outlive the result.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks);
 
 }  // namespace anello::gpu

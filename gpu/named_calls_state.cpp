@@ -56,7 +56,8 @@ GpuGroup& NamedCalls::State::ready_group() {
   return *gpus;
 }
 
-// Called on a thread that the program does not see. At the same time the program may be capturing a stream.
+// Called on a thread of the library. Meanwhile the program may capture one of its own streams, which must not forbid
+// this thread's calls.
 void NamedCalls::State::ignore_captures() {
   const MutexLock lock(mutex);
   if (device) device->table->ignore_captures();
@@ -70,7 +71,7 @@ std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {
   return neutral.empty() ? nullptr : static_cast<std::byte*>(neutral.back().get());
 }
 
-// Calls the callbacks in the order in which operations have started, because the operations end in that order.
+// Calls the callbacks in the order in which the operations have started, because the operations end in that order.
 void NamedCalls::State::watch() {
   for (MutexLock lock(mutex);;) {
     changed.wait(lock, [this]() ANELLO_REQUIRES(mutex) { return closed || !watched.empty(); });
@@ -79,7 +80,7 @@ void NamedCalls::State::watch() {
     watched.pop_front();
     lock.unlock();
     next();
-    next = nullptr;  // destroyed without the lock: it may hold the operation's last handle
+    next = nullptr;  // destroyed without the lock, because it may own the operation's last handle
     lock.lock();
   }
 }
@@ -105,9 +106,9 @@ void NamedCalls::State::close() {
   GroupAccess::end(ranks, false);
 }
 
-// If the GPU does not finish its work in time, the work is aborted together with the communicator. Its event is then
-// done, as if the work were complete. So `failure_at_end` is set before that. Memory that the device may still use is
-// leaked, because freeing it could block for ever.
+// If the GPU does not finish its work in time, the work is aborted together with the communicator. Then the events are
+// done, as if the work were complete. So `failure_at_end` is set before the abort. Memory that the device may still use
+// is leaked, because freeing it could block for ever.
 void NamedCalls::State::close_gpus() {
   const bool finished = finishes();
   {
@@ -124,13 +125,13 @@ void NamedCalls::State::close_gpus() {
   for (DeviceMemory& memory : neutral) memory.leak();
 }
 
-// Returns the world's failure. After `settled`, returns failure_at_end instead.
+// Returns the world's failure. Once `settled` is true, returns failure_at_end instead.
 std::optional<Error> NamedCalls::State::world_failure() {
   const MutexLock lock(mutex);
   return settled ? failure_at_end : ranks.failure();
 }
 
-// Waits for the device for a limited time. Returns true if it has done all operations.
+// Waits for the device for a limited time. Returns true if the device has done all operations.
 bool NamedCalls::State::finishes() {
   if (!stream) return true;
   try {

@@ -22,7 +22,7 @@ struct NamedCalls::State {
 
   Device checked(int number, std::string_view verb);
   void choose(const Device& its);
-  Device chosen();  // call it when a device has been chosen
+  Device chosen();  // call this when a device has been chosen
   GpuGroup& ready_group();
   std::byte* neutral_memory(std::size_t bytes);
   std::optional<Error> world_failure();
@@ -38,21 +38,23 @@ struct NamedCalls::State {
   std::condition_variable changed;
   std::optional<Device> device ANELLO_GUARDED_BY(mutex);
   std::unique_ptr<SerialExecutor<void>> executor ANELLO_GUARDED_BY(mutex) =
-      std::make_unique<SerialExecutor<void>>();  // null while closing
-  // Each function waits for an operation and then calls its callback.
+      std::make_unique<SerialExecutor<void>>();  // null while the state is being closed
+  // Each of these functions waits for an operation and then calls its callback.
   std::deque<std::function<void()>> watched ANELLO_GUARDED_BY(mutex);
   std::thread watcher;                           // runs the functions in `watched`
   bool closed ANELLO_GUARDED_BY(mutex) = false;  // no operation will be started or watched any more
-  // True when all operations have ended. If failure_at_end is set, it is the error of those that were not done before.
+  // True when all operations have ended. If failure_at_end is set, it is the error of the operations that were not done
+  // before.
   bool settled ANELLO_GUARDED_BY(mutex) = false;
   std::optional<Error> failure_at_end ANELLO_GUARDED_BY(mutex);
 
   // Used by the executor's thread, and by close() after that thread has ended.
   std::optional<GpuGroup> gpus;
-  std::optional<Error> no_gpus;  // why the GpuGroup could not be made; the same on all ranks
+  std::optional<Error> no_gpus;  // why the GpuGroup could not be made; equal on all ranks
   Stream stream;
-  std::vector<DeviceMemory> neutral;  // kept, because freeing memory waits for all of the device's work
-  std::size_t neutral_bytes = 0;      // size of the newest of them
+  // Memory of neutral tensors; kept, because freeing memory waits for all of the device's work.
+  std::vector<DeviceMemory> neutral;
+  std::size_t neutral_bytes = 0;  // size of the newest entry of `neutral`
 };
 
 }  // namespace anello::gpu

@@ -37,8 +37,8 @@ bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
 }
 
-// NCCL computes an average by multiplying each contribution by 1/n, rounded to the elements' type. In 16 bits the error
-// is up to 0.4 %, unless n is a power of two.
+// NCCL computes an average by multiplying each contribution by 1/n, rounded to the elements' type. In 16-bit types the
+// average is wrong by up to 0.4 %, unless n is a power of two.
 bool is_biased_average(Op op, DType dtype, int size) {
   return op == Op::average && is_float(dtype) && size_bytes(dtype) == 2 && !std::has_single_bit(unsigned(size));
 }
@@ -48,21 +48,21 @@ bool multiplies_exactly(const Signature& signature) {
   return signature.op == Op::average && size_bytes(signature.dtype) >= 4;
 }
 
-// Returns the part of an average's divisor that is applied before the data is sent; the rest follows at the end. It is
-// the same as on the CPU: in f16 the sum may overflow although the average does not, and division by a power of two
-// loses no bits except in subnormal numbers.
+// Returns the part of an average's divisor that is applied before the data is sent; the rest is applied at the end. The
+// early part is the same as on the CPU: in f16 the sum may overflow although the average does not, and division by a
+// power of two loses no bits except in subnormal numbers.
 double early_divisor(DType dtype, int size) {
   return dtype == DType::f16 ? double(std::bit_ceil(unsigned(size))) : 1;
 }
 
-// Makes the signature for a list of tensors, which is sent as one operation.
+// Makes the signature of a call with a list of tensors, which is sent as one operation.
 Signature signature_of(const Call& call, std::span<const Tensor> list) {
   Signature signature = signature_of(call, call.count);
   for (const Tensor& tensor : list) signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);
   return signature;
 }
 
-// Calls function(0), ..., function(count - 1), which return a status of the table, until one fails.
+// Calls function(0), ..., function(count - 1) until one of them returns a status (of the table) that is an error.
 template <class Index, class Function>
 int each_below(Index count, Function function) {
   for (Index i = 0; i < count; i++)
@@ -111,15 +111,15 @@ void Nccl::run(Signature signature, const Call& call, GpuStream stream, NcclComm
   const NcclCall described{signature, call.name};
   if (compare_) compare(described, call.token, stream);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, how); });
-  calls_++;  // not counted if the call is refused, because this rank may make it again
+  calls_++;  // a refused call is not counted, because this rank may make the call again
 }
 
-// Compares a call between ranks. Does not wait for the result: if the calls differ, the world fails, and the watcher
-// then aborts the communicator.
+// Compares a call between ranks. Does not wait for the result of the comparison: if the calls differ, the world fails,
+// and the watcher then aborts the communicator.
 void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   Signature common = call.signature;
-  common.sequence = 0;  // send and recv are numbered on two ranks only
+  common.sequence = 0;  // only two ranks count send and recv
   EncodedSignature bytes;
   encode(common, bytes);
   std::uint64_t all = token;
@@ -136,10 +136,10 @@ Nccl::Launch Nccl::together(Nccl::Launch calls) const {
   };
 }
 
-// Multiplies by the factors. prescale may differ between ranks, so the choice of the NCCL call must not depend on it.
-// NCCL's own average is a sum in which every rank multiplies its input by 1/n, so there the other factors cost nothing.
-// For all other reductions, kernels multiply before and after, because network switches cannot reduce a sum with
-// factors. Without kernels, NCCL's sum with factors is the only way.
+// Multiplies by the call's factors. prescale may differ between ranks, so the choice of the NCCL call must not depend
+// on it. In NCCL's own average, which is a sum, every rank multiplies its input by 1/n anyway, so there the factors
+// cost nothing. For all other reductions, kernels multiply before and after, because network switches cannot reduce a
+// sum with factors. Without kernels, NCCL's sum with factors is the only way.
 void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                      const Call& call, GpuStream stream, const Reduce& reduce) {
   if (call.postscale != 1)
@@ -187,7 +187,7 @@ Nccl::Launch Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream st
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
       or_abort(group_, [&] {
-        const DeviceGuard guard(device_);  // a null stream is the default stream of the current device
+        const DeviceGuard guard(device_);  // a null stream means the default stream of the current device
         copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
       });
   return together([this, moves, dtype, stream](void* comm) {
@@ -202,7 +202,7 @@ Nccl::Launch Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream st
   });
 }
 
-// The casts multiply by the factors, and divide for an average.
+// The casts also multiply by the factors, and divide for an average.
 void Nccl::queue_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                         const Call& call, GpuStream stream) {
   const bool averages = call.op == Op::average;
@@ -235,7 +235,7 @@ void Nccl::queue_list(const Call& call, GpuStream stream) {
   });
 }
 
-// Most calls have neither lists, factors nor another wire type. They allocate no memory.
+// Most calls have no list, no factors and no other wire type. Such calls allocate no memory.
 template <>
 void Nccl::queue<Kind::allreduce>(const Call& call, GpuStream stream) {
   const bool plain = pack_buffer_ && call.output.list().empty() && !call.wire && call.prescale == 1 &&
@@ -269,7 +269,7 @@ void Nccl::queue<Kind::broadcast>(const Call& call, GpuStream stream) {
       }));
 }
 
-// Parts of unequal sizes take one broadcast for each part.
+// If parts have unequal sizes, makes one broadcast for each part.
 template <>
 void Nccl::queue<Kind::allgather>(const Call& call, GpuStream stream) {
   const ConstTensor input = tensor_of(call.input, call.dtype);
@@ -320,7 +320,7 @@ void Nccl::queue<Kind::scatter>(const Call& call, GpuStream stream) {
   run(signature_of(call, parts.whole()), call, stream, moving(moves, call.dtype, stream));
 }
 
-// Parts of unequal sizes take one reduction for each rank.
+// If parts have unequal sizes, makes one reduction for each rank.
 template <>
 void Nccl::queue<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
   const int dtype = int(call.dtype);
@@ -342,7 +342,7 @@ void Nccl::queue<Kind::reduce_scatter>(const Call& call, GpuStream stream) {
             });
 }
 
-// Ranks that disagree on a count would wait for ever. So the group exchanges the counts first.
+// Compares the counts before the call, because ranks that disagree on a count would wait for ever.
 void Nccl::compare_counts(const Call& call) {
   std::vector<std::uint64_t> arriving(call.counts.size());
   group_.alltoall(ConstTensor(call.counts), arriving, {call.name, call.token});
@@ -355,7 +355,7 @@ void Nccl::compare_counts(const Call& call) {
     }
 }
 
-// If parts are unequal, the signature is the same on all ranks, because even a rank that moves nothing takes part.
+// If parts are unequal, the signature is equal on all ranks, because even a rank that moves no data takes part.
 template <>
 void Nccl::queue<Kind::alltoall>(const Call& call, GpuStream stream) {
   const bool equal = call.counts.empty();

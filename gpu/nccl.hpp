@@ -1,6 +1,6 @@
 // The backend for ranks that each have their own GPU. Every call queues NCCL's kernels on the stream. NCCL lacks some
 // reductions; see can(). One thread at a time. A failure on the device aborts the world, because the other ranks wait
-// for this one.
+// for this rank.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,11 +19,11 @@ class Nccl : public Collectives {
  public:
   struct Tables {
     const AnelloNcclTable* nccl;
-    const AnelloKernelTable* kernels = nullptr;  // for 16 bits on the wire, and for factors
+    const AnelloKernelTable* kernels = nullptr;  // for sending in 16 bits, and for factors
   };
-  // All ranks of the group call this. Throws like NcclCommunicator's constructor. `compare`: if true, the group's ranks
-  // also compare the arguments of each call. If the arguments differ, the world fails with Error{mismatch} instead of
-  // hanging in NCCL.
+  // Collective: all ranks of the group construct this. Throws like NcclCommunicator's constructor. `compare`: if true,
+  // the group's ranks also compare the arguments of each call. If the arguments differ, the world fails with
+  // Error{mismatch} instead of hanging in NCCL.
   Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare,
        NcclCommunicator::StartFailure start_failure = NcclCommunicator::StartFailure::ends_world);
 
@@ -41,7 +41,7 @@ class Nccl : public Collectives {
                 const Options& options) override;
 
  private:
-  // The data that this rank sends to a peer and receives from it. A count of 0 means no data.
+  // The data that this rank exchanges with a peer. A count of 0 means no data in that direction.
   struct Move {
     int peer;
     const void* from;
@@ -52,7 +52,7 @@ class Nccl : public Collectives {
 
   Nccl(Group group, const Device& device, std::unique_ptr<NcclCommunicator> communicator,
        const AnelloKernelTable* kernels, bool compare);
-  using Launch = std::function<int(void* comm)>;  // like NcclCommunicator::Call, but owns what it needs
+  using Launch = std::function<int(void* comm)>;  // like NcclCommunicator::Call, but owns the objects that it needs
 
   template <Kind kind>
   void queue(const Call& call, GpuStream stream);
@@ -67,7 +67,7 @@ class Nccl : public Collectives {
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
   void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
   Launch together(Launch calls) const;
-  // Queues a reduction of `inputs`. These may be packed copies of the tensors.
+  // Queues a reduction of `inputs`, which may be packed copies of the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
   void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, const Call& call,
                  GpuStream stream, const Reduce& reduce);
@@ -78,7 +78,7 @@ class Nccl : public Collectives {
   Device device_;
   const AnelloNcclTable* table_;
   const AnelloKernelTable* kernels_;
-  std::unique_ptr<PackBuffer> pack_buffer_;  // null without kernels
+  std::unique_ptr<PackBuffer> pack_buffer_;  // null if there are no kernels
   bool compare_;
   std::uint64_t calls_ = 0;
   std::unique_ptr<NcclCommunicator> communicator_;

@@ -24,12 +24,13 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kBetweenLooks{20};
-// Another rank's death may be the cause of an error of NCCL. The control plane detects the death within this time.
+// If another rank's death is the cause of an error of NCCL, the control plane detects the death within this time.
 constexpr milliseconds kForTheCause{300};
-// A non-blocking communicator starts a thread for each call, and this takes a part of the time.
+// A wait for a call yields until kEager, and then sleeps for kNap at a time. A call takes a part of this time, because
+// a non-blocking communicator starts a thread for each call.
 constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
-// A launch may wait for peers to connect. So it makes other launches wait for at most this time.
+// A launch may wait for peers to connect. It excludes other launches for at most this time.
 constexpr milliseconds kKeepsOrder{1000};
 constexpr int kAborted = -2;  // not a status of NCCL
 
@@ -57,7 +58,7 @@ void log_at_end(Severity severity, Message message) noexcept {
 
 }  // namespace
 
-// Shared by the communicator and its watcher. The watcher may outlive the communicator.
+// Shared by the communicator and its watcher, because the watcher may outlive the communicator.
 struct NcclCommunicator::State {
   State(Group of, const Device& on, const AnelloNcclTable& by, const Limits& within, StartFailure if_it_fails)
       : group(std::move(of)),
@@ -72,14 +73,14 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // Returns an error of NCCL or of QueuedCalls::poll(); empty if there is none.
+  // Returns an error of NCCL or of QueuedCalls::poll(); empty if there is no error.
   std::optional<Error> find_failure() ANELLO_REQUIRES(mutex);
   bool has_started() {
     const MutexLock lock(mutex);
     return started;
   }
   void end_world(const Error& why);
-  int call_it(Call call);  // returns its status, or kAborted
+  int call_it(Call call);  // returns the call's status, or kAborted
   void watch();
 
   Group group;
@@ -87,7 +88,8 @@ struct NcclCommunicator::State {
   const AnelloNcclTable* const table;
   const Limits limits;
   const StartFailure start_failure;
-  std::vector<std::shared_ptr<State>> children;  // their split() failed, but NCCL may still write their `comm`
+  // States of communicators whose split() failed; NCCL may still write their `comm`.
+  std::vector<std::shared_ptr<State>> children;
 
   Mutex mutex;
   std::condition_variable changed;
@@ -95,7 +97,7 @@ struct NcclCommunicator::State {
   bool created ANELLO_GUARDED_BY(mutex) = false;
   void* comm ANELLO_GUARDED_BY(mutex) = nullptr;    // null after it was aborted or destroyed
   bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with `comm` is in progress
-  bool awaited ANELLO_GUARDED_BY(mutex) = false;    // the watcher waits for the end of that call
+  bool awaited ANELLO_GUARDED_BY(mutex) = false;    // true if the watcher waits for the end of that call
   bool started ANELLO_GUARDED_BY(mutex) = false;    // the communicator has been made
   bool stopping ANELLO_GUARDED_BY(mutex) = false;   // the owner has ended
   bool finalized ANELLO_GUARDED_BY(mutex) = false;  // `comm` may be destroyed instead of aborted
@@ -118,7 +120,7 @@ int NcclCommunicator::State::call_it(Call call) {
   const int status = call(its);
   lock.lock();
   calling = false;
-  if (awaited) changed.notify_all();  // only then: otherwise each call would wake the watcher
+  if (awaited) changed.notify_all();  // notifies only if awaited, because otherwise each call would wake the watcher
   return status;
 }
 
@@ -137,8 +139,8 @@ void NcclCommunicator::State::watch() {
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this]() ANELLO_REQUIRES(mutex) { return stopping; });
     if (stopping || !comm) continue;
-    // If failures of the start are thrown, the thread that starts finds them itself. But the world's failure must reach
-    // it in any case.
+    // With StartFailure::is_thrown, the thread that starts finds the start's failures itself. But the world's failure
+    // must reach that thread in any case.
     const bool looks = started || start_failure == StartFailure::ends_world;
     const std::optional<Error> why = looks ? find_failure() : std::nullopt;
     lock.unlock();
@@ -146,7 +148,7 @@ void NcclCommunicator::State::watch() {
     failed = group.failure().has_value();
     lock.lock();
   }
-  // A call inside NCCL returns by itself, or because of the abort.
+  // A call inside NCCL returns either by itself or because of the abort.
   awaited = true;
   changed.wait_for(lock, limits.end, [this]() ANELLO_REQUIRES(mutex) { return !calling; });
   if (void* const last = std::exchange(comm, nullptr)) {
@@ -176,10 +178,11 @@ NcclCommunicator::NcclCommunicator(Group group, const Device& device, const Anel
   start([&] { return table.create(&state_->comm, all.size(), &id, all.rank()); }, what);
 }
 
-// After this call has failed, NCCL may still write the new communicator. So `children` keeps its State alive.
+// If this call fails, NCCL may still write the new communicator. So `children` keeps the new communicator's State
+// alive.
 std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   const Doing what{"splitting a communicator"};
-  const int colour = group.members()[0], key = group.rank();  // only this part has that member
+  const int colour = group.members()[0], key = group.rank();  // `colour`: only this part of the ranks has that member
   std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(std::make_shared<State>(
       std::move(group), state_->device, *state_->table, state_->limits, StartFailure::ends_world)));
   const Shared child = part->state_;
@@ -196,7 +199,8 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   return part;
 }
 
-// The watcher runs from the beginning. So a start can be aborted too, and every communicator has a thread that ends it.
+// The watcher runs from the beginning, so that a start can be aborted too, and every communicator has a thread that
+// ends it.
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {
@@ -239,7 +243,7 @@ bool NcclCommunicator::shut_down() noexcept {
             text("NCCL on GPU ", int(state.device.id),
                  " is aborted with queued work that has not finished: ", why(status, state.limits.end)));
       const MutexLock lock(state.mutex);
-      if (status == 0) state.queued.poll();  // records the ends of the last calls
+      if (status == 0) state.queued.poll();  // records the ends of the calls made last
       state.finalized = status == 0;
     }
   } catch (const std::exception& error) {
@@ -267,7 +271,7 @@ int NcclCommunicator::attempt(Call call, const Doing& what) {
 // If NCCL refuses, only this rank gets an error, because the other ranks do not wait.
 std::function<void()> NcclCommunicator::register_memory(void* memory, std::size_t bytes) {
   const DeviceGuard guard(state_->device);
-  // Makes the function first. If there were no memory for it after the registration, nothing could end the
+  // Makes the function before the registration. If there were no memory for it afterwards, nothing could end the
   // registration.
   const auto handle = std::make_shared<void*>(nullptr);
   std::function<void()> end = [weak = std::weak_ptr(state_), handle] {
@@ -316,7 +320,7 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
   if (status != 0) fail(what, why(status, limit));
 }
 
-// Call with the device current. QueuedCalls enforces the limit of operations: it ends the world, and the watcher then
+// Call with the device current. QueuedCalls enforces the limit of operations: it ends the world, and then the watcher
 // aborts the call for which this function waits.
 void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
   MutexLock launching(launches_of(state_->device.id));
@@ -344,7 +348,7 @@ void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
   state.queued.launched(stream);
 }
 
-// Makes the world fail, if it has not failed yet, and throws the world's failure, which is the same on all ranks. With
+// Makes the world fail, if it has not failed yet, and throws the world's failure, which is equal on all ranks. With
 // StartFailure::is_thrown, a failed start does not make the world fail.
 void NcclCommunicator::fail(const Doing& what, const std::string& why) {
   State& state = *state_;

@@ -1,8 +1,8 @@
 // An NCCL communicator, and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
 // and its kernels wait for ever. So the watcher ends communicator, kernels and world, on every rank with the same
-// error, in three cases: the world fails, NCCL reports an error, or an operation exceeds its limit. An abort may block
-// inside NCCL. So the watcher makes it, and is left behind if the abort does not return. The watcher also reports
-// stalled calls.
+// error, in three cases: the world fails, NCCL reports an error, or an operation exceeds its limit. Because an abort
+// may block inside NCCL, only the watcher makes it. If the abort does not return, the watcher's thread is abandoned.
+// The watcher also reports stalled calls.
 #pragma once
 #include <anello/group.hpp>
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace anello::gpu {
 
-// True if a status of NCCL's table means that the call was refused. A call in progress was accepted.
+// True if a status of NCCL's table means that NCCL refused the call. NCCL has accepted a call that is in progress.
 inline bool failed(int status) {
   return status != 0 && status != ANELLO_NCCL_IN_PROGRESS;
 }
@@ -33,24 +33,26 @@ class NcclCommunicator {
   using Call = FunctionRef<int(void* comm)>;
   enum class StartFailure { ends_world, is_thrown };
 
-  // All ranks of the group call this. Blocks until the communicator is made. If that fails, the world fails too, and
-  // its failure is thrown. With StartFailure::is_thrown the world goes on, and Error{device} is thrown on this rank.
+  // Collective: all ranks of the group construct this. Blocks until the communicator is made. If making it fails, the
+  // world fails too, and the world's failure is thrown. With StartFailure::is_thrown the world goes on, and
+  // Error{device} is thrown on this rank.
   NcclCommunicator(Group group, const Device& device, const AnelloNcclTable& table, const Limits& limits,
                    StartFailure start_failure = StartFailure::ends_world);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Makes a communicator of the ranks of `group`, which are a part of this communicator's ranks. All ranks of this
-  // communicator call this, each with its own part. Blocks and throws like the constructor.
+  // Makes a communicator of the ranks of `group`, which are a part of this communicator's ranks. Collective: all ranks
+  // of this communicator call this, each with its own part. Blocks and throws like the constructor.
   std::unique_ptr<NcclCommunicator> split(Group group);
 
-  // Blocks until `queue` has queued the call on the stream. Throws the world's failure; it names the call. If the call
-  // is captured into a graph, it is neither recorded nor watched, and with a limit it throws Error{unsupported}.
+  // Blocks until `queue` has queued the call on the stream. Throws the world's failure, which names the call. If the
+  // call is captured into a graph, it is neither recorded nor watched, and throws Error{unsupported} if there is a
+  // limit.
   void run(const NcclCall& call, GpuStream stream, Call queue);
 
   // Registers memory on the device with NCCL; the table must have register_memory. Returns a function that ends the
-  // registration. It must be called on the thread that uses the communicator, and does nothing if the communicator has
+  // registration. Call that function on the thread that uses the communicator; it does nothing if the communicator has
   // ended. Throws Error{device}; the world goes on.
   std::function<void()> register_memory(void* memory, std::size_t bytes);
 

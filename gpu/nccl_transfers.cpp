@@ -30,7 +30,7 @@ void Nccl::exchange(const ConstTensor& outgoing, int to, const Tensor& incoming,
   });
 }
 
-// Compares a transfer with the peer. Does not wait for the result, like compare().
+// Compares a transfer with the peer. Does not wait for the result, as compare() does not.
 void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   const std::string what = call.describe();
@@ -42,8 +42,8 @@ void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream)
 }
 
 // Queues both transfers as one NCCL group. In separate calls, two ranks that both send first would wait for each other.
-// Both are announced even if they have no elements, because the peer does not have the counts of this rank's other
-// transfer.
+// Both are announced even if one has no elements, because the peer does not have the count of this rank's transfer with
+// another rank.
 void Nccl::queue_both(const NcclCall& sends, const ConstTensor& outgoing, const NcclCall& receives,
                       const Tensor& incoming, GpuStream stream, std::uint64_t token) {
   if (compare_) {

@@ -1,4 +1,4 @@
-// Aborts the world for an error that only one rank can see, on its device or because memory has run out. The other
+// Aborts the world for an error that only one rank can detect: on its device, or because memory has run out. The other
 // ranks wait for this rank, so they must get the error too.
 #pragma once
 #include <anello/error.hpp>
@@ -9,7 +9,7 @@
 
 namespace anello::gpu {
 
-// Aborts the world: the other ranks get this rank's message. A time limit keeps its error code.
+// Aborts the world, so that the other ranks get this rank's message. A timeout keeps its error code.
 inline void abort_because(const Group& group, const Error& why) {
   GroupAccess::abort(group, why.what(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
 }

@@ -11,7 +11,7 @@
 namespace anello::gpu {
 namespace {
 
-constexpr std::size_t kAligned = 8;  // in elements of 16 bits: each tensor begins at a multiple of 16 bytes
+constexpr std::size_t kAligned = 8;  // in elements of 16 bits, so that each tensor begins at a multiple of 16 bytes
 std::size_t rounded_up(std::size_t count) {
   return (count + kAligned - 1) / kAligned * kAligned;
 }
@@ -47,9 +47,9 @@ void PackBuffer::grow_to(std::size_t bytes) {
   held_bytes_ += bytes;
 }
 
-// Freeing memory waits for all work on the device, and so for other ranks. So memory is freed only if there is no room,
-// or if too much would be kept. If each memory is at least twice as large as the previous one, all together are less
-// than four times the list.
+// Freeing memory waits for all work on the device, and so for other ranks. So memory is freed only if the device has no
+// room, or if too much would be kept. If each memory is at least twice as large as the previous one, all of them
+// together are less than four times the list.
 void PackBuffer::reserve(std::size_t bytes) {
   if (bytes <= memory_bytes_) return;
   for (const std::size_t larger : {std::max(bytes, 2 * memory_bytes_), bytes}) {
@@ -57,7 +57,7 @@ void PackBuffer::reserve(std::size_t bytes) {
     try {
       return grow_to(larger);
     } catch (const Error&) {
-      // there may be room for less, or after the memory held now is freed
+      // there may be room for less memory, or after the present memory is freed
     }
   }
   wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");

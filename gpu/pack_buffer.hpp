@@ -1,7 +1,7 @@
 // Device memory into which tensors of floats are packed contiguously, in another type or multiplied by a factor, and
-// from which they are unpacked. Grows with the largest list. Keeps memory that became too small: in all at most four
-// times that list, and less if the device has no room. One thread. If another stream uses the memory next, it waits for
-// the previous stream.
+// from which they are unpacked. The memory grows with the largest list. Memory that became too small is kept: in all at
+// most four times the largest list, and less if the device has no room. One thread. If another stream uses the memory
+// next, it waits for the previous stream.
 #pragma once
 #include <anello/tensor.hpp>
 #include <span>
@@ -28,7 +28,7 @@ class PackBuffer {
 
   // These functions queue work on the stream and throw Error{device}. They do not wait for the device, with one
   // exception: if pack() finds no room, it waits for the last use of the memory and for other work on the device.
-  // Packed data stays until release(), or until unpack() into tensors of the same counts.
+  // Packed data is valid until release(), or until unpack() into tensors with the same counts.
   Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
   void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
   void release(GpuStream stream);
@@ -44,9 +44,9 @@ class PackBuffer {
   Device device_;
   const AnelloKernelTable* kernels_;
   DeviceMemory memory_;
-  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held_bytes_ includes outgrown memory
+  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held_bytes_ includes memory that became too small
   std::vector<DeviceMemory> outgrown_;
-  Event free_;  // done when the last use of the memory is done
+  Event free_;  // done when the last user of the memory has ended
 };
 
 }  // namespace anello::gpu

@@ -41,7 +41,8 @@ fs::path folder_of_library() {
   return known ? fs::path(found.dli_fname).parent_path() : fs::path();
 }
 
-// Loading is checked for both: the plugin contains CUDA's runtime, and that loads the driver's library only later.
+// Checks the plugin and the driver's library: the plugin contains CUDA's runtime, which loads the driver's library only
+// later.
 void check_that_loading_ends(const fs::path& plugin, std::chrono::milliseconds limit) {
   constexpr const char* kDriver = "libcuda.so.1";
   std::vector<std::string> libraries{plugin.string()};

@@ -1,5 +1,5 @@
-// Loads the plugins that use CUDA when a program first needs a GPU. Programs are linked without the plugins, and also
-// run on machines that have none. Any thread.
+// Loads the plugins that use CUDA when a program first needs a GPU. Programs are linked without the plugins, so they
+// also run on machines that have no plugins. Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace anello::gpu {
 // Describes a plugin: a shared library with a function that returns a table of C functions. The first member of the
 // table is its version, a uint32_t.
 struct PluginInfo {
-  const char* file;    // its usual name
+  const char* file;    // the usual name of the plugin's file
   const char* symbol;  // the function that returns the table
   std::uint32_t version;
   const char* purpose;  // for messages: what the plugin is needed for, such as "GPU memory"
@@ -28,8 +28,8 @@ struct LoadedPlugin {
 };
 
 // Loads the first of these files that exists. It stays loaded until the process ends, because CUDA's runtime cannot be
-// unloaded. Throws Error{unsupported} if no file exists (with the list), the file cannot be loaded, loading it or the
-// driver's library does not end within `limit`, or the plugin has another version.
+// unloaded. Throws Error{unsupported} if no file exists (with the list), if the file cannot be loaded, if loading it or
+// the driver's library does not end within `limit`, or if the plugin has another version.
 inline constexpr std::chrono::milliseconds kLoadLimit{30000};
 LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::path>& places,
                   std::chrono::milliseconds limit = kLoadLimit);
@@ -48,9 +48,9 @@ class DevicePlugin {
   LoadedPlugin loaded_;
 };
 
-// Returns this process's plugin: the given file; or, if `given` is empty, the file beside libanello.so or the program,
-// or in the folder where Anello is installed. The first call that succeeds loads the plugin, and later calls return the
-// same one. Throws like the constructor.
+// Returns this process's plugin: the file `given`, or, if `given` is empty, the file beside libanello.so or the
+// program, or in the folder where Anello is installed. The first call that succeeds loads the plugin, and later calls
+// return the same plugin. Throws like the constructor.
 const DevicePlugin& installed(const std::string& given);
 
 // Return the plugin for arithmetic, from the same folder as the plugin for devices. If it cannot be loaded,

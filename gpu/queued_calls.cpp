@@ -26,15 +26,15 @@ QueuedCalls::QueuedCalls(Group records, const Device& device, milliseconds limit
       report_after_(GroupAccess::settings(records_).stall_time),
       next_report_(report_after_) {}
 
-// If the communicator has failed, other ranks may not have all calls. In this case the world has failed too.
+// If the communicator has failed, some ranks may not have all calls. But then the world has failed too.
 QueuedCalls::~QueuedCalls() {
   GroupAccess::carried_out(records_, carried_out_);
 }
 
-// Queries events only when there is no room. So most calls cost only one event_record().
+// Queries events only when there is no room, so that most calls cost only one event_record().
 void QueuedCalls::make_room() {
   if (count_ < ring_.size()) return;
-  if (count_ > 0) take_done();  // poll() reports the error, if there is one
+  if (count_ > 0) take_done();  // poll() reports the error if take_done() finds one
   if (count_ < ring_.size()) return;
   std::vector<Queued> larger(std::max<std::size_t>(64, 2 * count_));
   for (std::size_t i = 0; i < count_; i++) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
@@ -84,9 +84,10 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-// If a call is done, all earlier calls on the same stream are done too. So this queries the last of them; if it is not
-// done, the one in the middle, and so on, because a query costs more than everything else for a call. Calls on other
-// streams may be done earlier, even if NCCL keeps their order: a call that moves nothing on this rank launches nothing.
+// If a call is done, all earlier calls on the same stream are done too. So this queries the last of these calls; if it
+// is not done, the call in the middle, and so on, because a query costs more than all other work for a call. Calls on
+// other streams may be done earlier, even if NCCL keeps the calls' order, because a call that moves no data on this
+// rank launches nothing.
 int QueuedCalls::take_done() {
   for (std::size_t some = count_on_one_stream(); some > 0;) {
     const int status = device_.table->event_query(at(some - 1).done.get());
@@ -102,7 +103,7 @@ int QueuedCalls::take_done() {
   return 0;
 }
 
-// Returns how many launched calls at the front use the same stream.
+// Returns how many launched calls, from the oldest call on, use the same stream.
 std::size_t QueuedCalls::count_on_one_stream() {
   std::size_t count = 0;
   while (count < count_ && at(count).launched && at(count).stream == first().stream) count++;
@@ -141,7 +142,7 @@ std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   return {};
 }
 
-// Reports the first call if it is stuck for next_report_. The time between two reports of one call grows.
+// Reports the oldest call if it has been stuck for next_report_. The time between two reports of one call grows.
 void QueuedCalls::report_stall(const Queued& call, milliseconds stuck) {
   if (stuck < next_report_) return;
   if (call.peer >= 0)

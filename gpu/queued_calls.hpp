@@ -1,11 +1,11 @@
 // The calls of one NCCL communicator that are not done. An event after each call shows when the call is done.
-// Collectives are recorded in flight recorder, timeline and counters like a Group's operations, as operations of a
-// separate group. If a collective is not done for ANELLO_STALL_TIME, it is reported with the ranks that have not called
-// it. If it is not done within the limit, the world ends with an error that names these ranks. A call counts as begun
-// when the previous call is done on this rank; other work on its stream counts as part of it.
+// Collectives are recorded in flight recorder, timeline and counters as a Group's operations are, but as operations of
+// a separate group. A collective that is not done for ANELLO_STALL_TIME is reported with the ranks that have not called
+// it. If a collective is not done within the limit, the world ends with an error that names these ranks. A call counts
+// as begun when the previous call is done on this rank; other work on its stream counts as part of the call.
 //
-// Not thread-safe: the communicator's mutex guards it. poll() notices when calls begin and end, so the precision of
-// these times depends on how often it is called.
+// Not thread-safe: the communicator's mutex guards this object. poll() notices when calls begin and end, so the
+// precision of these times depends on how often poll() is called.
 #pragma once
 #include <array>
 #include <chrono>
@@ -19,10 +19,10 @@
 
 namespace anello::gpu {
 
-// A call, as messages describe it. send() and recv() concern only two ranks, so they have a peer, but no common number.
+// A call as messages describe it. send() and recv() concern only two ranks, so they have a peer, but no common number.
 struct NcclCall {
   Signature signature;
-  std::string_view name;  // given by the program
+  std::string_view name;  // the name that the program gave
   int peer = -1;
   bool sends = false;
 
@@ -33,23 +33,24 @@ class QueuedCalls {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `records`: a group of the communicator's ranks that has no operations of its own. `limit`: for one call; 0: none.
+  // `records`: a group of the communicator's ranks that has no operations of its own. `limit`: for one call; 0: no
+  // limit.
   QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
   ~QueuedCalls();
   QueuedCalls(const QueuedCalls&) = delete;
   QueuedCalls& operator=(const QueuedCalls&) = delete;
 
-  // add(): call when a call is given to NCCL, which may wait for peers to connect. launched(): call after that and
-  // before the next add(); throws Error{device}. The numbers of collectives grow. Some numbers may be missing, but the
-  // same ones on all ranks.
+  // add(): call when a call is given to NCCL, which may wait for peers to connect. launched(): call after NCCL has
+  // launched it, before the next add(); throws Error{device}. The numbers of collectives grow. Some numbers may be
+  // missing, but the same numbers on all ranks.
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error if it must end the
-  // world. This is an error of the device, which most likely belongs to the oldest call or to earlier work; or a call
-  // over its limit about which the other ranks cannot be asked. Empty if there is none.
+  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error if the error must end
+  // the world: an error of the device, which most likely belongs to the oldest call or to earlier work; or a call over
+  // its limit about which the other ranks cannot be asked. Empty if there is no such error.
   std::optional<Error> poll();
-  // Call when the device will not carry out the calls any more.
+  // Call when the device will not carry out the remaining calls.
   void clear() { count_ = 0; }
 
  private:
@@ -71,7 +72,7 @@ class QueuedCalls {
   Queued& first() { return at(0); }
   Queued& last() { return at(count_ - 1); }
   void make_room();
-  int take_done();  // returns 0, or the device's error
+  int take_done();  // returns 0 or the device's error
   std::size_t count_on_one_stream();
   void take_first();
   void begin(const Queued& call);
@@ -85,10 +86,10 @@ class QueuedCalls {
   std::chrono::milliseconds limit_, report_after_;
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
-  std::uint64_t carried_out_ = 0;  // the newest collective's number, plus 1
-  Clock::time_point front_since_;  // when the present first call became the first
+  std::uint64_t carried_out_ = 0;  // number of the newest collective plus 1
+  Clock::time_point front_since_;  // when the oldest call became the oldest
   std::chrono::milliseconds next_report_;
-  bool reported_ = false, overdue_ = false;  // true if the control plane got this message about the first call
+  bool reported_ = false, overdue_ = false;  // true if the control plane has got this message about the oldest call
 };
 
 }  // namespace anello::gpu

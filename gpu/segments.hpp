@@ -48,8 +48,8 @@ class ListCut {
   std::size_t segment_bytes_, tensor_ = 0, done_ = 0;
 };
 
-// Cuts several parts together: segment k has the elements from k * elems to (k + 1) * elems of each part, as far as the
-// part has them.
+// Cuts several parts together: segment k has the elements [k * elems, (k + 1) * elems) of each part, or fewer at the
+// end of the part.
 class PartsCut {
  public:
   PartsCut(plan::Parts parts, int ranks, std::size_t elems)
@@ -61,7 +61,7 @@ class PartsCut {
     for (int rank = 0; rank < ranks_; rank++) all.push_back(count(rank, segment));
     return all;
   }
-  // Returns the place of a part in the memory of the segment.
+  // Returns the place of the rank's part in the memory of the segment.
   plan::Range within(int rank, std::size_t segment) const {
     std::uint64_t begin = 0;
     for (int before = 0; before < rank; before++) begin += count(before, segment);
@@ -69,7 +69,7 @@ class PartsCut {
   }
   std::size_t whole(std::size_t segment) const { return within(ranks_, segment).begin; }
 
-  // Passes the pieces of a tensor that has all parts.
+  // Passes to each() the pieces of a tensor that has all parts.
   template <class Memory>
   void all(Memory memory, std::size_t elem_bytes, std::size_t segment, EachPiece<Memory> each) const {
     std::uint64_t begin = 0;
@@ -78,7 +78,8 @@ class PartsCut {
       begin += count(rank, segment);
     }
   }
-  // Passes the piece of a tensor that has only this part. In the segment, the piece begins at element `begin`.
+  // Passes to each() the piece of a tensor that has only this part. In the segment, the piece begins at element
+  // `begin`.
   template <class Memory>
   void one(int rank, Memory memory, std::size_t begin, std::size_t elem_bytes, std::size_t segment,
            EachPiece<Memory> each) const {

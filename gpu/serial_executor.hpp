@@ -54,7 +54,7 @@ class SerialExecutor {
   std::condition_variable changed_;
   std::deque<std::packaged_task<Result()>> calls_ ANELLO_GUARDED_BY(mutex_);
   bool stopping_ ANELLO_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last member, because it uses the other members
+  std::thread thread_;  // the last member, because the thread uses the other members
 };
 
 }  // namespace anello::gpu

@@ -1,4 +1,4 @@
-// The backend of a group of one rank. Nothing is sent, so every call is a copy on the device, or a kernel that copies
+// The backend of a group of one rank. No data is sent, so every call is a copy on the device, or a kernel that copies
 // and multiplies. NCCL is not called: up to version 2.29.6, its reductions of one rank leave the last elements of some
 // sizes unchanged (NCCL's issue 1950). One thread at a time. A failure on the device aborts the world.
 #pragma once
@@ -12,13 +12,13 @@ namespace anello::gpu {
 
 class SingleRank : public Collectives {
  public:
-  // `kernels` null: calls with factors are not possible; see can().
+  // `kernels`: null if there are none; then calls with factors are not possible (see can()).
   SingleRank(Group group, const Device& device, const AnelloKernelTable* kernels);
 
   bool can(const Call& call) const { return kernels_ || call.prescale * call.postscale == 1; }
 
   void carry_out(const Call& call, GpuStream stream) override;
-  // Never called: a transfer was already refused, because this rank cannot be its own peer.
+  // Never called: a transfer is refused earlier, because this rank cannot be its own peer.
   void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                 const Options& options) override;
 

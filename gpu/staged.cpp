@@ -11,8 +11,8 @@
 namespace anello::gpu {
 namespace {
 
-// All ranks must cut into the same segments, so the values that decide this are compared. Otherwise a rank with more
-// elements would take the other ranks' next operation for its own.
+// All ranks must cut into the same segments, so the values that determine the segments are compared. Otherwise a rank
+// with more elements would mistake the other ranks' next operation for its own.
 std::uint64_t token_of(const Call& call) {
   return fingerprint(call.fingerprint, call.count);
 }
@@ -23,14 +23,14 @@ ReduceOptions of_segments(const Call& call) {
   return options;
 }
 
-// Returns the counts of one segment; empty if all parts have the same size.
+// Returns the counts for one segment; empty if all parts have the same size.
 std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> now) {
   return counts.empty() ? counts : now;
 }
 
 }  // namespace
 
-// The minimum size of a segment: each rank's part has at least one element of 8 bytes; two for alltoall.
+// Enforces the minimum size of a segment: each rank's part has at least one element of 8 bytes; for alltoall, two.
 Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),
@@ -58,8 +58,8 @@ Staged::~Staged() {
   output_.leak();
 }
 
-// Waits until the device no longer uses the pinned memory, so that it can be reused or freed. False if the device still
-// uses it.
+// Waits until the device no longer uses the pinned memory, so that the memory can be reused or freed. False if the
+// device still uses it.
 bool Staged::drain() noexcept {
   try {
     const DeviceGuard guard(device_);
@@ -112,7 +112,7 @@ void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
   record(device_, slot.uploaded, up_.get());
 }
 
-// While a segment is sent, the next segment is copied from the device, and the previous one is copied back.
+// While a segment is sent, copies the next segment from the device and the previous segment back to it.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   on_device(stream, [&] {
     begin(stream);
@@ -123,7 +123,7 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
     for (std::size_t k = 0; k < tensors.segments; k++) {
       fetch(k + 1);
       Slot& slot = slots_[k % kSlots];
-      // The collective writes to this memory, so the upload of its previous contents must be done.
+      // The collective writes to this memory, so the copy of its previous contents to the device must be done.
       if (tensors.from)
         wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else
@@ -172,7 +172,8 @@ void Staged::stage<Kind::broadcast>(const Call& call, GpuStream stream) {
   });
 }
 
-// Carries out the call without cutting it. Uses separate memory for input and output, which grows if needed.
+// Carries out the call without cutting it into segments. Uses separate memory for input and output, which grows if
+// needed.
 void Staged::run_whole(const Call& call, GpuStream stream, const std::function<void(ConstTensor, Tensor)>& collective) {
   const ConstTensor input = tensor_of(call.input, call.dtype);
   const Tensor output = tensor_of(call.output, call.dtype);
@@ -187,7 +188,7 @@ void Staged::run_whole(const Call& call, GpuStream stream, const std::function<v
     copy(device_, input_.get(), input.data, input.bytes(), down_.get());
     record(device_, order_, down_.get());
     wait(device_, order_, limits_.copy, "copying to the host");
-    wait(device_, output_free_, limits_.copy, "copying from the host");  // the previous call's copy
+    wait(device_, output_free_, limits_.copy, "copying from the host");  // waits for the previous call's copy
     at_least(output_, output_bytes_, output.bytes());
     collective({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
     copy(device_, output.data, output_.get(), output.bytes(), up_.get());

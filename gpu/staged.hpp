@@ -1,7 +1,7 @@
 // The backend for ranks that share a GPU, or have no NCCL. Tensors go through pinned host memory and the group's
-// collectives, in segments. At the same time one segment is copied from the device, another is sent between the ranks,
-// and a third is copied back. So a call takes about as long as the slowest of the three. A list of tensors is packed
-// into segments. Only alltoall with counts is not cut, because its ranks would have different numbers of segments.
+// collectives, in segments. At any time one segment is copied from the device, another is sent between the ranks, and a
+// third is copied back. So a call takes about as long as the slowest of these three. A list of tensors is packed into
+// segments. Only alltoall with counts is not cut, because its ranks would have different numbers of segments.
 //
 // Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
 // because the other ranks wait for this rank.
@@ -20,7 +20,7 @@ class Staged : public Collectives {
  public:
   struct Limits {
     std::size_t segment_bytes = 4 << 20;  // equal on all ranks; the fastest size from 16 MiB on (docs/notes/gpu.md)
-    std::chrono::milliseconds copy{0};    // limit for one copy and the earlier work on the stream; 0: none
+    std::chrono::milliseconds copy{0};    // limit for one copy and the earlier work on the stream; 0: no limit
   };
 
   Staged(Group group, const Device& device, const Limits& limits);
@@ -33,19 +33,19 @@ class Staged : public Collectives {
                 const Options& options) override;
 
   // Throws Error{unsupported} if the stream is being captured. Call before anything is queued, because queued work
-  // would spoil the capture.
+  // would become part of the capture and spoil it.
   static void check_stream(const Device& device, GpuStream stream);
   // Ends the group on this rank. A running call throws soon, and later calls throw at once. Any thread.
   void give_up();
 
  private:
-  // A segment in flight: its memory and the events of its two copies.
+  // A segment in progress: its memory and the events of its two copies.
   struct Slot {
     PinnedMemory memory;
     Event downloaded, uploaded;
   };
   // Tensors that are cut into segments, and the collective of one segment. The collective blocks, because the calling
-  // thread moves its data faster than another thread, which must be woken for each segment. The copies need no thread.
+  // thread moves data faster than another thread, which must be woken for each segment. The copies need no thread.
   struct Segmented {
     std::size_t segments;
     std::function<void(std::size_t segment, EachPiece<const void*> each)> from;  // null if this rank sends nothing

@@ -9,8 +9,8 @@
 namespace anello::gpu {
 namespace {
 
-// Waits, because the memory is in use until the work is done. Ignores the work's error: another one has already been
-// thrown.
+// Waits for `work`, because the work uses the memory until it is done. Ignores the work's error, because another error
+// has already been thrown.
 void wait_quietly(const Work& work) noexcept {
   try {
     work.wait();
@@ -20,8 +20,8 @@ void wait_quietly(const Work& work) noexcept {
 
 }  // namespace
 
-// Every transfer uses halves of a segment, whether the call is send(), recv() or exchange(): received data goes into
-// the second half. A transfer without elements is one message.
+// Every transfer uses half a segment, whether the call is send(), recv() or exchange(): received data goes into the
+// second half. A transfer without elements is one message.
 void Staged::exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                       const Options& options) {
   const auto cut_of = [&](const ConstTensor& tensor) {

@@ -48,8 +48,9 @@ const Functions& cublas() {
   return loaded;
 }
 
-// The workspace is our own. While a stream is captured, cuBLAS would otherwise add an allocation to the graph for each
-// product. It has the size of cuBLAS's own workspace on sm_90, so that the same algorithms are chosen.
+// The workspace of the products, made here: while a stream is captured, cuBLAS would otherwise add an allocation to the
+// graph for each product. It has the size of cuBLAS's own workspace on sm_90, so that cuBLAS chooses the same
+// algorithms.
 struct Context {
   cublasHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;  // the stream that the handle and its workspace use
@@ -105,8 +106,8 @@ int blas_destroy(void* context) {
   return status;
 }
 
-// cuBLAS is column-major: it reads a row-major matrix as its transpose. So this computes product^T = b^T a^T. cuBLAS's
-// sizes are ints.
+// cuBLAS is column-major: it reads a row-major matrix as the matrix's transpose. So this function computes product^T =
+// b^T a^T. cuBLAS's sizes are ints.
 int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
                   std::size_t rows, std::size_t inner, std::size_t columns, CUstream_st* stream) {
   if (std::max({rows, inner, columns}) > INT_MAX) return status_of(CUBLAS_STATUS_INVALID_VALUE);

@@ -1,10 +1,11 @@
-// Products with cuBLAS. It is loaded when the first context is made, because casts do not need it, and it maps 600 MB.
+// Matrix products with cuBLAS. cuBLAS is loaded when the first context is made, because it takes 600 MB of addresses
+// and casts do not need it.
 #pragma once
 #include <cstddef>
 
 struct CUstream_st;
 
-// See kernel_table.h. blas_describe(): describes a status that is not CUDA's.
+// These functions are described in kernel_table.h. blas_describe() describes a status that is not CUDA's.
 int blas_create(void** context);
 int blas_destroy(void* context);
 int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,

@@ -1,4 +1,5 @@
-// Sums over the threads of a warp and of a block. The order is fixed, so that the result is the same from run to run.
+// Sums over the threads of a warp and of a block. The order of the additions is fixed, so that every run has the same
+// result.
 #pragma once
 #include "gpu/kernels/launch.cuh"
 

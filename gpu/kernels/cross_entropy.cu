@@ -17,9 +17,9 @@ __device__ unsigned over_warp_least(unsigned value) {
   return value;
 }
 
-// One warp computes each row. It subtracts the largest score, so that no exponential overflows; among equal scores the
-// first counts as the largest. Each lane keeps kKept scores of a row, so a row has at most kKept * 32 columns. With
-// kKept = 0 there is no such limit: lanes load the scores three times instead.
+// One warp computes each row. It subtracts the row's largest score, so that no exponential overflows; among equal
+// scores the first one counts as the largest. Each lane keeps kKept scores of a row, so a row has at most kKept * 32
+// columns. With kKept = 0 the number of columns is not limited: lanes keep no scores, and load them three times.
 template <int kKept>
 __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,
                                       AnelloScore* score, std::size_t rows, std::size_t columns) {

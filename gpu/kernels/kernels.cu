@@ -1,5 +1,6 @@
-// Kernels that pass over memory once, so memory's speed limits them. Each thread accesses 16 bytes at a time, and the
-// grid walks the array in strides. One launch processes all parameters, which are contiguous, or a list of parts.
+// Kernels that read and write each element once, so the speed of memory limits them. Each thread accesses 16 bytes at a
+// time, and the grid walks the array in strides. One launch processes all parameters, which are contiguous, or a list
+// of parts.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ __device__ float4 each(float4 a, float4 b, Function function) {
   return {function(a.x, b.x), function(a.y, b.y), function(a.z, b.z), function(a.w, b.w)};
 }
 
-// out = function(a, b), element by element; a may be out.
+// out = function(a, b), element by element; `a` and `out` may be the same memory.
 template <class Function>
 __global__ void combine(const float* a, const float* b, float* out, std::size_t count, bool by_four,
                         Function function) {
@@ -59,7 +60,7 @@ int launch_combine(const float* a, const float* b, float* out, std::size_t count
 }
 
 struct Relu {
-  __device__ float operator()(float in, float) const { return in < 0 ? 0.0F : in; }  // a NaN stays a NaN
+  __device__ float operator()(float in, float) const { return in < 0 ? 0.0F : in; }  // a NaN in the input stays a NaN
 };
 struct ReluGradient {
   __device__ float operator()(float out, float gradient) const { return out > 0 ? gradient : 0.0F; }
@@ -77,7 +78,7 @@ __device__ float4 operator+(float4 a, float4 b) {
 }
 
 // A block processes several rows at once, so that their loads overlap. It loads four pixels at a time if all rows are
-// aligned.
+// aligned for such loads.
 constexpr int kGatheredAtOnce = 4;
 __global__ void gather_rows(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices,
                             float shift, float scale, float* images, std::uint8_t* row_labels, std::size_t rows,
@@ -103,8 +104,8 @@ __global__ void gather_rows(const std::uint8_t* pixels, const std::uint8_t* labe
   }
 }
 
-// Each thread tracks its column as it walks, because a division for each element would take longer than the memory
-// access.
+// Each thread tracks its column as it walks through the array, because a division for each element would take longer
+// than the memory access.
 template <class T>
 __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t columns) {
   const std::size_t step = stride() % columns;
@@ -117,10 +118,10 @@ __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t colu
 }
 
 // One block computes 8 columns, which are one sector of memory. Each of its threads adds every 128th row, eight rows at
-// a time, so that a batch of 1024 rows is loaded at once. The threads' sums are added in a fixed order, so that results
-// are the same from run to run. An H200 reads sectors at only 75 % of the speed of whole lines, no matter how many
-// loads overlap. But blocks that read whole lines would have to divide the rows, and would need a second kernel for
-// their sums.
+// a time, so that a batch of 1024 rows is loaded at once. The threads' sums are added in a fixed order, so that every
+// run has the same result. An H200 reads sectors at only 75 % of the speed of whole lines, no matter how many loads
+// overlap. But if blocks read whole lines, several blocks would share the rows of a column, and a second kernel would
+// have to add their sums.
 constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
 
 __global__ void __launch_bounds__(kRowThreads)

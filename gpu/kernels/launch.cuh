@@ -1,4 +1,4 @@
-// The launch of kernels, and their walk through an array.
+// The launch of kernels, and the way in which their threads walk through an array.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -8,7 +8,7 @@
 
 #include "gpu/kernels/kernel_table.h"
 
-// Defined in cast.cu and cross_entropy.cu; see the table.
+// Defined in cast.cu and cross_entropy.cu, and described in kernel_table.h.
 int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
                 cudaStream_t stream);
 int anello_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,

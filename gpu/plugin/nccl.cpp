@@ -1,5 +1,5 @@
-// Fills the table with functions of NCCL. NCCL is loaded at the first use, so the plugin also works on machines without
-// it.
+// Fills NCCL's table with functions of NCCL. NCCL is loaded at the first use, so that the plugin also works on machines
+// without NCCL.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -94,10 +94,10 @@ bool type_of(int dtype, ncclDataType_t& type) {
   static_assert(nccl##nccl_type != ncclNone || (bytes) == 2);
 #include <anello/element_types.def>
 
-// To move elements, only their size matters.
+// NCCL moves elements by their size alone.
 ncclDataType_t moved_type_of(int dtype) {
   ncclDataType_t type = ncclFloat16;
-  type_of(dtype, type);  // the types that NCCL lacks all have 16 bits
+  type_of(dtype, type);  // the types that NCCL lacks all have 16 bits, like ncclFloat16
   return type;
 }
 
@@ -111,7 +111,8 @@ bool is_reduced(int dtype) {
   return dtype > 0 && dtype < int(std::size(kReduced)) && kReduced[dtype];
 }
 
-// NCCL sees booleans as bytes of 0 and 1. So their sum (any) is the maximum, and their product (all) is the minimum.
+// NCCL processes booleans as bytes of 0 and 1. So their sum (any) is the maximum, and their product (all) is the
+// minimum.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
   if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
   switch (op) {
@@ -244,7 +245,7 @@ const char* load() {
     std::snprintf(why, sizeof why, "%s; install NCCL (libnccl2), or set LD_LIBRARY_PATH to its folder", dlerror());
     return why;
   }
-  // Tells NCCL to order the kernels of several communicators that ranks start at the same time.
+  // Makes NCCL order the kernels of several communicators that ranks start at the same time.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   const char* missing = nullptr;
 #define ANELLO_LOAD(name)                                                  \

@@ -1,4 +1,4 @@
-// The interface between the plugin's two parts: its NCCL part offers this to its device part.
+// The interface between the plugin's two parts: its device part (table.cpp) calls its NCCL part (nccl.cpp).
 #pragma once
 #include "gpu/nccl_table.h"
 

@@ -17,7 +17,7 @@ const char* describe(int status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
-// Returns the status and clears the error. Otherwise later calls of the runtime would return it again.
+// Returns the status and clears the error, because otherwise later calls of the runtime would return it again.
 int taken(cudaError_t status) {
   if (status != cudaSuccess) (void)cudaGetLastError();
   return static_cast<int>(status);
@@ -53,8 +53,8 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// True if the device has a context. Only the driver can answer this. The runtime has already loaded the driver, but its
-// versions use different driver calls for this question.
+// True if the device has a context. Only the driver can answer this. The runtime has already loaded the driver. The
+// driver is called directly, because versions of the runtime use different driver calls for this question.
 bool is_set_up(int device) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
