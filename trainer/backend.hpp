@@ -1,7 +1,7 @@
 // The arithmetic of training: the functions that a device must offer. Layers, optimizers and the model use only these
 // functions and never access a number themselves, so a new device only has to implement this interface. Matrices are
 // row-major floats in memory that the backend allocated; a batch is a matrix with one row for each sample. Matrices may
-// have no rows. Not thread-safe; each rank has its own backend. A backend is independent of ranks.
+// have no rows. Not thread-safe; each rank has its own backend. A backend does not depend on ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Matrix {
 struct ConstMatrix {
   const float* data = nullptr;
   std::size_t rows = 0, columns = 0;
-  bool transposed = false;  // rows and columns count after transposing; the memory holds columns x rows
+  bool transposed = false;  // true: `rows` and `columns` are those of the transpose; the memory holds columns x rows
   ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
   ConstMatrix(Matrix m) : data(m.data), rows(m.rows), columns(m.columns) {}
@@ -30,10 +30,10 @@ inline ConstMatrix transpose(ConstMatrix m) {
   return {m.data, m.columns, m.rows, !m.transposed};
 }
 
-// A batch of samples in host memory; that memory does not change while the backend lives. A pixel becomes
-// scale * (pixel - shift).
+// A batch of samples in host memory. The memory of the samples does not change while the backend exists. A pixel
+// becomes scale * (pixel - shift).
 struct Chosen {
-  std::span<const std::uint8_t> pixels, labels;  // all samples, one image after the other
+  std::span<const std::uint8_t> pixels, labels;  // all samples, one after the other
   float shift, scale;
   std::span<const std::uint32_t> indices;
 };
@@ -54,7 +54,7 @@ class Backend {
   virtual std::string name() const = 0;  // for messages
 
   using Memory = std::unique_ptr<float[], std::function<void(float*)>>;
-  virtual Memory allocate(std::size_t elems) = 0;  // zeroed
+  virtual Memory allocate(std::size_t elems) = 0;  // memory of zeros
   virtual void copy_in(std::span<const float> host, float* to) = 0;
   using Labels = std::unique_ptr<std::uint8_t[], std::function<void(std::uint8_t*)>>;
   virtual Labels allocate_labels(std::size_t count) = 0;
@@ -64,13 +64,13 @@ class Backend {
   // Writes the batch, if the backend has a copy of all samples in its memory. Otherwise returns false and writes
   // nothing.
   virtual bool gather(const Chosen&, Matrix /*images*/, std::uint8_t* /*labels*/) { return false; }
-  // Runs `work`, which may call only those functions below that return nothing. For one recording, `work` must always
-  // call the same functions with the same arguments: a GPU may keep the calls, and repeat them later without calling
+  // Runs `work`, which may call only the functions below that return nothing. With one recording, `work` must always
+  // call the same functions with the same arguments: a GPU may record the calls, and repeat them later without calling
   // `work`. All memory that the calls use must outlive the recording.
   struct Kept {
     virtual ~Kept() = default;
   };
-  using Recording = std::unique_ptr<Kept>;  // at first empty
+  using Recording = std::unique_ptr<Kept>;  // empty at first
   virtual void repeat(Recording&, const std::function<void()>& work) { work(); }
 
   virtual void multiply(ConstMatrix a, ConstMatrix b, Matrix product) = 0;
@@ -78,9 +78,9 @@ class Backend {
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // Computes the loss of softmax(scores) against the labels, which lie in the backend's memory. Writes the gradient of
+  // Computes the loss of softmax(scores) against the labels, which are in the backend's memory. Writes the gradient of
   // the loss with respect to the scores, and adds the loss and the number of correct answers to a sum. take_score()
-  // returns that sum and clears it; it waits for a GPU, and cross_entropy() does not.
+  // returns that sum and clears it. On a GPU, take_score() waits for the GPU, and cross_entropy() does not wait.
   virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
   virtual Score take_score() = 0;
 

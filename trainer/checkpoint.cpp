@@ -39,7 +39,7 @@ void append_string(std::string& bytes, std::string_view value) {
   bytes.append(value);
 }
 
-// Takes values from the front of a checkpoint's content; refuses a content that ends too early.
+// Takes values from the front of a checkpoint's content; throws if the content ends too early.
 class Content {
  public:
   Content(const fs::path& path, std::string_view bytes) : path_(path), left_(bytes) {}
@@ -103,7 +103,7 @@ std::string encode(const RunFacts& facts, const Progress& progress, Backend& bac
   return file;
 }
 
-// Owns a descriptor; every failure names the checkpoint and the call.
+// Owns a descriptor; every error names the checkpoint and the call that failed.
 class Descriptor {
  public:
   Descriptor(const fs::path& checkpoint, const fs::path& path, int flags)
@@ -134,7 +134,7 @@ class Descriptor {
   int descriptor_;
 };
 
-// The content between header and checksum, after both have been checked.
+// Returns the content between header and checksum, after header and checksum have been checked.
 std::string read_body(const fs::path& path) {
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);

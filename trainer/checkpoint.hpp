@@ -1,10 +1,10 @@
 // Layout, little-endian: "ANELLOCK", version (u32), number of bytes from here to the checksum (u64); two lists of
 // facts, each as a count (u32) and for each fact two strings (u32 length, bytes); epoch and step (u64); the sums of
-// that epoch's metrics (f64); two lists of tensors, each as a count (u32) and for each tensor its count of elements
+// that epoch's metrics (f64); two lists of tensors, each as a count (u32) and for each tensor its number of elements
 // (u64) and f32s; CRC-32 of all bytes before it (u32). The first list of facts has the options that must be equal if
-// one run continues another, the second has other facts that matter. The second list of tensors has the rounding errors
-// that error feedback has kept, a tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the
-// file's name.
+// one run continues another; the second has further facts that matter. The second list of tensors has the rounding
+// errors that error feedback has kept, one tensor for each rank. Called on one rank; blocks. Errors are Error{file}
+// with the file's name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,32 +17,32 @@
 
 namespace anello::trainer {
 
-// Throws if a checkpoint could not be written there. A training calls it at the start, so that it does not fail after
+// Throws if a checkpoint could not be written there. A training calls this at the start, so that it does not fail after
 // hours.
 void require_writable(const std::filesystem::path& path);
 
-// How far a training has come.
+// How much of a training is done.
 struct Progress {
   std::uint64_t epoch = 0;  // complete epochs
   std::uint64_t step = 0;   // complete steps of the next epoch
-  Metrics trained = {};     // over the steps of the incomplete epoch
+  Metrics trained = {};     // sums over the steps of the incomplete epoch
 };
 
 using Residuals = std::vector<std::vector<float>>;  // by rank; see Gradients::residuals()
 
 // Replaces the file completely or not at all, even if the machine stops: writes the state to a second file, flushes
-// this file to the disk, and renames it to `path`. The tensors lie in the backend's memory.
+// this file to the disk, and renames it to `path`. The tensors are in the backend's memory.
 void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, const Progress& progress,
                       Backend& backend, std::span<const std::span<float>> tensors, const Residuals& residuals = {});
 
 struct SavedState {
   Progress progress;
-  Facts adjustable;  // facts of the run that wrote it
+  Facts adjustable;  // facts of the run that wrote the file
   Residuals residuals;
 };
 
-// Fills the tensors and returns the rest. Refuses a file that is not a checkpoint, is cut off or changed, or belongs to
-// a run with different `lasting` facts; then leaves the tensors unchanged.
+// Fills the tensors and returns the rest of the file. Throws, and leaves the tensors unchanged, if the file is not a
+// checkpoint, is cut off or changed, or belongs to a run with different `lasting` facts.
 SavedState read_checkpoint(const std::filesystem::path& path, const Facts& lasting, Backend& backend,
                            std::span<const std::span<float>> tensors);
 

@@ -35,19 +35,19 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const st
   }
   if (!missing_.empty()) return;
   const std::string holder = "process " + std::to_string(getpid()) + " on " + host + "\n";
-  // If the disk is full, the lock still holds; only the name of its holder is missing.
+  // If the disk is full, the lock is still valid; only the name of its holder is missing.
   [[maybe_unused]] const bool named =
       ftruncate(descriptor_, 0) == 0 && write(descriptor_, holder.data(), holder.size()) > 0;
 }
 
-// Removes the file while it is still locked: after that, the file could be another training's lock.
+// Removes the file while it is still locked, because after unlocking, the file could be another training's lock.
 CheckpointLock::~CheckpointLock() {
   if (missing_.empty()) unlink(path_.c_str());
   close(descriptor_);
 }
 
-// Returns false if the last holder removed the file before this process locked it: a lock on a removed file excludes no
-// other process.
+// Returns false if the last holder removed the file before this process locked it, because a lock on a removed file
+// excludes no other process.
 bool CheckpointLock::acquire() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));

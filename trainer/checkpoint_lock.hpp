@@ -1,6 +1,6 @@
-// Prevents two trainings from writing the same checkpoint: holds an exclusive flock on FILE.lock beside it. The kernel
-// releases the lock when its process ends in any way; a killed process leaves the file, which does no harm. On NFS the
-// lock works between hosts too. Used by the rank that writes; independent of the world.
+// Prevents two trainings from writing the same checkpoint: holds an exclusive flock on FILE.lock beside the checkpoint
+// FILE. The kernel releases the lock when its process ends in any way. A killed process leaves the lock file, which
+// does no harm. On NFS the lock works between hosts too. Used by the rank that writes; does not depend on the world.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -16,7 +16,7 @@ class CheckpointLock {
   CheckpointLock(const CheckpointLock&) = delete;
   CheckpointLock& operator=(const CheckpointLock&) = delete;
 
-  // Returns why nothing is locked: the file system has no locks. Empty if the lock is held.
+  // Returns why the lock is missing, if the file system has no locks. Empty if the lock is held.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -20,7 +20,8 @@ constexpr std::align_val_t kAlignment{64};
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    static std::once_flag once;  // the number of threads is one value for the process, and ranks can be threads
+    // The number of threads is set for the whole process, and ranks can be threads of one process.
+    static std::once_flag once;
     std::call_once(once, [] { openblas_set_num_threads(1); });
   }
   std::string name() const override { return "cpu"; }
@@ -99,7 +100,8 @@ void CpuBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t>
   for (std::size_t r = 0; r < scores.rows; r++) {
     const std::span<const float> row(scores.data + r * scores.columns, scores.columns);
     const std::span<float> slope(gradient.data + r * scores.columns, scores.columns);
-    const auto best = std::max_element(row.begin(), row.end());  // subtracted, so that no exponential overflows
+    // The largest score is subtracted, so that no exponential overflows.
+    const auto best = std::max_element(row.begin(), row.end());
     double total = 0;
     for (std::size_t c = 0; c < row.size(); c++) total += slope[c] = std::exp(row[c] - *best);
     for (float& value : slope) value = float(value / total);

@@ -40,7 +40,7 @@ class DataFile::Source {
 DataFile::Source::Source(const DataFile& file) : file_(file) {
   std::error_code error;
   const auto status = std::filesystem::status(file.path_, error);
-  if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // to open a pipe could block
+  if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // opening a pipe could block
   disk_.open(file.path_, std::ios::binary);
   if (!disk_) {
     const int why = errno;
@@ -86,7 +86,7 @@ std::size_t DataFile::Source::inflate_into(std::span<std::uint8_t> to) {
       if (!ended_) file_.refuse("is a gzip file that has been cut off");
       break;
     }
-    if (ended_) {  // a gzip file may consist of several streams
+    if (ended_) {  // the file may have a further stream, because a gzip file may consist of several
       if (*stream_.next_in != kGzipMagic[0]) file_.refuse("holds more bytes after its gzip end");
       inflateReset(&stream_);
     }

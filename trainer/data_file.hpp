@@ -1,6 +1,6 @@
-// Reads a data file from front to back, plain or gzip (its first bytes decide which, not its name). Does not trust the
-// sizes that the file states: allocates memory only for bytes that were read. Every refusal is an Error{file} that
-// names the file and what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip; its first bytes show which, not its name. Does not trust the
+// sizes that the file states: allocates memory only for bytes that were read. Every error is an Error{file} that names
+// the file and what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,13 +19,13 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Returns exactly `bytes` bytes; errors call them `what`. Refuses at once if the file cannot hold that many.
+  // Returns exactly `bytes` bytes; error messages call them `what`. Throws at once if the file cannot hold so much.
   std::vector<std::uint8_t> read(std::uint64_t bytes, std::string_view what);
   std::uint32_t read_big_endian(std::string_view what);
-  // Returns all bytes that are left; refuses more than `max_bytes`.
+  // Returns all bytes that are left; throws if they are more than `max_bytes`.
   std::vector<std::uint8_t> read_rest(std::uint64_t max_bytes);
-  // Refuses the file if it has bytes that have not been read, or if it is gzip and its end (checksum and length) is
-  // missing or wrong.
+  // Throws if the file has bytes that have not been read, or if it is gzip and its end (checksum and length) is missing
+  // or wrong.
   void finish();
 
   [[noreturn]] void refuse(const std::string& why) const;

@@ -16,30 +16,30 @@
 
 namespace anello::trainer {
 
-// The type in which gradients are sent for "fp16" and "bf16"; nothing for "none", which sends them unchanged.
+// Returns the type in which gradients are sent for "fp16" and "bf16". Empty for "none": gradients are sent unchanged.
 std::optional<DType> wire_type(std::string_view compression);
 
 struct Averaging {
   std::size_t global_batch = 1;
   std::optional<DType> wire = {};
   bool error_feedback = false;
-  std::optional<double> max_norm = {};  // nothing: no limit
+  std::optional<double> max_norm = {};  // empty: no limit
   int accumulation_passes = 1;          // backward passes in each step
   bool tune_buckets = false;
 };
 
 class DataParallel {
  public:
-  // `gradient` belongs to `parameters`; `gradients` are the parts of `gradient`. All are in the device's memory and
-  // must outlive this object.
+  // `gradient` is the gradient of `parameters`; `gradients` are the parts of `gradient`. All are in the device's memory
+  // and must outlive this object.
   DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
   // A step: begin(); in each backward pass, ready() for each gradient as soon as it is complete; then step(), which
   // blocks until all ranks have called it.
   // A rank's gradients are sums over its samples. They are reduced while the backward pass runs. The results replace
-  // them: the sum over all ranks, divided by the global batch. The last batch of an epoch may be smaller, but is
-  // divided by the same number: so every sample has the same weight, and a last batch of one sample does not distort
+  // the gradients: the sum over all ranks, divided by the global batch. The last batch of an epoch may be smaller, but
+  // is divided by the same number. So every sample has the same weight, and a last batch of one sample does not distort
   // the model. The division comes before the rounding to 16 bits, so that large sums do not overflow. Throws the errors
   // of World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
@@ -49,15 +49,15 @@ class DataParallel {
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
   // The rounding errors that error feedback has kept on each rank, for a checkpoint. Both functions are collective and
-  // block. On rank 0 both need host memory for the errors of all ranks: as many floats as the parameters, for each
+  // block. In both, rank 0 needs host memory for the errors of all ranks: as many floats as the parameters, for each
   // rank. Without error feedback nothing is sent.
   Residuals gather_residuals();  // on rank 0, by rank; empty on other ranks and without error feedback
-  // Rank 0 passes the residuals that were saved, by any number of ranks; the argument is ignored on other ranks. On n
-  // ranks, rank r takes the sum of the residuals of ranks r, r + n, ...: if the number of ranks is the same, these are
-  // its own. In any case the sum over all ranks stays the same.
+  // On rank 0, `saved` has the saved residuals, of any number of ranks; other ranks' arguments are ignored. On n ranks,
+  // rank r takes the sum of the residuals of ranks r, r + n, ... If the number of ranks is unchanged, each rank takes
+  // its own residuals. In any case the sum over all ranks stays the same.
   void scatter_residuals(const Residuals& saved);
 
-  // Times since construction: of communication that this rank waited for, and of communication that ran while the rank
+  // Times since construction: of communication for which this rank waited, and of communication that ran while the rank
   // computed.
   struct Communication {
     double exposed_seconds = 0, hidden_seconds = 0;

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders where `digits` may lie: at its place relative to this program (which also works after both were moved),
-// at its installed place, or in the sources.
+// Returns the folders where `digits` may be: relative to this program (which also works after both were moved), where
+// it is installed, or in the sources.
 std::vector<fs::path> own_data() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -60,7 +60,7 @@ std::uint64_t Dataset::hash() const {
   return hash;
 }
 
-// Computes in whole numbers, so that the result is the same on every processor.
+// Computes in whole numbers, so that every processor gets the same result.
 void Dataset::measure() {
   std::uint64_t sum = 0, squares = 0;
   for (const std::uint64_t pixel : train.pixels) {

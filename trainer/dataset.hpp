@@ -1,6 +1,6 @@
 // Labelled images, and their files. Pixels stay bytes as in the files (floats would take four times the memory in every
-// rank); gather() makes the floats of one batch. If the content of a file contradicts the sizes that it states, the
-// functions throw Error{file}, which names the file and what was expected.
+// rank); gather() makes the floats of one batch. If the content of a file contradicts the sizes that the file states,
+// the functions throw Error{file}, which names the file and what was expected.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -28,14 +28,14 @@ struct Dataset {
   std::size_t image_size() const { return rows * columns; }
   std::uint64_t hash() const;  // hash of all members above
   void measure();              // sets mean and deviation
-  // Writes the samples with these indices as rows of floats, shifted and scaled so that the training set has mean 0 and
-  // deviation 1; and their labels. `images` has indices.size() * image_size() elements.
+  // Writes the samples with these indices as rows of floats, and also writes their labels. Shifts and scales the floats
+  // so that the training set has mean 0 and deviation 1. `images` has indices.size() * image_size() elements.
   void gather(const Samples& from, std::span<const std::uint32_t> indices, std::span<float> images,
               std::span<std::uint8_t> labels) const;
 };
 
-// Loads "digits", from the directory if one is given and else from this program's own data; or "mnist", from the
-// directory.
+// Loads the data set "digits" or "mnist". "mnist" must be in the directory. "digits" is in the directory if one is
+// given, otherwise in this program's own data.
 Dataset load_dataset(std::string_view name, const std::optional<std::filesystem::path>& directory);
 
 Dataset load_digits(const std::filesystem::path& csv);

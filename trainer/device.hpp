@@ -26,21 +26,21 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual Backend& backend() = 0;
-  // Collective. The tensors lie in the backend's memory.
+  // Collective. The tensors are in the backend's memory.
   virtual void broadcast(std::span<const Tensor> list, int root, const Options& options) = 0;
   virtual std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) = 0;
 };
 
-// Makes the processor's device. The world must outlive it.
+// Makes the device that is this host's processor. The world must outlive the device.
 std::unique_ptr<Device> make_host_device(World& world);
 
-// Makes the device for this rank's GPU: GPU number (local rank modulo number of GPUs) of its host. All ranks call; the
-// world must outlive the device. Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels; the
-// message names the rank and what is missing. The work that is repeated in each step is captured in CUDA graphs,
-// unless `graphs` is false.
+// Makes the device for this rank's GPU: GPU number (local rank modulo number of GPUs) of its host. All ranks call this.
+// The world must outlive the device. Throws Error{unsupported} on all ranks if any rank has no GPU or no kernels; the
+// message names the rank and what is missing. The work that is repeated in each step is captured in CUDA graphs, unless
+// `graphs` is false.
 std::unique_ptr<Device> make_cuda_device(World& world, bool graphs);
 
-// `device` is "cpu", "cuda", or "auto", which means the processor. All ranks call. Throws the errors of
+// `device` is "cpu", "cuda", or "auto", which means the processor. All ranks call this. Throws the errors of
 // make_cuda_device().
 std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs = true);
 

@@ -1,4 +1,4 @@
-// `digits`: 1,797 images of 8x8 pixels in 0..16, as text: 64 pixels and the digit on each line.
+// The data set `digits`: 1,797 images of 8x8 pixels with values 0 to 16, as text: 64 pixels and the digit on each line.
 #include <anello/error.hpp>
 #include <charconv>
 
@@ -14,7 +14,7 @@ constexpr std::size_t kSamples = 1797, kSide = 8;
 constexpr unsigned kMaxPixel = 16, kClasses = 10;
 constexpr std::uint64_t kMaxBytes = 4 << 20;
 
-// Takes numbers from the front of the file's text, together with the separator after each.
+// Takes numbers from the front of the file's text, each together with the separator after it.
 class Numbers {
  public:
   Numbers(const DataFile& file, std::string_view left) : file_(file), left_(left) {}

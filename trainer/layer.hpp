@@ -1,6 +1,6 @@
-// A layer is a function of its input and its parameters, with the gradients for both. It stores no numbers: the model
-// passes it views of the parameters, the activations and their gradients. A new kind of layer only has to implement
-// this class.
+// A layer is a function of its input and its parameters, with the gradients for both. A layer stores no numbers: the
+// model passes it views of the parameters, the activations and their gradients. A new kind of layer only has to
+// implement this class.
 #pragma once
 #include <memory>
 #include <span>
@@ -19,10 +19,11 @@ class Layer {
   virtual std::size_t parameter_count() const { return 0; }
   virtual void initialise(std::span<float> /*parameters, on the host*/, Random&) const {}
 
-  // in: batch x input size, out: batch x output size.
+  // `in`: batch x input size. `out`: batch x output size.
   virtual void forward(Backend&, std::span<const float> parameters, ConstMatrix in, Matrix out) const = 0;
-  // Computes two gradients from the gradient of `out`: that of the parameters (replaces what was there), and that of
-  // `in` (only if in_gradient has data: the first layer's input needs no gradient).
+  // Computes two gradients from the gradient of `out`: the gradient of the parameters, which replaces the previous
+  // content of parameter_gradient, and the gradient of `in`, unless in_gradient has no data: the first layer's input
+  // needs no gradient.
   virtual void backward(Backend&, std::span<const float> parameters, ConstMatrix in, ConstMatrix out,
                         ConstMatrix out_gradient, std::span<float> parameter_gradient, Matrix in_gradient) const = 0;
 };

@@ -1,5 +1,5 @@
 // The learning rate of each step. A batch that is k times larger has less noise, and an epoch then has k times fewer
-// steps, so its rate is k times the base rate (Goyal et al. 2017). The rate rises linearly from zero during the
+// steps, so the rate is k times the base rate (Goyal et al. 2017). The rate rises linearly from zero during the
 // warm-up, because a new model would diverge if its first steps had the full rate.
 #pragma once
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace anello::trainer {
 
-inline constexpr std::size_t kReferenceBatch = 32;  // base rates are for this batch
+inline constexpr std::size_t kReferenceBatch = 32;  // the batch for which base rates are given
 
 struct LearningRate {
   double base;
@@ -16,7 +16,7 @@ struct LearningRate {
   std::size_t warmup_steps;
 
   double scaled() const { return scaled_learning_rate(base, global_batch, kReferenceBatch); }
-  // `step` counts from 0 over all epochs.
+  // `step`: number of earlier steps in all epochs.
   double at(std::size_t step) const {
     return scaled() * std::min(1.0, double(step + 1) / double(std::max<std::size_t>(warmup_steps, 1)));
   }

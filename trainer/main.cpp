@@ -28,7 +28,7 @@ using namespace anello::trainer;
 namespace {
 
 std::atomic<bool> asked_to_stop = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes to the flag
 
 void stop_on_sigterm() {
   struct sigaction action {};
@@ -40,7 +40,7 @@ void stop_on_sigterm() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string program = "anello-train";  // the rank is added once it is given
+  std::string program = "anello-train";  // the rank is added when it is assigned
   int given_rank = -1;
   try {
     const Settings settings = Settings::from_environment();
@@ -54,9 +54,10 @@ int main(int argc, char** argv) {
     try {
       const Ending ending = train(world, options, std::cout, terminal_columns(settings), asked_to_stop);
       world.finish();
-      return ending == Ending::stopped ? 128 + SIGTERM : 0;  // the exit code of a process that the signal ended
+      // The shell's exit code for a process that the signal ended.
+      return ending == Ending::stopped ? 128 + SIGTERM : 0;
     } catch (const std::exception& error) {
-      world.abort(error.what());  // all ranks then report this reason
+      world.abort(error.what());  // all ranks then report this error
       throw;
     }
   } catch (const Usage& usage) {
@@ -103,7 +104,7 @@ struct Run {
   StopCheck stop;
 };
 
-// Step 5: one step on this rank's share of the batch. Returns the number of samples in that share.
+// Makes step 5: one step on this rank's share of the batch. Returns the number of samples in that share.
 std::size_t train_step(Run& run, std::size_t epoch, std::size_t step) {
   const std::size_t count = epoch * run.sampler.steps() + step;
   const auto share = run.sampler.share(step);
@@ -127,8 +128,8 @@ void require_finite(double loss, std::size_t epoch) {
                 "training diverged in epoch " + std::to_string(epoch + 1) + "; give a smaller --lr");
 }
 
-// Trains to the end of the epoch. Returns false if the ranks stop before that. In both cases `done` then includes this
-// rank's metrics.
+// Trains to the end of the epoch. Returns false if the ranks stop before the end. In both cases `done` includes this
+// rank's metrics afterwards.
 bool train_epoch(Run& run, Progress& done) {
   const auto start = std::chrono::steady_clock::now();
   const auto before = run.optimizer.communication();
@@ -150,7 +151,7 @@ bool train_epoch(Run& run, Progress& done) {
   return !stop;
 }
 
-// Trains the rest of all epochs. Returns false if the ranks stopped before the end; the state is saved then.
+// Trains the rest of all epochs. Returns false if the ranks stopped before the end; then the state is saved.
 bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::optional<Metrics>& tested) {
   while (done.epoch < run.options.epochs) {
     if (!train_epoch(run, done)) {
@@ -164,7 +165,7 @@ bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::op
     }
     require_finite(tested->loss_sum, done.epoch);
 
-    // 7. Write a checkpoint on rank 0 only: all ranks hold the same parameters.
+    // 7. Write a checkpoint on rank 0 only, because all ranks hold the same parameters.
     checkpoint.save({.epoch = done.epoch + 1});
 
     // 8. Average the metrics over all ranks.
@@ -197,7 +198,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   Report report(world, options, out, columns);
   require_equal(world, options.shared(world.size()));
 
-  // 2. Pick the device by local rank, so that each rank of a host has its own if there are enough.
+  // 2. Pick the device by local rank, so that each rank of a host has its own device if there are enough.
   const auto device = pick_device(options.device, world, !options.no_graphs);
 
   // 3. Shard the data: all ranks make the same permutation, and each rank takes its share of every global batch.
@@ -235,7 +236,8 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   try {
     if (!train_epochs(run, checkpoint, restored.progress, tested)) return Ending::stopped;
   } catch (const std::exception& error) {
-    world.abort(error.what());  // before the optimizer's destructor, which would fail other ranks without this reason
+    // Comes before the optimizer's destructor, which would fail the other ranks without this reason.
+    world.abort(error.what());
     throw;
   }
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);

@@ -1,5 +1,5 @@
-// Sums over samples, and their averages: for this rank, and after over_ranks() for all ranks. In those, a rank with
-// more samples has more weight.
+// Sums over samples, and their averages: for this rank, and after over_ranks() for all ranks. In averages over all
+// ranks, a rank with more samples has more weight.
 #pragma once
 #include <anello/world.hpp>
 #include <array>
@@ -10,7 +10,7 @@ namespace anello::trainer {
 
 struct Metrics {
   double loss_sum = 0, correct = 0, samples = 0;
-  double seconds = 0, exposed_seconds = 0, hidden_seconds = 0, steps = 0;  // summed over ranks as well
+  double seconds = 0, exposed_seconds = 0, hidden_seconds = 0, steps = 0;  // over_ranks() also adds these up
 
   void add(const Score& score, std::size_t of_samples) {
     loss_sum += score.loss;
@@ -21,7 +21,7 @@ struct Metrics {
   double accuracy() const { return correct / samples; }
   double exposed_share() const { return exposed_seconds / seconds; }
 
-  using Sums = std::array<double, 7>;  // all members, to be sent or saved
+  using Sums = std::array<double, 7>;  // all members, as they are sent or saved
   Sums sums() const { return {loss_sum, correct, samples, seconds, exposed_seconds, hidden_seconds, steps}; }
   static Metrics of(const Sums& sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]}; }
 

@@ -1,5 +1,5 @@
-// `mnist`: the original IDX files, plain or .gz. Big-endian: a magic number with type (8: bytes) and number of
-// dimensions, the size of each dimension, then the bytes.
+// The data set `mnist`: the original IDX files, plain or .gz. Big-endian: a magic number with the type (8: bytes) and
+// the number of dimensions, the size of each dimension, then the bytes.
 #include <anello/error.hpp>
 
 #include "trainer/data_file.hpp"
@@ -12,7 +12,7 @@ using std::to_string;
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
 constexpr std::uint32_t kMaxPixels =
-    4096;  // pixels of one side; so the product of count, rows and columns fits 64 bits
+    4096;  // maximum pixels of one side, so that the product of count, rows and columns fits into 64 bits
 constexpr std::uint8_t kDigits = 10;
 
 struct Images {

@@ -37,7 +37,7 @@ Model::Model(Backend& backend, std::size_t inputs, Layers layers, std::uint64_t 
 void Model::make_room(std::size_t batch) {
   if (batch <= room_) return;
   room_ = batch;
-  recordings_.clear();  // they use the memory that is released here
+  recordings_.clear();  // destroyed first, because they use the memory that is released here
   labels_ = backend_.allocate_labels(batch);
   input_ = backend_.allocate(batch * inputs_);
   for (std::size_t i = 0; i < layers_.size(); i++) {

@@ -1,6 +1,6 @@
-// A stack of layers with its parameters. All parameters lie in one buffer, layer after layer, and all gradients in
+// A stack of layers with its parameters. All parameters are in one buffer, layer after layer, and all gradients in
 // another buffer of the same shape, so that a collective, an optimizer, a checkpoint or a hash can use one span. Used
-// by one thread of one rank; independent of the world.
+// by one thread of one rank; does not depend on the world.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,10 +32,10 @@ class Model {
   };
   std::vector<LayerGradient> layer_gradients();
 
-  // Both run the samples through the layers. train() also computes the gradient of their loss, summed over the samples
-  // (zero if there are none). `into` says whether it replaces gradient() or is added to it. Calls `ready` with the
-  // index of each layer gradient as soon as that gradient is complete, beginning with the last layer. Labels are below
-  // the number of classes.
+  // Both functions run the samples through the layers. train() also computes the gradient of their loss, summed over
+  // the samples (zero if there are no samples). `into`: the sum replaces gradient() (fresh), or is added to it (sum).
+  // Calls `ready` with the index of each layer gradient as soon as that gradient is complete, beginning with the last
+  // layer. Labels are less than the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
   void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
@@ -45,7 +45,7 @@ class Model {
   Score take_score() { return backend_.take_score(); }
 
  private:
-  struct Place {  // where a layer's parameters, its output and the gradient of that output lie in the buffers
+  struct Place {  // where the buffers have a layer's parameters, its output and the gradient of that output
     std::size_t first_parameter = 0;
     Backend::Memory output, output_gradient;
   };
@@ -66,7 +66,7 @@ class Model {
   std::vector<std::size_t> with_parameters_;  // indices of the layers that have parameters
   std::size_t parameter_count_ = 0, room_ = 0;
   Backend::Memory parameters_, gradient_, input_;
-  Backend::Memory fresh_;  // a layer's gradient before it is added
+  Backend::Memory fresh_;  // a layer's gradient before it is added to the sum
   Backend::Labels labels_;
   std::vector<float> host_images_;
   std::vector<std::uint8_t> host_labels_;

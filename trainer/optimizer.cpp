@@ -29,8 +29,8 @@ class Adam : public Optimizer {
         size_(parameters),
         mean_(backend.allocate(parameters)),
         square_(backend.allocate(parameters)) {}
-  // `mean` and `square` start at zero. After `count` steps they are too small by a factor of 1 - beta^count; the rates
-  // correct that.
+  // `mean` and `square` start at zero. After `count` steps they are too small by a factor of 1 - beta^count, which the
+  // rates correct.
   void step(std::span<float> parameters, std::span<const float> gradient, float rate, std::uint64_t count) override {
     constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-6;
     const double mean_part = 1 - std::pow(kBeta1, double(count));

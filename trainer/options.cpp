@@ -13,7 +13,7 @@ namespace {
 
 using std::to_string;
 
-// A check of our own, because CLI11 reads -1 as a very large number, and accepts nan as a positive one.
+// Replaces CLI11's check, because CLI11 reads -1 as a very large number, and accepts nan as a positive number.
 CLI::Validator whole(long min, long max) {
   const auto check = [=](std::string& given) -> std::string {
     long value = 0;
@@ -33,7 +33,7 @@ CLI::Validator positive_real() {
   return {check, "NUMBER"};
 }
 
-// Accepts --global_batch=96 for --global-batch=96.
+// Changes --global_batch=96 to --global-batch=96.
 std::string with_dashes(std::string argument) {
   if (argument.starts_with("--")) {
     const auto end = std::min(argument.find('='), argument.size());
@@ -146,7 +146,8 @@ Facts TrainOptions::shared(int world_size) const {
   all.insert(all.end(), {{"--epochs", to_string(epochs)},
                          {"--tune-buckets", tune_buckets ? "on" : "off"},
                          {"--device", device},
-                         {"--checkpoint", checkpoint.empty() ? "not given" : "given"},  // only rank 0 uses the file
+                         // Only rank 0 uses the file, so ranks may name different files.
+                         {"--checkpoint", checkpoint.empty() ? "not given" : "given"},
                          {"--resume", resume},
                          {"--timeline", timeline.empty() ? "not given" : timeline}});
   return all;
@@ -159,7 +160,8 @@ TrainOptions parse_options(int argc, const char* const* argv) {
   declare_steps(app, options);
   declare_run(app, options);
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; i--) arguments.push_back(with_dashes(argv[i]));  // CLI11 expects them in reverse
+  // CLI11 expects the arguments in reverse order.
+  for (int i = argc - 1; i > 0; i--) arguments.push_back(with_dashes(argv[i]));
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {

@@ -14,16 +14,16 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // Facts stored in a checkpoint.
 struct RunFacts {
-  Facts lasting;     // must be equal if one run continues another
-  Facts adjustable;  // may differ; but then the continued run takes different steps
+  Facts lasting;     // options that must be equal if one run continues another
+  Facts adjustable;  // options that may differ; but then the continued run takes different steps
 };
 
 struct TrainOptions {
   std::string dataset = "digits";
-  std::optional<std::string> data;                 // directory
-  std::vector<std::size_t> hidden;                 // widths of hidden layers; empty: the dataset's
+  std::optional<std::string> data;                 // the directory
+  std::vector<std::size_t> hidden;                 // widths of the hidden layers; empty: the widths of the dataset
   std::size_t epochs = 0;                          // 0: the dataset's own number
-  std::optional<std::size_t> batch, global_batch;  // at most one of them
+  std::optional<std::size_t> batch, global_batch;  // at most one of them is given
   std::optional<double> learning_rate;             // base rate
   std::size_t warmup_epochs = 1;
   std::string optimizer = "sgd";
@@ -33,7 +33,7 @@ struct TrainOptions {
   std::size_t accumulate = 1;  // backward passes in each step
   bool feedback = false;
   bool tune_buckets = false;
-  double clip = 0;  // the gradient's largest norm; 0: no limit
+  double clip = 0;  // maximum norm of the gradient; 0: no limit
   std::string checkpoint;
   std::string timeline;
   std::string resume = "no";  // no, always (there must be a checkpoint) or auto (if there is one)
@@ -44,14 +44,15 @@ struct TrainOptions {
   std::size_t global_batch_of(int world_size) const;
   double base_rate() const;
   RunFacts facts(int world_size) const;
-  // Lists the options that must be equal on all ranks of a run: the lasting and adjustable facts and more.
+  // Lists the options that must be equal on all ranks of a run: the lasting facts, the adjustable facts and further
+  // options.
   Facts shared(int world_size) const;
 };
 
-// Thrown by parse_options if no training is to run: --help, or a wrong command line.
+// Thrown by parse_options if no training is to run, because of --help or a wrong command line.
 struct Usage {
   int exit_code;     // 0 or 2
-  std::string text;  // for standard output; if the code is 2, one line for standard error
+  std::string text;  // for standard output; if exit_code is 2, one line for standard error
 };
 
 TrainOptions parse_options(int argc, const char* const* argv);

@@ -16,7 +16,8 @@ train=build/release/trainer/anello-train
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 
-# Kills rank 2 of a long training: the others must report which rank died, and the job must end with its status.
+# Kills rank 2 of a long training. The other ranks must report which rank died, and the job must end with that rank's
+# status.
 kill_a_rank() {
   local launcher status=0 tries
   ANELLO_FLIGHT_DIR=$scratch "$anello" run -n 4 -- sh -c 'echo $$ >"$0/$ANELLO_RANK"; exec "$@"' "$scratch" "$train" --epochs 10000 \

@@ -8,8 +8,8 @@
 
 namespace anello::trainer {
 
-// The purpose of the numbers. Streams of one seed are independent: drawing more numbers from one stream does not change
-// another stream.
+// The purpose of the numbers. Streams with one seed are independent: drawing more numbers from one stream does not
+// change another stream.
 enum class Stream : std::uint64_t { weights = 1, permutation, draws };
 
 class Random {
@@ -21,8 +21,8 @@ class Random {
   // Returns a number in [0, 1); all multiples of 2^-53 are equally likely.
   double uniform() { return double(engine_() >> 11) * 0x1p-53; }
 
-  // Returns a number in [0, bound); all are exactly equally likely: a value that would favour small numbers is drawn
-  // again.
+  // Returns a number in [0, bound). All numbers are exactly equally likely, because a value that would favour small
+  // numbers is drawn again.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t value = engine_();
@@ -36,7 +36,7 @@ class Random {
   }
 
  private:
-  // The finalizer of splitmix64 (Steele, Lea, Flood 2014): close seeds give very different results.
+  // The finalizer of splitmix64 (Steele, Lea, Flood 2014), which turns similar seeds into very different results.
   static std::uint64_t mix(std::uint64_t value) {
     value += 0x9e3779b97f4a7c15;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

@@ -21,7 +21,8 @@ struct EpochResult {
   double learning_rate;  // at the epoch's end
 };
 
-// The columns of the terminal that rank 0 may draw on: the launcher's, or this process's; 0 if there is none.
+// Returns the number of columns of the terminal on which rank 0 may draw: the launcher's terminal, or this process's; 0
+// if there is no terminal.
 int terminal_columns(const Settings& settings);
 
 class Report {
@@ -32,7 +33,7 @@ class Report {
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
   // Reports which checkpoint the training continues, which options have changed, and, if the checkpoint is not locked,
-  // the reason.
+  // why not.
   void resumed(const Restored& restored, const std::string& lock_missing);
   void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
@@ -41,7 +42,7 @@ class Report {
 
  private:
   std::ostream& begin_line();
-  void write(const std::string& entry);  // to the log; also throws if earlier output to `out` was lost
+  void write(const std::string& entry);  // writes to the log; also throws if earlier output to `out` was lost
   [[noreturn]] void refuse_log() const;
 
   World& world_;

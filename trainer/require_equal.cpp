@@ -14,7 +14,7 @@
 namespace anello::trainer {
 namespace {
 
-// Returns the texts of all ranks, by rank; equal on all ranks.
+// Returns the texts of all ranks, by rank. The result is equal on all ranks.
 std::map<int, std::string> texts_of_all(World& world, std::string own, std::string_view name) {
   const std::uint64_t length = own.size();
   std::vector<std::uint64_t> lengths(std::size_t(world.size()));
@@ -30,7 +30,7 @@ std::map<int, std::string> texts_of_all(World& world, std::string own, std::stri
   return by_rank;
 }
 
-// "rank 3 (h1)", "ranks 1 (h0), 3 (h1) and 12 more"
+// Returns a text such as "rank 3 (h1)", or "ranks 1 (h0), 3 (h1) and 12 more".
 std::string list_of(const World& world, const std::vector<int>& ranks) {
   constexpr std::size_t kNamed = 4;
   std::string list = ranks.size() == 1 ? "rank " : "ranks ";
@@ -39,7 +39,7 @@ std::string list_of(const World& world, const std::vector<int>& ranks) {
   return ranks.size() > kNamed ? list + " and " + std::to_string(ranks.size() - kNamed) + " more" : list;
 }
 
-// Returns the lines of `a` whose position in `b` has another line or none: "--seed 2 and --lr 0.1".
+// Returns the lines of `a` that differ from the line at the same position in `b`: "--seed 2 and --lr 0.1".
 std::string only_in(const std::string& a, const std::string& b) {
   std::istringstream lines(a), others(b);
   std::string only;

@@ -1,4 +1,4 @@
-// Checks that a value is equal on all ranks, so that a difference is an error and not a wrong result. Collective;
+// Checks that a value is equal on all ranks, so that a difference causes an error and not a wrong result. Collective;
 // blocks. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
@@ -10,7 +10,7 @@
 namespace anello::trainer {
 
 // Throws Error{mismatch} on every rank if the options differ. If a majority of ranks agrees, the other ranks are at
-// fault. The message names the options, both values, these ranks and their hosts.
+// fault. The message names the options, both values, the ranks at fault and their hosts.
 void require_equal(World& world, const Facts& options);
 
 // Compares one value in the same way. The message calls it `what`, a plural.

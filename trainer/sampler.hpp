@@ -23,9 +23,9 @@ class Sampler {
   Sampler(std::size_t samples, std::size_t global_batch, std::string_view sampling, std::uint64_t seed, int rank,
           int size);
 
-  std::size_t steps() const;                       // steps of an epoch: ceil(samples / global batch)
+  std::size_t steps() const;                       // steps of an epoch: ceil(samples / global_batch)
   std::size_t batch_size(std::size_t step) const;  // samples of all ranks together; the last batch may be smaller
-  void begin_epoch(std::size_t epoch);             // call it before share()
+  void begin_epoch(std::size_t epoch);             // call this before share()
   std::span<const std::uint32_t> share(std::size_t step);  // samples of this rank; valid until the next call
 
  private:

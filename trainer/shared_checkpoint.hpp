@@ -1,5 +1,5 @@
-// The checkpoint of a training on many ranks. Only rank 0 reads and writes the file, under a lock; the other ranks send
-// it their residuals, and get them back. Used by one thread of each rank.
+// The checkpoint of a training on many ranks. Only rank 0 reads and writes the file, under a lock. The other ranks send
+// rank 0 their residuals, and get them back from it. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace anello::trainer {
 
-// The result of a restore on rank 0. On other ranks only `progress` is set, without its metrics.
+// The result of a restore on rank 0. On other ranks only `progress` is set, and its metrics are empty.
 struct Restored {
   bool found = false;
   Progress progress;
@@ -25,17 +25,17 @@ class SharedCheckpoint {
  public:
   // Rank 0 locks the file until this object is destroyed. Without --checkpoint nothing is read, written or sent. All
   // arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be written, or if another
-  // training writes it.
+  // training holds the lock.
   SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
                    DataParallel& optimizer);
 
-  // Collective. If --resume asks for it, fills rank 0's state (the other ranks do not receive it here) and the
-  // residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
+  // Collective. If --resume asks for a restore, fills rank 0's state (the other ranks do not receive the state here)
+  // and the residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
   Restored restore();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);
 
-  // Returns why the file is not locked; empty if it is locked, and on all ranks but 0.
+  // Returns why the file is not locked. Empty if it is locked, and on all ranks except rank 0.
   std::string lock_missing() const { return lock_ ? lock_->missing() : ""; }
 
  private:

@@ -12,7 +12,7 @@ bool StopCheck::after_step() {
   compared_at_ = now;
   double asked_and_seconds[] = {*requested_ ? 1.0 : 0.0, since.count()};
   world_.allreduce(asked_and_seconds, Op::max, {.name = "stop?"});
-  // Uses the slowest rank's time, so that all ranks get the same number.
+  // Uses the slowest rank's time, so that all ranks compute the same number.
   const double steps = kPeriodSeconds / std::max(1e-9, asked_and_seconds[1]) * double(interval_);
   left_ = interval_ = std::uint64_t(std::clamp(steps, 1.0, 2.0 * double(interval_)));
   return asked_and_seconds[0] > 0;

@@ -1,4 +1,4 @@
-// The training as a function of a world. main.cpp defines it.
+// The training as a function of a world. Defined in main.cpp.
 #pragma once
 #include <anello/world.hpp>
 #include <atomic>
@@ -10,10 +10,10 @@ namespace anello::trainer {
 
 enum class Ending { complete, stopped };
 
-// Called by every rank with the same options; returns when all have finished. Rank 0 reports to `out`, whose terminal
-// has `columns` columns (0: it is not a terminal). If the options name a checkpoint and `stop` becomes true on a rank,
-// all ranks end after the same step, and the checkpoint holds the state of that step. Throws the errors of the world,
-// of files, data and devices.
+// Every rank calls this with the same options. Returns when all ranks have finished. Rank 0 reports to `out`, whose
+// terminal has `columns` columns (0: it is not a terminal). If the options name a checkpoint and `stop` becomes true on
+// a rank, all ranks end after the same step, and the checkpoint holds the state of that step. Throws the errors of the
+// world, of files, data and devices.
 Ending train(World& world, const TrainOptions& options, std::ostream& out, int columns,
              const std::atomic<bool>& stop = false);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kForever{0};
 
 struct Graph : Backend::Kept {
-  gpu::Graph graph;  // empty until the second call
+  gpu::Graph graph;  // empty until the second call of repeat()
 };
 }  // namespace
 
@@ -155,8 +155,8 @@ bool CudaBackend::gather(const Chosen& chosen, Matrix images, std::uint8_t* labe
   return true;
 }
 
-// The first call queues the work itself: libraries load code and allocate memory in their first calls, and both are
-// forbidden during a capture.
+// The first call queues the work itself, because libraries load code and allocate memory in their first calls, and both
+// are forbidden during a capture.
 void CudaBackend::repeat(Recording& recording, const std::function<void()>& work) {
   if (!graphs_ || !recording) {
     work();

@@ -1,6 +1,6 @@
 // The arithmetic of training on a GPU: every function of Backend queues a kernel on one stream. The host waits only in
 // functions that return numbers: copy_out(), take_score(), square_sum(). Used by one thread; this GPU must be the
-// thread's current device as long as the backend lives. Independent of ranks.
+// thread's current device while the backend exists. Does not depend on ranks.
 #pragma once
 #include <vector>
 
@@ -44,7 +44,8 @@ class CudaBackend : public Backend {
                  std::span<float> square, const AdamRates& rates) override;
 
  private:
-  // Pinned host memory through which bytes are copied to the device. The host may write it again once `passed` is done.
+  // Pinned host memory through which bytes are copied to the device. When `passed` is done, the host may write to the
+  // memory again.
   struct Staging {
     gpu::PinnedMemory memory;
     std::size_t bytes = 0;

@@ -16,8 +16,8 @@ namespace anello::trainer {
 namespace {
 
 // Sums gradients as an average times the number of ranks: NCCL's average can include a factor at no cost, while a sum
-// with a factor needs its gradients packed first. Computes the norm of the sums after finish(), because GpuGradients
-// has no max_norm.
+// with a factor needs packed gradients. Computes the norm of the sums after finish(), because GpuGradients has no
+// max_norm.
 class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
@@ -57,7 +57,7 @@ class CudaDevice : public Device {
  public:
   CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels, bool graphs)
       : group_(world) {
-    gpu::all_or_none(world, world, [&] {  // cuBLAS may be missing on a rank
+    gpu::all_or_none(world, world, [&] {  // checked on all ranks, because cuBLAS may be missing on one rank
       backend_.emplace(gpu::Device{&library.table(), gpu::DeviceId(group_.device())}, kernels, graphs);
     });
   }

@@ -19,7 +19,7 @@ def main(epochs=20, batch=16, rate=0.5):
         train, test = (np.array(part) for part in digits.split(digits.rows()))
         weights = np.zeros((64, 10))
         world.broadcast(weights)
-        order = np.random.default_rng(0)  # the same order on all ranks; each takes a different part of it
+        order = np.random.default_rng(0)  # all ranks make the same order, and each rank takes a different part of it
         for _ in range(epochs):
             mine = train[anello.shard(order.permutation(len(train)), world.rank, world.size, uneven="drop")]
             for step in range(anello.steps_per_epoch(len(train), batch, world.size)):

@@ -6,7 +6,7 @@
 #SBATCH --cpus-per-task=1
 #SBATCH --time=00:10:00
 set -euo pipefail
-python=${PYTHON:-python3}  # one that has torch and anello
+python=${PYTHON:-python3}  # a Python that has torch and anello
 cd "${SLURM_SUBMIT_DIR:-.}"
 
 # anello run takes the hosts and their slots from the allocation, and starts the ranks with srun.

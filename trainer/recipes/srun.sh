@@ -1,5 +1,5 @@
 #!/bin/bash
 # Slurm, at once: bash srun.sh [options of anello-train]
 # For a shell on a compute node: srun --nodes=1 --ntasks=6 --pty bash; then: anello run -n 6 -- anello-train
-# Where a cluster has no munge: srun --mpi=pmi2 or --mpi=pmix, or `anello secret` once.
+# If a cluster has no munge: use srun --mpi=pmi2 or --mpi=pmix, or run `anello secret` once.
 exec srun --nodes=3 --ntasks-per-node=2 --time=00:10:00 anello-train "$@"

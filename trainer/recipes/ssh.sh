@@ -1,10 +1,11 @@
 #!/bin/bash
-# No launcher at all: one ssh for each rank, with the variables of torchrun. HOSTS=node1,node2 bash ssh.sh [options of
-# anello-train]. Before the first time: anello secret (in a home that all hosts share; else copy the file to each host).
+# Without a launcher: one ssh for each rank, with the variables of torchrun. HOSTS=node1,node2 bash ssh.sh [options of
+# anello-train]. Before the first time, run `anello secret` (in a home that all hosts share; otherwise copy the file to
+# each host).
 IFS=, read -ra hosts <<<"${HOSTS:-h0,h1,h2}"
 per_host=2
 size=$((per_host * ${#hosts[@]}))
-printf -v command '%q ' "$(command -v anello-train)" "$@"  # ssh gives other hosts another PATH
+printf -v command '%q ' "$(command -v anello-train)" "$@"  # the full path, because ssh gives other hosts another PATH
 ranks=() status=0
 for ((rank = 0; rank < size; rank++)); do
   # shellcheck disable=SC2029
