@@ -1,6 +1,6 @@
-// Finds the ranks at fault when ranks have different values of something that must be equal: these are the ranks
-// outside of a majority. The library's own errors are made in this way. A program that has gathered the values of all
-// ranks can use camps(), with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
+// Finds the ranks at fault when ranks have different values although the values must be equal: the ranks outside of a
+// majority. The library's own errors are made in this way. A program that has gathered the values of all ranks can use
+// camps(), with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -33,7 +33,7 @@ std::vector<Camp<Value>> camps(const std::map<int, Value>& values) {
   return all;
 }
 
-// True if a camp of this size has more than half of `ranks`. Then the other ranks are at fault.
+// True if a camp of this size has more than half of `ranks` ranks. Then the other ranks are at fault.
 constexpr bool is_majority(std::size_t camp, std::size_t ranks) {
   return 2 * camp > ranks;
 }
@@ -54,7 +54,7 @@ int rank_at_fault(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
   return lowest;
 }
 
-// Returns the camp to show beside the first one: the camp of the rank at fault, or the second camp if no rank is at
+// Returns the camp to show beside the first camp: the camp of the rank at fault, or the second camp if no rank is at
 // fault. There must be at least two camps.
 template <class Value>
 const Camp<Value>& odd_camp(const std::vector<Camp<Value>>& camps, std::size_t ranks) {

@@ -118,8 +118,8 @@ class GpuGroup {
 
   // allocate() returns memory that NCCL can reach best. register_memory() registers the program's own memory, for
   // example from cudaMalloc. In a group of one rank nothing is registered. Neither function communicates. Both throw
-  // Error{unsupported} in larger groups if the backend is not "nccl", or NCCL is older than 2.19, and Error{device} if
-  // NCCL refuses; the world then goes on.
+  // Error{device} if NCCL refuses; the world then goes on. In groups of several ranks, both throw Error{unsupported} if
+  // the backend is not "nccl", or NCCL is older than 2.19.
   [[nodiscard]] GpuMemory allocate(std::size_t bytes);
   [[nodiscard]] GpuMemory register_memory(void* memory, std::size_t bytes);
 

@@ -42,8 +42,8 @@ ElementKind kind(DType dtype);        // stored if the value is not a DType
 // Sets the second argument to the value with this name. Returns false, and sets nothing, if there is no such name.
 [[nodiscard]] bool parse(std::string_view name, DType& dtype);
 [[nodiscard]] bool parse(std::string_view name, Op& op);
-bool is_float(DType dtype);           // whether the kind is real: f16, bf16, f32 or f64
-bool can_reduce(DType dtype, Op op);  // whether elements of this type have this reduction
+bool is_float(DType dtype);           // true if the kind is real: f16, bf16, f32 or f64
+bool can_reduce(DType dtype, Op op);  // true if elements of this type can be reduced in this way
 
 // IEEE 754 half precision and bfloat16. They only store a value: convert to float to compute. Converting from float
 // rounds to nearest even.
@@ -72,14 +72,14 @@ struct f8_e5m2 {
   friend bool operator==(f8_e5m2, f8_e5m2) = default;
 };
 
-// Integer types of C++ that have no row in the table. Each is stored as a type that has one. char is i8 or u8,
+// Integer types of C++ that have no row in the table. Each is stored as a type that has a row. char is i8 or u8,
 // depending on the compiler.
 template <class T, class... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
 template <class T>
 concept OtherInteger = kIsOneOf<T, char, long, unsigned long, long long, unsigned long long>;
 
-// The element types; other types are refused.
+// The types that an element may have; other types are refused.
 template <class T>
 concept Element = OtherInteger<T>
 #define ANELLO_ELEMENT_TYPE(name, value, type, ...) || std::is_same_v<T, type>

@@ -1,4 +1,4 @@
-// The version of Anello. CMake reads it from here: this is the only place that has it.
+// The version of Anello. This is the only place that has it; CMake reads it from here.
 #pragma once
 #include <anello/export.h>
 #include <string_view>
