@@ -69,7 +69,7 @@ class CredentialListener::Impl {
   ~Impl() { event_loop_.stop(); }
 
  private:
-  // munged decodes only requests of this user. So a connection of another user costs no credential.
+  // munged decodes only requests of this user, so no credential is made for a connection of another user.
   asio::awaitable<void> answer(tcp::socket socket) {
     try {
       const net::HalfOpen::Place place(half_open_, socket);
@@ -113,7 +113,8 @@ CredentialListener::~CredentialListener() = default;
 namespace {
 
 asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& munge, std::optional<Invitation>& out) {
-  const std::string host = socket.remote_endpoint().address().to_string();  // before the other side closes the socket
+  // Read before the other side closes the socket, because afterwards the address is not available.
+  const std::string host = socket.remote_endpoint().address().to_string();
   const std::string request = munge.encode(std::string(kRequest));
   co_await write_credential(socket, request);
   const std::string answer = co_await read_credential(socket);
@@ -125,7 +126,7 @@ asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& mu
   out = std::move(found);
 }
 
-// Throws only Error{network}, for every failure, so that the search goes on.
+// Throws only Error{network}, for every failure, so that the search for an invitation goes on.
 asio::awaitable<void> ask_or_go_on(tcp::socket& socket, const std::string& job, Munge& munge,
                                    std::optional<Invitation>& out) {
   try {

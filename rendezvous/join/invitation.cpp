@@ -19,9 +19,11 @@ using std::chrono::steady_clock;
 
 constexpr std::string_view kVersion = "anello credential 1";
 constexpr milliseconds kFirstPause{20}, kLastPause{500};
-constexpr int kPatience = 10;  // how many pauses to wait for a silent source; it may be the right one, on a busy host
+// Number of pauses to wait for a source that does not answer; on a busy host it may be the right source.
+constexpr int kPatience = 10;
 
-// Returns nothing if the source has no invitation, or an invitation to another job. `tried` then holds the reason.
+// Returns an empty result if the source has no invitation, or an invitation to another job. Then `tried` has the
+// reason.
 std::optional<Invitation> ask(const InvitationSource& source, const std::string& job, milliseconds limit,
                               std::string& tried) try {
   Invitation invitation = source.ask(limit);

@@ -14,12 +14,13 @@
 namespace anello::rendezvous {
 namespace {
 
-// A launcher that gives its processes their numbers in variables. If it has a `mark`, this variable must be set too.
+// A launcher that gives its processes their numbers in variables. If the launcher has a `mark`, this variable must also
+// be set.
 struct Launcher {
   const char *name, *mark;
   const char *rank, *size, *local_rank, *local_size;
   Way way;
-  const char* remedy = "";  // remedy if its processes cannot meet
+  const char* remedy = "";  // remedy if the launcher's processes cannot meet
 };
 constexpr Launcher kOurs = {"anello run",        "ANELLO_REPORT_FD",  "ANELLO_RANK", "ANELLO_SIZE",
                             "ANELLO_LOCAL_RANK", "ANELLO_LOCAL_SIZE", Way::master};
@@ -65,7 +66,7 @@ class Numbers {
   std::string& evidence_;
 };
 
-// Sets the address of rank 0 from torch's variables. The port may be used by torchrun itself.
+// Sets the address of rank 0 from torch's variables. torchrun itself may use their port.
 void set_master(const Variables& variables, Placement& out) {
   const auto host = variables("MASTER_ADDR"), port = variables("MASTER_PORT");
   out.serves = out.rank == 0;
@@ -103,7 +104,7 @@ std::optional<Placement> placed_by(const Launcher& launcher, const Variables& va
   return out;
 }
 
-// True if the process manager is Slurm's. Its variables may be left over, because a shell passes them on to its
+// True if the process manager is Slurm's. Slurm's variables may be left over, because a shell passes them on to its
 // programs.
 bool is_slurms(Way manager, const Variables& variables) {
   return manager == Way::pmi ? is_slurms_pmi(variables) : is_slurms_pmix(variables);
@@ -120,7 +121,7 @@ bool is_script(const Placement& task) {
   return task.evidence.starts_with("PBS_") && task.rank <= 1;
 }
 
-// Refuses MPI's numbers if RANK and WORLD_SIZE give different ones, because either launcher may have started the other.
+// Throws if RANK and WORLD_SIZE differ from MPI's numbers, because either launcher may have started the other.
 void require_agreement(const std::vector<Placement>& found) {
   const auto by_variables =
       std::find_if(found.begin(), found.end(), [](const auto& one) { return one.launcher == kByVariables.name; });
@@ -136,7 +137,7 @@ void require_agreement(const std::vector<Placement>& found) {
 std::string alone_by_half_of_the_variables(const Variables& variables) {
   const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
   if (rank.has_value() == size.has_value()) return {};
-  // RANK alone may mean something else, so MASTER_ADDR must be set too. WORLD_SIZE=1 is right for a process that runs
+  // RANK alone may have another meaning, so MASTER_ADDR must be set too. WORLD_SIZE=1 is right for a process that runs
   // alone.
   const bool means_it = size ? std::atoi(size->c_str()) != 1 : variables("MASTER_ADDR").has_value();
   if (!means_it) return {};

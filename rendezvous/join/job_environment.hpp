@@ -1,12 +1,13 @@
 // Finds out from the environment which program started this process, which rank it is, how many ranks there are, and
-// how they can meet. Only reads variables, through a function, so that tests can replace the environment. Any thread.
+// how the ranks can meet. Only reads variables, through a function, so that tests can replace the environment. Any
+// thread.
 //
 // The first source that is found decides. The order is: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH,
 // Intel MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's
-// task number without the number of tasks. It goes from the innermost launcher to the outermost: mpirun and torchrun
-// may themselves run in a Slurm step, and then the tasks of the step are not the ranks. In a rank of `anello run` no
-// other source counts. `anello run` itself sets RANK and similar variables for its ranks, and they inherit variables of
-// the program that started it.
+// task number without the number of tasks. The order goes from the innermost launcher to the outermost: mpirun and
+// torchrun may themselves run in a Slurm step, and then the tasks of the step are not the ranks. In a rank of `anello
+// run`, only its ANELLO_ variables count: `anello run` also sets RANK and similar variables for its ranks, and the
+// ranks inherit variables of the program that started `anello run`.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -21,18 +22,17 @@ using Variables = std::function<std::optional<std::string>(const char*)>;
 // Facts about processes, which tests replace.
 struct Processes {
   int own_group;                           // this process's number
-  std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
+  std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: `pid` does not exist
 };
 
 // Returns a warning for the user of a process that runs alone, although RANK or WORLD_SIZE is set as if there were
-// several processes. Otherwise empty.
+// several processes. Empty if there is no reason to warn.
 std::string alone_by_half_of_the_variables(const Variables& variables);
 
 // Returns the number in a variable, or `otherwise` if the variable is not set. Throws Error{configuration}.
 int number_of(const Variables& variables, const char* name, int otherwise);
 
-// How ranks can meet by the means of their launcher: through a process manager, on the first host of a Slurm step, or
-// at MASTER_ADDR.
+// The means by which ranks can meet: a process manager (PMI, PMIx), the first host of a Slurm step, or MASTER_ADDR.
 enum class Way { none, pmi, pmix, first_host, master };
 
 // The place of this process according to one source. Numbers are -1 if the source does not give them.
@@ -41,21 +41,21 @@ struct Placement {
   std::string evidence;  // "SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=6"
   int rank = -1, size = -1, local_rank = -1, local_size = -1;
   Way way = Way::none;
-  std::string job;  // for first_host and master: differs from the name of every other job at the same time
+  std::string job;  // for first_host and master: a name that differs from the names of all other jobs at the same time
   // For first_host and master: the name from which the ranks compute where to look for each other. It is the job's name
-  // without the number of the run, so ranks of different runs may meet here, and can then report that.
+  // without the number of the run. So ranks of different runs may meet here, and then can report this.
   std::string place;
   std::string host;        // for first_host and master: where the rendezvous is
-  std::uint16_t port = 0;  // for master: port of the rendezvous, if it is free; 0: not given
+  std::uint16_t port = 0;  // for master: port of the rendezvous, if that port is free; 0: not given
   bool serves = false;     // for first_host and master: this process runs the rendezvous
   bool one_host = false;   // all ranks are on this host
-  bool exported = false;   // its variables may be left over in a shell
-  std::string unusable;    // why the source cannot be used, and the remedy; empty if it can
+  bool exported = false;   // true if the source's variables may be left over in a shell
+  std::string unusable;    // why the source cannot be used, and the remedy; empty if the source can be used
 
   std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
 };
 
-// Returns all sources in the order above, but in a rank of `anello run` only this source. ANELLO_ variables that a user
+// Returns all sources in the order above; in a rank of `anello run`, only `anello run`. ANELLO_ variables that a user
 // has set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration}
 // if a variable that should be a number is not a number, or if two sources contradict each other and either may be
 // right.

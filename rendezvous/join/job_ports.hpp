@@ -1,4 +1,4 @@
-// The ports at which ranks look for a job's rendezvous if they have only the job's name. Pure.
+// The ports at which a rank that has only the job's name looks for the job's rendezvous. Pure.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace anello::rendezvous {
 
-inline constexpr net::PortRange kUsualPorts{20000, 29999};  // systems do not use them for outgoing connections
+inline constexpr net::PortRange kUsualPorts{20000, 29999};  // systems do not use these ports for outgoing connections
 
-// Returns ports computed from the job's name. The server uses the first that is free. `range`: ANELLO_PORT_RANGE;
+// Returns ports computed from the job's name. The server uses the first port that is free. `range`: ANELLO_PORT_RANGE;
 // empty: kUsualPorts. Throws Error{configuration}.
 std::vector<std::uint16_t> job_ports(std::string_view job, std::string_view range);
 

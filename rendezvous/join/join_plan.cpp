@@ -12,12 +12,12 @@ bool one_of_several(const std::vector<Placement>& found) {
   return !found.empty() && found.front().size != 1;
 }
 
-// True if `one` may describe a process with this rank in a world of this size.
+// True if the source `one` may describe a process with this rank in a world of this size.
 bool agrees(const Placement& one, int rank, int size) {
   return one.unusable.empty() && one.rank == rank && (one.size < 0 || size < 0 || one.size == size);
 }
 
-// Returns the first source, with missing numbers filled in from other sources that agree with it on the rank.
+// Returns the first source. Takes missing numbers from other sources that agree with it on the rank.
 Placement combined(const std::vector<Placement>& found) {
   Placement out = found.front();
   for (const Placement& other : found) {
@@ -52,9 +52,9 @@ JoinPlan by_settings(JoinPlan plan) {
   return plan;
 }
 
-// Refuses RANK=0 and WORLD_SIZE=1, or PMI's variables, if a shell may have kept them from something else: otherwise
-// each task of the shell would run alone. Variables of other launchers are accepted, because these may start one rank
-// inside one of several tasks.
+// Throws for RANK=0 and WORLD_SIZE=1, or for PMI's variables, if a shell may have kept them from another program:
+// otherwise each task of the shell would run alone. Variables of other launchers are accepted, because these launchers
+// may start one rank inside one of several tasks.
 void require_no_kept_variables(const std::vector<Placement>& found) {
   if (found.empty() || found.front().size != 1 || !found.front().exported) return;
   for (const Placement& other : found)

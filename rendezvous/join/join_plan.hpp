@@ -1,5 +1,5 @@
-// Decides how this process joins its job: its rank, the number of ranks, and the ways to meet them, from its settings
-// and the sources found in its environment. Pure.
+// Decides how this process joins its job, from its settings and the sources found in its environment: its rank, the
+// number of ranks, and the ways to meet the other ranks. Pure.
 #pragma once
 #include <anello/settings.hpp>
 #include <string>
@@ -18,20 +18,21 @@ inline constexpr std::string_view kRemedies =
 struct JoinPlan {
   Settings settings;            // completed with numbers from the environment
   bool alone = false;           // a world of one rank, which needs no rendezvous
-  std::vector<Placement> ways;  // how to meet if ANELLO_RENDEZVOUS is not set; the first that works is taken
+  std::vector<Placement> ways;  // ways to meet if ANELLO_RENDEZVOUS is not set; the first way that works is taken
 };
 
 // With ANELLO_SIZE=1 and without ANELLO_RENDEZVOUS, the process is alone, and `found` is ignored. Settings made by
-// `anello run` (it sets ANELLO_REPORT_FD for its ranks) are complete. In all other cases the first entry of `found`
-// decides. Throws Error{configuration} if the settings contradict the environment, or if the process is one of several
-// that cannot meet. The message names the process and the variables to set.
+// `anello run` (it sets ANELLO_REPORT_FD for its ranks) are complete, so `found` is not needed. In all other cases the
+// first entry of `found` decides. Throws Error{configuration} if the settings contradict the environment, or if the
+// process is one of several that cannot meet. The message names the process and the variables to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 
 // Returns a text such as "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
 std::string describe(const JoinPlan& plan);
 
-// For a program that starts a new job, such as `anello run`. If the program is one of several tasks, each of them would
-// start that job. Then throws Error{configuration}, unless ANELLO_SIZE=1 says that this is intended.
+// For a program that starts a new job, such as `anello run`. If the program is one of several tasks, each of these
+// tasks would start the job. So this throws Error{configuration}, unless ANELLO_SIZE=1 says that several jobs are
+// intended.
 void require_one_copy(const std::string& program, const Settings& settings, const std::vector<Placement>& found);
 
 }  // namespace anello::rendezvous

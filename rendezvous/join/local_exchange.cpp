@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kBetweenTries = 20;  // ms, while no descriptor is free
+constexpr int kBetweenTries = 20;  // in ms, while no descriptor is free
 constexpr std::size_t kMaxBytes = net::kMaxJobBytes + net::kMaxSecretBytes + 256;
 
 std::string socket_name(const std::string& place) {
@@ -50,7 +50,7 @@ bool readable(int fd, steady_clock::time_point deadline) {
   }
 }
 
-// Throws an error that says whether a process of another user has the name of this job's socket.
+// Throws an error. Its message says whether a process of another user has the name of this job's socket.
 [[noreturn]] void refuse_taken(const std::string& place, const Error& error) {
   try {
     require_own(shm::connect_to(socket_name(place)));
@@ -102,7 +102,7 @@ class LocalListener::Impl {
   }
 
   // Returns false if no connection can be accepted at the moment. Never waits for a peer, because other users can make
-  // many connections. The whole answer fits into the buffer of a new socket.
+  // many connections. The whole answer fits into a new socket's buffer.
   bool answer_one() {
     try {
       const Descriptor socket = shm::accept_from(listener_);

@@ -1,7 +1,7 @@
-// The ranks of one host get their job's secret from the rank that made it, without a file and without a service. They
-// use a local socket, for which the kernel reports the user at the other end. So both sides refuse ranks of another
-// user, although such ranks could reach the same loopback ports. The socket's name is computed from the user and the
-// job's place. The socket is not in the file system, so it ends with its process.
+// The ranks of one host get their job's secret from the rank that made the secret, without a file and without a
+// service. They use a local socket, for which the kernel reports the user at the other end. So both sides refuse ranks
+// of other users, although such ranks could reach the same loopback ports. The socket's name is computed from the user
+// and the job's place (Placement::place). The socket is not in the file system, so it ends with its process.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
@@ -21,9 +21,9 @@ struct NameTaken : Error {
 // Owns a thread and a listener. Any thread may construct and destroy it.
 class LocalListener {
  public:
-  // When the constructor returns, the object listens for ranks that ask at `place`. While `open` returns false,
-  // connections are closed without an answer; `open` is called on the listener's thread. Throws NameTaken,
-  // Error{configuration} if a process of another user has the name, and Error{network}.
+  // Listens for ranks that ask at `place` before the constructor returns. While `open` returns false, connections are
+  // closed without an answer; `open` is called on the listener's thread. Throws NameTaken, Error{configuration} if a
+  // process of another user has the name, and Error{network}.
   LocalListener(const std::string& place, const Invitation& invitation, std::function<bool()> open);
   ~LocalListener();
   LocalListener(const LocalListener&) = delete;
@@ -34,9 +34,9 @@ class LocalListener {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns the invitation of the rank that listens at this place. It may be for another run of the job. Blocks for at
-// most `limit`. Throws Error{network} or {timed_out} if no rank listens yet or it does not answer, and
-// Error{unauthorized} if a process of another user listens.
+// Returns the invitation of the rank that listens at this place. The invitation may be for another run of the job.
+// Blocks for at most `limit`. Throws Error{network} or {timed_out} if no rank listens yet or the rank does not answer,
+// and Error{unauthorized} if a process of another user listens.
 Invitation receive_local_invitation(const std::string& place, std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

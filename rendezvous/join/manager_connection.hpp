@@ -1,7 +1,7 @@
 // The common part of the connections with process managers (PMI, PMIx). A process has one connection for its whole
 // life. One thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same space.
-// So the keys and the name contain the number of fences passed so far. This number is the same on all processes, even
-// if a start has failed on one of them before its fence. A forked child must not use the connection.
+// So the keys and the space's name contain the number of fences passed so far. This number is equal on all processes,
+// even if a start has failed on one of them before its fence. A forked child must not use the connection.
 #pragma once
 #include <sys/types.h>
 
@@ -32,10 +32,10 @@ class ManagerConnection {
     ManagerConnection* connection_;
   };
 
-  // For the holder of the turn.
+  // These functions are for the holder of the turn.
   void opened();  // this process has opened the connection
   bool is_open() const { return owner_ >= 0; }
-  bool is_own() const;  // true if this process opened it, not the process that forked this one
+  bool is_own() const;  // true if this process opened the connection, and not the process that forked this one
 
  private:
   friend class ManagerSpace;
@@ -50,7 +50,7 @@ class ManagerConnection {
 class ManagerSpace : public KeyValueSpace {
  protected:
   explicit ManagerSpace(ManagerConnection::Turn turn) : turn_(std::move(turn)), number_(turn_.connection_->fences_) {}
-  void passed_fence() { turn_.connection_->fences_++; }  // call after each fence
+  void passed_fence() { turn_.connection_->fences_++; }  // call this after each fence
   std::string own_key(const std::string& key) const;
   std::string own_name(const std::string& job) const;
 

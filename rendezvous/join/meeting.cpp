@@ -22,16 +22,17 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kOwnServerLimit{500};  // how long a server of this host may take to answer which job it serves
-constexpr milliseconds kLeaveLimit{500};      // how long the last rank may take to leave
-// How long to wait for other ranks to join and receive the reason why the start has failed. A busy machine may start
-// them late. The time is short if the user waits for the end.
+constexpr milliseconds kOwnServerLimit{500};  // maximum time for a server on this host to answer which job it serves
+constexpr milliseconds kLeaveLimit{500};      // maximum time for the last rank to leave
+// Limits for the other ranks to join and to receive the reason why the start has failed. A busy machine may start ranks
+// late. kShortReasonLimit is used if the user waits for the end.
 constexpr milliseconds kReasonLimit{3000}, kMinReasonLimit{500}, kShortReasonLimit{50};
 constexpr std::size_t kMaxSpaceName = 200;  // characters of the space's name that become part of the job's name
 constexpr std::string_view kLoopback = "127.0.0.1", kAddressKey = "anello-address", kSecretKey = "anello-secret",
                            kNoSecret = "none", kJobKey = "anello-job";
 
-// Calls `attempt` with the address and one port after another, until a call does not throw Error{network}.
+// Calls `attempt` with the address and one port after another, until a call does not throw Error{network}. Returns its
+// result.
 template <class Attempt>
 auto listen_on_first(const std::string& address, const std::vector<std::uint16_t>& ports, Attempt attempt) {
   for (std::size_t i = 0;; i++) {
@@ -48,14 +49,14 @@ bool means_this_host(const std::string& host) {
   return host == "localhost" || net::is_loopback(host);
 }
 
-// True if ranks may come in two ways. If variables were set by hand, LOCAL_WORLD_SIZE may be missing on some ranks.
-// Ranks that have it look for the job on their host, and the other ranks look at MASTER_ADDR.
+// True if ranks may come in two ways. If the user has set the variables by hand, LOCAL_WORLD_SIZE may be missing on
+// some ranks. Ranks that have LOCAL_WORLD_SIZE look for the job on their host, and the other ranks look at MASTER_ADDR.
 bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;
 }
 
-// Returns the secret of a file. A job on one host can start without a file, so for such a job an unusable file is not
-// an error.
+// Returns the secret of a file. A job on one host can start without a file, so an unusable file is not an error for
+// such a job.
 std::string shared_secret(const Placement& way, const Settings& settings) try {
   const std::string secret = read_any_secret(settings);
   if (way.one_host) net::require_authentication(secret);
@@ -67,8 +68,8 @@ std::string shared_secret(const Placement& way, const Settings& settings) try {
 }
 
 // Listens on the local socket for ranks of a job whose variables were set by hand. Another job, with another secret,
-// may have the socket's name. Unless all ranks are on this host, that is not an error, because ranks can also come by
-// MASTER_ADDR.
+// may have the socket's name. This is an error only if all ranks are on this host, because otherwise ranks can also
+// come by MASTER_ADDR.
 std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const std::string& place,
                                                   const Invitation& invitation, std::function<bool()> open) try {
   return std::make_unique<LocalListener>(place, invitation, std::move(open));
@@ -82,7 +83,7 @@ std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
 
-// Keeps enough descriptors for the ranks, which have up to two connections each, even if other programs connect.
+// Leaves enough descriptors for the ranks, which have up to two connections each, even if other programs connect.
 std::size_t max_half_open() {
   return std::clamp(net::free_descriptors() / 4, std::size_t(8), ServerOptions().max_half_open);
 }
@@ -98,7 +99,7 @@ void require_same(const char* what, int of_manager, int known, const std::string
                 text(manager, " says ", what, " ", of_manager, ", but the environment says ", known));
 }
 
-// Returns the job's name: the launcher's name `job`. If the user's name `given` is not the default, appends it.
+// Returns the job's name: the launcher's name `job`, followed by the user's name `given` unless that is the default.
 std::string with_name(const std::string& job, const std::string& given) {
   return given == Settings().job ? job : text(job, "-", given);
 }
@@ -127,7 +128,7 @@ bool Meeting::refuse(std::string_view what, std::string_view why) {
   return false;
 }
 
-// Returns false if this way cannot be used here.
+// Returns false if this way to meet cannot be used here.
 bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
   where_ = way.launcher;
   on_loopback_ = way.one_host || means_this_host(way.host);
@@ -221,8 +222,8 @@ void Meeting::meet_in(KeyValueSpace& space) {
   require_job_of_rank_0(managers_name, space.get(std::string(kJobKey)));
 }
 
-// A fence has no name. So ranks that start several worlds in different orders meet at the same fence. Then all ranks
-// get an error that says so.
+// Fences have no names. So if ranks start several worlds in different orders, they meet at the same fence. In that
+// case, all ranks get an error that explains this.
 void Meeting::require_job_of_rank_0(const std::string& managers_name, const std::string& job) {
   if (job == space_value(given_job_)) return;
   const Error why(
@@ -240,9 +241,9 @@ void Meeting::require_job_of_rank_0(const std::string& managers_name, const std:
   throw why;
 }
 
-// Another process may already listen for a job of this name. Then this rank joins there, like any other rank, and that
-// server informs all ranks that two processes have rank 0. If all ranks of that server's start have already joined,
-// waits until that start is over.
+// Another process may already listen for a job with this name. Then this rank joins at that process's server, as any
+// other rank does, and the server informs all ranks that two processes have rank 0. If all ranks of that server's start
+// have already joined, waits until that start is over.
 void Meeting::meet_on_this_host(const Placement& way) {
   on_loopback_ = listens_ = true;
   name_job(way.job);
@@ -264,8 +265,8 @@ void Meeting::meet_on_this_host(const Placement& way) {
   files_.reset();
 }
 
-// Connects to the server of another run of this job. That server refuses this rank. If its own ranks do not join, it
-// mentions the refused rank.
+// Connects to the server of another run of this job, which refuses this rank. If that server's own ranks do not join,
+// its report mentions the refused rank.
 void Meeting::knock(const Invitation& other) const try {
   Settings mine = settings_;
   mine.rendezvous = net::host_port(other.host, other.port);
@@ -275,7 +276,7 @@ void Meeting::knock(const Invitation& other) const try {
   log(Severity::info, error.what());
 }
 
-// Returns false if a process of this user already listens there.
+// Returns false if a process of this user already listens at this place.
 bool Meeting::listen_on_this_host(const std::string& place) {
   if (local_listener_) return true;
   try {
@@ -311,8 +312,8 @@ Invitation Meeting::invitation() const {
   return {settings_.job, secret_, server_->port(), std::string(kLoopback)};
 }
 
-// Returns false when all ranks have joined, which ends the invitations: the next program of this step must find its own
-// server.
+// Returns a function that returns false when all ranks have joined. This ends the invitations, because the next program
+// of this Slurm step must find its own server.
 std::function<bool()> Meeting::server_is_open() const {
   return [server = server_.get()] {
     const ServerStats stats = server->stats();
@@ -331,8 +332,8 @@ void Meeting::accept(const std::optional<Invitation>& found, const std::string& 
   settings_.rendezvous = net::host_port(found->host, found->port);
 }
 
-// The server listens on one of these ports, or will listen there. It listens on all addresses, even if this rank
-// reaches it by loopback, because other ranks may use this host's name.
+// The server listens on one of the job's ports, now or later. It listens on all addresses, even if this rank reaches it
+// by loopback, because other ranks may use this host's name.
 void Meeting::meet_at(const Placement& way) {
   name_job(way.job);
   std::vector<std::uint16_t> ports = job_ports(way.place, settings_.port_range);
@@ -367,7 +368,7 @@ bool Meeting::is_of_this_job(std::uint16_t port) const {
 void Meeting::conclude(const Error& why) {
   if (!server_) return;
   server_->conclude(why, settings_.rank);
-  // Does not wait for ranks that have not joined within start_timeout.
+  // Waits only a short time for ranks that have not joined within start_timeout.
   const auto limit = std::clamp(time_left(deadline_), kMinReasonLimit, kReasonLimit);
   server_->wait_until_concluded(Interruption::asked() ? kShortReasonLimit : limit);
 }

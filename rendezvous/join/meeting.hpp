@@ -1,6 +1,6 @@
 // How the ranks of a job find each other if `anello run` did not start them and there is no rendezvous server. One of
-// the ranks runs the server in its own process while the world starts. The ranks get its address and the job's secret
-// by the means that the launcher offers:
+// the ranks runs the server in its own process while the world starts. The other ranks get its address and the job's
+// secret by the means that the launcher offers:
 //
 //   a process manager (PMI, PMIx)  rank 0 puts address and secret into the manager's key-value space
 //   a host that all ranks share    rank 0 sends them to each process of the same user, over a local socket
@@ -8,8 +8,8 @@
 //   a Slurm step without munge,    the server listens on a port that follows from the job's name; the secret is
 //   MASTER_ADDR and MASTER_PORT    ANELLO_SECRET_FILE or that of the user's home
 //
-// There is always a secret, or an error. (A build without OpenSSL has none: it works on one host only, with a warning.)
-// Owned and used by the thread that calls init().
+// There is always a secret, or an error. (A build without OpenSSL has no secret: it works on one host only, with a
+// warning.) Owned and used by the thread that calls init().
 #pragma once
 #include <chrono>
 #include <functional>
@@ -47,14 +47,15 @@ class Meeting {
 
   const Settings& settings() const { return settings_; }  // for RendezvousClient
   const std::string& secret() const { return secret_; }
-  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }  // for the same
+  // For RendezvousClient.
+  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }
   bool runs_server() const { return server_ != nullptr; }
 
-  // Call when this rank has left the rendezvous, where it was a member of this generation. In the process that runs the
-  // server, blocks until all ranks have left.
+  // Call when this rank has left the rendezvous, in which it was a member of this generation. In the process that runs
+  // the server, blocks until all ranks have left.
   void wait_for_others(std::uint32_t generation);
   // Call if this rank cannot start. In the process that runs the server, sends the other ranks the reason. Blocks until
-  // all ranks have received it, also late ones, but at most 3 s.
+  // all ranks have received the reason, late ranks too, but at most 3 s.
   void conclude(const Error& why);
 
  private:
@@ -81,13 +82,13 @@ class Meeting {
   Settings settings_;
   std::string secret_, where_;
   bool on_loopback_ = false, listens_ = false;
-  int server_rank_ = 0;  // which rank runs the server; -1: unknown
+  int server_rank_ = 0;  // the rank that runs the server; -1: unknown
   bool by_hand_ = false;
   const Clock::time_point deadline_;
-  std::string refusals_;                        // the reasons why ways could not be used
+  std::string refusals_;                        // why ways to meet could not be used
   std::optional<net::RaisedFilesLimit> files_;  // set while this process runs the server
   std::unique_ptr<RendezvousServer> server_;
-  std::unique_ptr<CredentialListener> listener_;  // this and the next member use server_
+  std::unique_ptr<CredentialListener> listener_;  // uses server_, as the next member does
   std::unique_ptr<LocalListener> local_listener_;
 };
 

@@ -32,7 +32,7 @@ struct MungeLibrary {
   const char* (*const strerror)(int) = library["munge_strerror"];
 };
 
-// The library is loaded only once.
+// Returns the library, which is loaded only once.
 const MungeLibrary& munge_library() {
   static const MungeLibrary library;
   return library;
@@ -114,7 +114,8 @@ std::string socket_of_auth_info(const std::string& slurm_conf) {
 
 std::string munge_socket(const Variables& variables) {
   if (const auto given = variables("MUNGE_SOCKET")) return *given;
-  // The last path is for hosts without their own file: slurmd stores the configuration that it has received there.
+  // The last path is for hosts without their own slurm.conf: slurmd stores the configuration that it has received
+  // there.
   for (const std::string& path : {variables("SLURM_CONF").value_or(""), std::string("/etc/slurm/slurm.conf"),
                                   std::string("/run/slurm/conf/slurm.conf")}) {
     std::ifstream file(path);

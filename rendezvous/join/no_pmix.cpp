@@ -1,4 +1,4 @@
-// PMIx in a build without its headers.
+// Replaces pmix.cpp in a build without PMIx's headers: every use of PMIx is refused.
 #include <anello/error.hpp>
 
 #include "rendezvous/join/pmix.hpp"

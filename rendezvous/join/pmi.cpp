@@ -35,7 +35,8 @@ struct Connection : ManagerConnection {
 };
 
 Connection& connection() {
-  static auto* const only = new Connection;  // used at exit, when static objects may be gone
+  // Never destroyed, because it is used at exit, when static objects may be gone.
+  static auto* const only = new Connection;
   return *only;
 }
 
@@ -72,12 +73,13 @@ int look_for_mpi(dl_phdr_info* library, std::size_t, void*) {
   return name.starts_with("libmpi.so") || name.starts_with("libmpich.so") || name.starts_with("libmpi_");
 }
 
-// True if MPI is linked into the program, or was loaded by a part of it. (dlsym does not find it in the second case.)
+// True if MPI is linked into the program, or was loaded by a library of the program. (dlsym finds MPI only in the first
+// case.)
 bool mpi_is_loaded() {
   return dlsym(RTLD_DEFAULT, "MPI_Init") != nullptr || dl_iterate_phdr(look_for_mpi, nullptr) != 0;
 }
 
-// Slurm answers only the first greeting on its socket. So the second library that sends one would wait for ever.
+// Slurm answers only the first greeting on its socket, so the second library that sends a greeting would wait for ever.
 void leave_slurm_to_mpi() {
   if (is_started_by_slurm() && mpi_is_loaded())
     throw Error(
@@ -86,7 +88,7 @@ void leave_slurm_to_mpi() {
         "srun, or by srun --mpi=pmix");
 }
 
-// Connects to the first address that accepts. All addresses of a name share the limit.
+// Connects to the first address that accepts. All addresses of a name together have the time limit.
 Descriptor connect_to(const std::string& address, milliseconds limit) {
   const net::HostPort where = net::parse_host_port("PMI_PORT", address);
   net::Context context;

@@ -2,8 +2,9 @@
 // start, through an open socket (PMI_FD) or an address (PMI_PORT).
 //
 // The process has one socket, which stays open. At its normal end the process must finalize PMI, because otherwise
-// Hydra kills the other processes. So this is done at exit(). MPI in the same process uses the same socket. With Hydra
-// both work, in any order. Slurm accepts only one user of the socket, so there it is left to MPI.
+// Hydra kills the other processes. So exit() finalizes PMI. MPI in the same process uses the same socket. With Hydra,
+// MPI and Anello can both use it, in any order. Slurm accepts only one user of the socket, so with Slurm it is left to
+// MPI.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -12,9 +13,9 @@
 
 namespace anello::rendezvous {
 
-// Null if the environment offers no PMI. `limit`: for each answer of the process manager, and so for each fence. May be
-// called again after the previous space has been destroyed; then all processes of the job must call it. The n-th space
-// of each process is the same space, with its own keys and name. Blocks. Any thread.
+// Returns null if the environment offers no PMI. `limit`: for each answer of the process manager, and so for each
+// fence. May be called again after the previous space has been destroyed; then all processes of the job must call it.
+// The n-th space of each process is the same space, with its own keys and name. Blocks. Any thread.
 //
 // Throws Error{unsupported} if Slurm's socket must be left to MPI, Error{configuration} if the environment contradicts
 // itself or another space is open in this process, and the errors of PmiClient (rendezvous/join/pmi_client.hpp).

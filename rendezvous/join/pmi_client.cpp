@@ -30,7 +30,8 @@ unsigned long socket_inode(int fd) {
 
 }  // namespace
 
-// Refuses every call after the first error, because the manager's next message could belong to the failed request.
+// Runs `action`. After the first error, refuses every call, because the manager's next message could belong to the
+// failed request.
 template <class Action>
 auto PmiClient::guarded(Action action) {
   if (!failure_.empty()) throw Error(ErrorCode::network, failure_);
@@ -56,8 +57,8 @@ PmiClient::PmiClient(const PmiLink& link, milliseconds limit)
   });
 }
 
-// For a connection made by this process (PMI_PORT). After its answer, the manager sends the values that are otherwise
-// in the environment.
+// For a connection that this process has made (PMI_PORT). After its answer, the manager sends the values that otherwise
+// are in the environment.
 void PmiClient::introduce() {
   ask("cmd=initack pmiid=" + link_.id, "initack");
   const auto deadline = Clock::now() + limit_;
@@ -89,7 +90,7 @@ void PmiClient::ask_for_limits() {
 void PmiClient::put(const std::string& key, const std::string& value) {
   if (!fits_pmi_message(key) || !fits_pmi_message(value))
     throw Error(ErrorCode::invalid_argument, text("PMI cannot carry the value of key '", printable(key, 64), "'"));
-  if (long(key.size()) >= max_key_ || long(value.size()) >= max_value_)  // the limits count the 0 at the end
+  if (long(key.size()) >= max_key_ || long(value.size()) >= max_value_)  // the limits include the terminating 0
     throw Error(ErrorCode::unsupported,
                 text(link_.manager, ": key '", key, "' or its value of ", value.size(),
                      " bytes is too long for PMI: the limits are ", max_key_, " and ", max_value_));
@@ -146,7 +147,7 @@ void PmiClient::send(std::string_view bytes, Clock::time_point deadline) {
   }
 }
 
-// Leaves the socket in blocking mode, because MPI in this process may rely on that.
+// Leaves the socket in blocking mode, because MPI in this process may need that mode.
 PmiMessage PmiClient::receive(Clock::time_point deadline) {
   for (;;) {
     if (const std::size_t end = received_.find('\n'); end != received_.npos) {

@@ -13,8 +13,9 @@
 namespace anello::rendezvous {
 
 struct PmiLink {
-  int fd = -1;              // a connected socket, which is only borrowed
-  int rank = -1, size = 0;  // from the environment; if missing there, the manager sends both after it got `id`
+  int fd = -1;  // a connected, borrowed socket
+  // From the environment; if the environment lacks them, the manager sends both after it got `id`.
+  int rank = -1, size = 0;
   std::string id;
   std::string manager = "the process manager";  // for messages
 };
@@ -34,7 +35,7 @@ class PmiClient {
   // Also throws Error{unsupported} if the manager does not accept keys or values of this length.
   void put(const std::string& key, const std::string& value);
   void barrier();
-  // If no process has put the key, throws Error{protocol} that names it; the connection can still be used.
+  // If no process has put the key, throws Error{protocol} that names the key; the connection can still be used.
   std::string get(const std::string& key);
   // Informs the manager that this process may end without ending the job. Waits at most one second for the answer.
   void finalize() noexcept;
@@ -56,7 +57,7 @@ class PmiClient {
 
   PmiLink link_;
   std::chrono::milliseconds limit_;
-  unsigned long inode_ = 0;  // the socket's inode: if it differs now, another file has taken the number
+  unsigned long inode_ = 0;  // the socket's inode; if the descriptor has another inode now, it is another file
   std::string space_, received_, failure_;
   long max_key_ = 0, max_value_ = 0;
 };

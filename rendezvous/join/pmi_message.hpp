@@ -13,17 +13,17 @@ struct PmiMessage {
   std::string command;
   std::map<std::string, std::string> fields;
 
-  // If there is no such field, throws Error{protocol} that names the command and the field.
+  // If the message has no such field, throws Error{protocol} that names the command and the field.
   const std::string& field(const std::string& name) const;
-  // Also throws if the field is not a number in [min, max].
+  // Like field(), but also throws if the value is not a number in [min, max].
   long number(const std::string& name, long min, long max) const;
 };
 
 // Parses a line without its newline. Throws Error{protocol} that names the mistake.
 PmiMessage parse_pmi_message(std::string_view line);
 
-// True if a PMI message can carry this name or value: printable ASCII without blanks, '=' and ';', at least one
-// character.
+// True if a PMI message can carry this name or value: at least one character, and only printable ASCII without blank,
+// '=' and ';'.
 bool fits_pmi_message(std::string_view word);
 
 }  // namespace anello::rendezvous

@@ -41,11 +41,12 @@ struct PmixConnection : ManagerConnection {
   std::optional<PmixLibrary> library;  // loaded for the first connection
   pmix_proc_t self{};
   int size = 0;
-  std::atomic<bool> hung = false;  // a call did not return in time and may still go on in its thread
+  std::atomic<bool> hung = false;  // true if a call did not return in time; it may still run in its thread
 };
 
 PmixConnection& pmix_connection() {
-  static auto* const only = new PmixConnection;  // used at exit, when static objects may be gone
+  // Never destroyed, because it is used at exit, when static objects may be gone.
+  static auto* const only = new PmixConnection;
   return *only;
 }
 
@@ -54,8 +55,8 @@ std::string pmix_manager_name() {
   return environment("SLURM_STEP_ID") ? "Slurm's srun" : "the process manager";
 }
 
-// The library's calls block without a limit. A call that does not return in time goes on in its own thread. So `call`
-// must own everything that it uses.
+// Runs `call` in its own thread, because the library's calls block without a limit. If the call does not return in
+// time, the thread goes on. So `call` must own everything that it uses.
 template <class Call>
 pmix_status_t within(milliseconds limit, Call call) {
   struct Shared {
@@ -92,9 +93,9 @@ pmix_info_t option(const char* name) {
   return out;
 }
 
-// Returns the value of `key` that process `rank` or the manager has put. On failure returns nothing and sets `status`.
-// Looks only for values on this host: a fence has brought all values here, and waiting for other values would take
-// long.
+// Returns the value of `key` that process `rank` or the manager has put. On failure returns an empty result and sets
+// `status`. Looks only for values on this host: the fence has brought all values here, and waiting for other values
+// would take long.
 std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, milliseconds limit,
                                       pmix_status_t& status) {
   struct Question {
@@ -112,7 +113,7 @@ std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, 
   });
   if (status != PMIX_SUCCESS || !question->value) return std::nullopt;
   const pmix_value_t value = *question->value;
-  std::free(question->value);  // frees only the struct: its contents belong to `value` now
+  std::free(question->value);  // frees only the struct, because its contents belong to `value` now
   return value;
 }
 
@@ -152,7 +153,8 @@ class PmixSpace : public ManagerSpace {
 
   std::string get(const std::string& key) override {
     pmix_status_t status = PMIX_SUCCESS;
-    for (int putter = 0; putter < only_.size; putter++)  // Open MPI's mpirun does not search all processes itself
+    // Open MPI's mpirun does not search all processes, so this loop does.
+    for (int putter = 0; putter < only_.size; putter++)
       if (const auto value = get_value(pmix_rank_t(putter), own_key(key), limit_, status))
         return string_of(*value, key);
     throw Error(ErrorCode::protocol, text(pmix_manager_name(), ": no process of the job has put PMIx key '", key,

@@ -1,9 +1,9 @@
-// The key-value space of PMIx. Open MPI's mpirun and `srun --mpi=pmix` offer it to the processes that they start. It is
-// used through its own library, libpmix.so.2, which is loaded when it is needed. A build without PMIx's headers cannot
-// use it.
+// The key-value space of PMIx. Open MPI's mpirun and `srun --mpi=pmix` offer it to the processes that they start.
+// Anello uses it through PMIx's own library, libpmix.so.2, which is loaded when it is needed. A build without PMIx's
+// headers cannot use PMIx.
 //
-// The library counts how often a process initialises it. So MPI in the same process can use it too, before or after. It
-// is finalized at exit(), because the manager treats an earlier end of the connection as a failure.
+// The library counts how often a process initialises it. So MPI in the same process can use it too, before or after
+// Anello. exit() finalizes it, because the manager treats an earlier end of the connection as a failure.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace anello::rendezvous {
 
-// Null if the environment offers no PMIx. `limit`: for each fence. May be called again, like open_pmi(). Blocks. Any
-// thread.
+// Returns null if the environment offers no PMIx. `limit`: for each fence. May be called again, like open_pmi().
+// Blocks. Any thread.
 //
 // Throws Error{unsupported} that names the remedy if this build or this machine has no PMIx, Error{configuration} if
 // another space is open in this process, and Error{network} if the manager does not accept this process.

@@ -7,7 +7,7 @@ namespace anello::rendezvous {
 
 class SharedLibrary {
  public:
-  // `name`: for example "libmunge.so.2". `package`: the name of its package in Debian. If the library cannot be loaded,
+  // `name`: for example "libmunge.so.2". `package`: the library's package in Debian. If the library cannot be loaded,
   // throws Error{unsupported} with the reason and the package.
   SharedLibrary(std::string name, const std::string& package);
 

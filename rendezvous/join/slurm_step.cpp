@@ -19,10 +19,10 @@ std::string job_name(const Variables& variables) {
 
 }  // namespace
 
-// SLURM_PTY_PORT says that there is such a shell, but steps that the shell starts inherit the variable. The task of a
-// shell leads the session of its terminal; a task without a terminal never leads its session. A shell gives each
-// program a new process group, but a program that `srun --pty` starts without a shell is in the task's group. Only task
-// 0 has the terminal.
+// SLURM_PTY_PORT says that the step has an interactive shell, but steps that the shell starts inherit the variable. The
+// task of a shell leads the session of its terminal; a task without a terminal never leads its session. A shell gives
+// each program a new process group, but a program that `srun --pty` starts without a shell is in the task's own group.
+// Only task 0 has the terminal.
 bool in_interactive_shell(const Variables& variables, const Processes& processes) {
   if (!variables("SLURM_PTY_PORT") || number_of(variables, "SLURM_PROCID", 0) != 0) return false;
   const int task = number_of(variables, "SLURM_TASK_PID", 0);
@@ -64,8 +64,9 @@ std::optional<Placement> slurm_step(const Variables& variables) {
   out.job = out.place = job_name(variables);
   out.host = expand_slurm_nodes("SLURM_STEP_NODELIST", *hosts).front();
   out.one_host = number_of(variables, "SLURM_STEP_NUM_NODES", 0) == 1;
-  // Task 0 may be on any host, with an arbitrary distribution or in a heterogeneous job. Such a job also numbers its
-  // hosts in a different order from the list. But each host has a task.
+  // Task 0 may be on any host, with an arbitrary distribution or in a heterogeneous job. A heterogeneous job also
+  // numbers its hosts in a different order from the list. But each host has a task, so the first host's first task
+  // serves.
   out.serves = variables("SLURMD_NODENAME") == out.host && out.local_rank == 0;
   return out;
 }

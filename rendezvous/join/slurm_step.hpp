@@ -1,4 +1,4 @@
-// The step of a Slurm job that has this process as a task. Pure: reads variables and processes through functions.
+// The step of a Slurm job of which this process is a task. Pure: reads variables and processes through functions.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace anello::rendezvous {
 
-// Returns nothing in a batch script and in a shell of salloc. These have SLURM_PROCID and SLURM_NTASKS too, but are not
-// tasks of a step. Throws Error{configuration}.
+// Returns an empty result in a batch script and in a shell of salloc. They have SLURM_PROCID and SLURM_NTASKS too, but
+// are not tasks of a step. Throws Error{configuration}.
 std::optional<Placement> slurm_step(const Variables& variables);
 
 // True if an interactive shell started this process: the shell of `srun --pty`, or salloc's shell if Slurm runs it as a
@@ -20,12 +20,12 @@ bool in_interactive_shell(const Variables& variables, const Processes& processes
 bool is_slurms_pmi(const Variables& variables);
 bool is_slurms_pmix(const Variables& variables);
 
-// True in salloc's interactive step (LaunchParameters=use_interactive_step). It has one host; the allocation may have
-// more.
+// True in salloc's interactive step (LaunchParameters=use_interactive_step). This step has one host; the allocation may
+// have more hosts.
 bool is_step_of_salloc(const Variables& variables);
 
-// Returns advice for a process that is not a task but runs in an allocation for several tasks. Empty if there is no
-// such allocation. Throws Error{configuration}.
+// Returns advice for a process that is not a task but runs in an allocation for several tasks. Empty if the process is
+// not in such an allocation. Throws Error{configuration}.
 std::string alone_in_an_allocation(const Variables& variables);
 
 }  // namespace anello::rendezvous

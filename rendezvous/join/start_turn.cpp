@@ -19,7 +19,7 @@ struct Starts {
 };
 
 Starts& starts() {
-  static auto* const all = new Starts;  // a thread may wait in it while the process ends
+  static auto* const all = new Starts;  // never destroyed, because a thread may wait for a turn while the process ends
   return *all;
 }
 

@@ -1,5 +1,5 @@
-// Makes threads of one process start worlds of the same job one after another. If two started at once, the other ranks
-// could not see to which of the two starts a rank belongs. Any thread.
+// Makes threads of one process start worlds of the same job one after another. If two threads started at once, the
+// other ranks could not see to which of the two starts a rank belongs. Any thread.
 #pragma once
 #include <chrono>
 #include <string>
