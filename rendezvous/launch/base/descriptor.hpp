@@ -1,4 +1,4 @@
-// The kinds of file descriptors that the launcher makes, all close-on-exec. Any thread. Nothing here depends on ranks.
+// Functions that make the launcher's file descriptors, all close-on-exec. Any thread. Nothing here depends on ranks.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,9 +17,10 @@ Pipe make_channel();                                    // a pair of local socke
 Descriptor make_memory_file(std::string_view content);  // anonymous and read-only; its position is 0
 Descriptor open_nothing();                              // /dev/null
 void set_nonblocking(const Descriptor& fd);
-void write_all(int fd, std::string_view bytes, const std::string& name);  // blocks; Error{file} names `name`
+// Blocks; throws Error{file} that names `name`.
+void write_all(int fd, std::string_view bytes, const std::string& name);
 
-// For use in a new process. Closes all descriptors above standard error, except `needed`.
+// For a new process. Closes all descriptors above standard error, except `needed`.
 void close_all_but(const std::vector<int>& needed);
 struct OpenFilesLimit {
   unsigned long now, max;

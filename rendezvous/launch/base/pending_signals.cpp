@@ -7,7 +7,8 @@
 namespace anello::launch {
 namespace {
 
-// Reads /proc/PID/status of a process, or of its first thread. The file does not exist if the process has ended.
+// Reads the file `status` of a process, or of its first thread, in /proc. The file does not exist if the process has
+// ended.
 bool has_pending(const std::filesystem::path& process, pid_t group, int signal) {
   std::ifstream status(process / "status");
   bool in_group = false, pending = false;

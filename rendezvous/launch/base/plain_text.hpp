@@ -10,7 +10,7 @@ namespace anello::launch {
 std::string plain_text(const std::string& path, std::string content);
 
 // Returns the first character that is not ASCII, for messages: "U+00A0 (a space that does not break a line)". Empty if
-// there is none.
+// all characters are ASCII.
 std::string first_unusual_character(std::string_view text);
 
 }  // namespace anello::launch

@@ -1,5 +1,6 @@
-// One round of poll(2): the descriptors to wait for, the time limit, and the functions to call then. The caller makes a
-// new object for each round. A callback must not destroy an object that another callback of the same round uses.
+// One round of poll(2): the descriptors to wait for, the time limit, and the functions to call when a descriptor is
+// ready. The caller makes a new object for each round. A callback must not destroy an object that another callback of
+// the same round uses.
 #pragma once
 #include <poll.h>
 
@@ -15,8 +16,8 @@ class PollSet {
   using TimePoint = std::chrono::steady_clock::time_point;
   // With `events` 0, `ready` is called only if there is an error or the other end is closed.
   void add(int fd, short events, std::function<void(short)> ready);
-  void until(std::optional<TimePoint> limit);  // the earliest of all limits counts
-  void wait();                                 // blocks; without limits for as long as no descriptor is ready
+  void until(std::optional<TimePoint> limit);  // the earliest limit counts
+  void wait();                                 // blocks; without a limit, until a descriptor is ready
 
  private:
   std::vector<pollfd> entries_;

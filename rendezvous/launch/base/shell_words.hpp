@@ -6,7 +6,7 @@
 
 namespace anello::launch {
 
-// Returns `word` as one word for a shell, in quotes if it needs them.
+// Returns `word` as one word for a shell, in quotes if the word needs quotes.
 std::string quoted(const std::string& word);
 
 // Splits `line` at its blanks, except in quotes and after a backslash. Substitutes nothing: $, ~ and * are kept. If a

@@ -33,7 +33,7 @@ Signals::Signals(const std::vector<int>& wanted) {
     if (!ignored(signal) || by_key) sigaddset(&readable, signal);
     if (!ignored(signal) || !by_key) continue;
     sigaddset(&ignored_from_terminal_, signal);
-    std::signal(signal, SIG_DFL);  // for the ranks, because their session has no terminal
+    std::signal(signal, SIG_DFL);  // so that the ranks do not ignore it, because their session has no terminal
   }
   queue_ = Descriptor(signalfd(-1, &readable, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!queue_) throw system_error("making a descriptor for signals");

@@ -1,9 +1,9 @@
 // Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
 // threads and processes started later inherit this. So a broken pipe, or reading a terminal in the background, gives an
 // error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
-// program started (by nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect
-// them from the terminal's keys. These two signals are ignored if the terminal sends them, but not if a process sends
-// them.
+// program started (by nohup) stays ignored. Exception: a shell starts background jobs with SIGINT and SIGQUIT ignored,
+// to protect them from the terminal's keys. These two signals are ignored if the terminal sends them, but not if a
+// process sends them.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -32,7 +32,7 @@ class Signals {
 bool ends_programs(int signal);
 std::vector<int> ending_signals_and(std::vector<int> others);
 
-// Does the same as Ctrl-Z: stops this process, which must have SIGTSTP blocked. Returns when the shell continues the
+// Stops this process as Ctrl-Z does. The process must have SIGTSTP blocked. Returns when the shell continues the
 // process.
 void stop_until_continued();
 

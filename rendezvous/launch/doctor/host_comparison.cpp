@@ -30,7 +30,7 @@ HostsByValue values_of(const AllFindings& hosts, const std::string& fact) {
   return out;
 }
 
-// Lists every fact once, ordered by the first host that has it.
+// Lists every fact once, ordered by the first host that has the fact.
 std::vector<Fact> all_facts(const AllFindings& hosts) {
   std::vector<Fact> out;
   for (const HostFindings& host : hosts)
@@ -80,7 +80,7 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// Returns a value such that about a quarter of all directions are at least as good. `better` orders two values.
+// Returns a value such that about a quarter of all directions are at least as good. `better(a, b)`: a is better than b.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;
@@ -89,7 +89,7 @@ double good_value(const std::vector<Direction>& all, Better better) {
   return values[(values.size() - 1) / 4];
 }
 
-// A set of directions that belong together, and its name in a message: all links from a host, to a host, or both.
+// A set of directions, and its name in a message: all links from a host, to a host, or in both directions.
 struct Grouping {
   std::string_view words;
   bool from, to;
@@ -110,7 +110,7 @@ struct Complaint {
   }
 };
 
-// If all links from or to a host are bad, adds one sentence for the host and does not list its links.
+// Adds one sentence for each bad link. If all links from or to a host are bad, adds one sentence for the host instead.
 void report(const AllFindings& hosts, const std::vector<Direction>& all, std::vector<Direction> bad,
             const Complaint& complaint, std::vector<std::string>& problems) {
   for (const Grouping& grouping : complaint.groupings) {

@@ -1,5 +1,5 @@
-// Compares the findings of `anello doctor` about a job's hosts and the links between them. Reports which host or link
-// differs from the others. Pure.
+// Compares the findings of `anello doctor` about a job's hosts and the links between them. Reports hosts and links that
+// differ from the others. Pure.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -10,7 +10,7 @@
 namespace anello::launch {
 
 struct HostFindings {
-  std::string host;  // distinct: two hosts never have the same name here
+  std::string host;  // the host's name, made distinct: no two hosts have the same name here
   Findings findings;
 };
 
@@ -19,7 +19,7 @@ struct HostLink {
   std::size_t from = 0, to = 0;    // numbers of hosts
   double latency_us = 0;           // one way
   double rate = 0, back_rate = 0;  // bytes/s
-  double clock_offset_us = 0;      // the clock of `to` minus that of `from`
+  double clock_offset_us = 0;      // the clock of `to` minus the clock of `from`
 };
 
 // Prints each fact. A fact with the same value on all hosts is printed once; any other fact is printed once for each
@@ -30,8 +30,8 @@ void print_links(const std::vector<HostFindings>& hosts, std::vector<HostLink> l
 
 // Returns one sentence for each of these problems: a problem of a host; a host with a value that differs from most
 // hosts; a link with less than half the rate, or more than three times the latency, of a good link (a quarter of all
-// links are at least good); a clock that differs by more than a second from the first host's. If all links from or to a
-// host are slow, one sentence says so.
+// links are at least as good); a clock that differs by more than a second from the first host's clock. If all links
+// from or to a host are slow, one sentence covers all of them.
 std::vector<std::string> compare_hosts(const std::vector<HostFindings>& hosts, const std::vector<HostLink>& links);
 
 }  // namespace anello::launch

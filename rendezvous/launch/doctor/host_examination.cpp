@@ -131,7 +131,7 @@ bool is_given(const std::string& variable) {
                              [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable; });
 }
 
-// Reports every variable and every problem with a variable.
+// Adds every variable as a fact, and every problem with a variable.
 Settings examine_variables(Findings& findings) {
   Settings settings;
   for (const auto& [variable, value] : environment_settings()) {
@@ -148,12 +148,12 @@ Settings examine_variables(Findings& findings) {
   return settings;
 }
 
-// False for a pipe: a secret in a pipe can be read only once, and the ranks need it.
+// Returns false for a pipe, because a secret in a pipe can be read only once, and the ranks need it.
 bool secret_can_be_read(const Settings& settings) {
   return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
 }
 
-// Reports the place that init() would find for this process.
+// Adds the place that init() would find for this process.
 void examine_place(Findings& findings, const Settings& settings) {
   const std::vector<rendezvous::Placement> found = rendezvous::placements();
   for (const rendezvous::Placement& one : found)

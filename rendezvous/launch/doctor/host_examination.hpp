@@ -1,4 +1,4 @@
-// Examines this host for `anello doctor`: the build, the system, limits, GPUs, settings. It only reads.
+// Examines this host for `anello doctor`: the build, the system, limits, GPUs and settings. Changes nothing.
 #pragma once
 #include <string>
 

@@ -34,7 +34,7 @@ class Conversation {
  public:
   Conversation(World& world, int other) : world_(world), other_(other) {}
 
-  // The offset comes from the fastest round trip: F. Cristian, Probabilistic clock synchronization, 1989.
+  // Takes the clocks' offset from the fastest round trip: F. Cristian, Probabilistic clock synchronization, 1989.
   void ask_for_time(LinkMeasurement& link) {
     std::vector<double> round_trips;
     double fastest = std::numeric_limits<double>::infinity();
@@ -59,7 +59,8 @@ class Conversation {
     }
   }
 
-  // Returns bytes/s. A short burst shows how many blocks take kRateSeconds. The receiver's answer ends the measurement.
+  // Returns bytes/s. A short burst first shows how many blocks take kRateSeconds. The receiver's answer ends the
+  // measurement.
   double send_blocks() {
     const double first = burst(kFirstBlocks);
     const double wanted = first * kRateSeconds / double(kBlockBytes);
@@ -94,7 +95,7 @@ class Conversation {
   std::vector<std::uint8_t> block_ = std::vector<std::uint8_t>(kBlockBytes);
 };
 
-// Both ranks of the pair call this. Only the result on `from` is used.
+// Both ranks of the pair call this. Only the result on `from` is valid.
 LinkMeasurement measure(World& world, int from, int to) {
   LinkMeasurement link{.from = from, .to = to};
   Conversation conversation(world, world.rank() == from ? to : from);
@@ -111,7 +112,7 @@ LinkMeasurement measure(World& world, int from, int to) {
   return link;
 }
 
-// Returns the first two ranks of each host, by host; -1 if there is no second rank.
+// Returns the first two ranks of each host, by host; -1 in place of a second rank that does not exist.
 std::vector<std::pair<int, int>> first_ranks(const std::vector<Place>& places, int hosts) {
   std::vector<std::pair<int, int>> first(std::size_t(hosts), {-1, -1});
   for (std::size_t rank = 0; rank < places.size(); rank++) {

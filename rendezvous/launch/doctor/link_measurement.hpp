@@ -10,10 +10,10 @@
 namespace anello::launch {
 
 struct LinkMeasurement {
-  int from = 0, to = 0;            // ranks; the first ranks of two hosts, or the first two ranks of one
+  int from = 0, to = 0;            // ranks: the first ranks of two hosts, or the first two ranks of one host
   double latency_us = 0;           // one way: half the median time of a round trip of 8 bytes
   double rate = 0, back_rate = 0;  // bytes/s of large messages, from -> to and to -> from
-  double clock_offset_us = 0;      // the wall clock of `to` minus that of `from`, exact to about the latency
+  double clock_offset_us = 0;  // the wall clock of `to` minus the wall clock of `from`; the error is about the latency
 };
 
 std::string encode(const std::vector<LinkMeasurement>& links);
@@ -26,8 +26,8 @@ struct Place {
 // Returns the places of all ranks, by rank, on every rank.
 std::vector<Place> gather_places(World& world);
 
-// Takes about 0.3 s for each other host. On rank 0, returns the links of all pairs; on other ranks, the links that this
-// rank measured. Throws the errors of send() and recv().
+// Takes about 0.3 s for each other host. On rank 0, returns the links of all pairs; on other ranks, the links that the
+// rank itself measured. Throws the errors of send() and recv().
 std::vector<LinkMeasurement> measure_links(World& world, const std::vector<Place>& places);
 
 }  // namespace anello::launch

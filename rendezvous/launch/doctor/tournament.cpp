@@ -4,7 +4,7 @@
 
 namespace anello::launch {
 
-// After each round, all players except the last move on by one seat. If n is odd, the last seat is empty.
+// After each round, all players except the last move to the next seat. If n is odd, the last seat is empty.
 std::vector<Round> tournament(int players) {
   std::vector<Round> rounds;
   if (players < 2) return rounds;

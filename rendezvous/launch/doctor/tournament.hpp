@@ -6,9 +6,9 @@
 
 namespace anello::launch {
 
-using Round = std::vector<std::pair<int, int>>;  // the smaller number first
+using Round = std::vector<std::pair<int, int>>;  // pairs of players, the smaller number first
 
-// Returns n - 1 rounds, or n if n is odd; none for fewer than two players.
+// Returns n - 1 rounds, or n rounds if n is odd; no rounds for fewer than two players.
 std::vector<Round> tournament(int players);
 
 }  // namespace anello::launch

@@ -70,7 +70,7 @@ class GroupReport {
     }
   }
 
-  // Describes the first operation that is not done on all ranks. Empty if there is none.
+  // Describes the first operation that is not done on all ranks. Empty if all operations are done.
   std::string text_of_it() const {
     if (!first_) return {};
     std::string out = text(group_.name, ": ", shown(*first_), "\n");

@@ -1,5 +1,5 @@
-// `anello flight`: reads the flight recorder's files of all ranks, and reports which rank did not come to which
-// operation, which ranks wait for it, and the last operations of each rank.
+// `anello flight`: reads the flight recorder's files of all ranks, and reports which rank has not called which
+// operation, which ranks wait for that rank, and the last operations of each rank.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ struct Flight {
     std::string text;  // "allreduce #7 (sum of 100 f32)"
     std::string name;
     State state = State::queued;
-    std::int64_t since_us = 0;  // when it entered this state
+    std::int64_t since_us = 0;  // when the operation entered this state
   };
   struct Group {
     std::string id, name;
@@ -34,12 +34,12 @@ struct Flight {
 // Throws Error{file} that describes the mistake.
 Flight parse_flight(std::string_view json);
 
-// Finds the newest file in `folder` (of job `job`, unless that is empty), and reads all files of its world. For each
-// file that cannot be used, adds a sentence to `skipped`. Throws Error{file} if no file is left.
+// Finds the newest file in `folder` (of job `job`, unless `job` is empty), and reads all files of the same world. For
+// each file that cannot be used, adds a sentence to `skipped`. Throws Error{file} if no file can be used.
 std::vector<Flight> read_flights(const std::filesystem::path& folder, const std::string& job,
                                  std::vector<std::string>& skipped);
 
-// Explains the files to people. `flights` must not be empty, and belong to one world.
+// Explains the files to people. `flights` must not be empty, and all of them must belong to one world.
 std::string explain(const std::vector<Flight>& flights);
 
 }  // namespace anello::launch
