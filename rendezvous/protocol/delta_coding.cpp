@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxShared = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t kMinDeltaBytes = 2 + 2 + 4;
 
-// How many bytes two ranges share at their beginning.
+// Returns how many bytes two ranges share at their beginning, at most `max`.
 template <class Iterator>
 std::size_t shared_bytes(Iterator a, Iterator b, std::size_t max) {
   return std::size_t(std::mismatch(a, a + std::ptrdiff_t(std::min(max, kMaxShared)), b).first - a);

@@ -1,6 +1,6 @@
-// Delta coding of a list of similar texts. Each text is written as the numbers of bytes that it shares with the text
-// before at the beginning and at the end, and the bytes between. So the parts that are equal in all texts travel once,
-// and a list of equal texts, as in a barrier, costs no more than one of them. Pure.
+// Delta coding of a list of similar texts. Each text is written as the numbers of bytes at its beginning and at its end
+// that it shares with the previous text, and the bytes between. So parts that are equal in all texts are sent once, and
+// a list of equal texts, as in a barrier, costs no more than one text. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@
 namespace anello::rendezvous {
 
 struct DeltaLimits {
-  std::size_t texts, text_bytes, all_bytes;  // limits of the result: a few bytes can stand for very many
+  std::size_t texts, text_bytes, all_bytes;  // limits of the result, because a few bytes can stand for very many
 };
 
 void write_deltas(Writer& out, const std::vector<std::string>& texts);
 
-// Throws Error{protocol} that says which limit is exceeded, or which text refers to bytes that are not there.
+// Throws Error{protocol}. Its message says which limit is exceeded, or which text refers to bytes that do not exist.
 std::vector<std::string> read_deltas(Reader& in, const DeltaLimits& limits);
 
 }  // namespace anello::rendezvous

@@ -34,7 +34,7 @@ std::string claimed_twice(const Join& first, const Join& second) {
 }
 
 std::string started_apart(const std::vector<Join>& all) {
-  std::map<std::pair<std::string, std::uint32_t>, std::vector<int>> starts;  // by machine and parent
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<int>> starts;  // ranks by machine and parent process
   std::map<std::string, std::size_t> parents, ranks;
   for (const Join& join : all) {
     std::vector<int>& start = starts[{join.machine, join.parent}];

@@ -5,7 +5,7 @@
 namespace anello::rendezvous {
 
 std::string host_name();
-// A name that is equal for two processes if they share loopback: one running kernel and one network namespace.
+// Returns a text that is equal for two processes if they share loopback: one running kernel and one network namespace.
 std::string machine();
 
 }  // namespace anello::rendezvous

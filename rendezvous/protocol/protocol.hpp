@@ -16,27 +16,28 @@ inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
-// Limits of a whole body: to the server, and from it. kMaxReplyBytes also limits the sum of all blobs of an exchange.
+// Limits of the body of a message: to the server, and from the server. kMaxReplyBytes also limits the sum of all blobs
+// of an exchange.
 inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
 inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
-// Messages from a rank. A rank, size or local rank of -1 is not given: the server decides.
+// Messages from a rank. If a rank, size or local rank is -1, the server decides.
 struct Join {
   std::string host;     // the name of the host, for messages
   std::string machine;  // equal for ranks that share loopback (rendezvous/protocol/host.hpp)
   std::string address;  // numeric; where the rank will listen
   std::uint32_t pid = 0, parent = 0;
   std::int32_t rank = -1, size = -1, local_rank = -1;
-  std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
-  std::chrono::milliseconds age{0};           // age of its process
-  bool elastic = false;                       // it lives on in other worlds if ranks die or join
-  std::int32_t place = -1;                    // its number at its launcher, which its successor gets too; -1: none
+  std::chrono::milliseconds patience{60000};  // how long the rank waits for the other ranks, from now on
+  std::chrono::milliseconds age{0};           // age of the rank's process
+  bool elastic = false;                       // true if the process goes on in further worlds when ranks die or join
+  std::int32_t place = -1;                    // the process's number at its launcher; its successor gets it too
 };
-struct Contribution {  // to an exchange, which is complete when every rank has sent one
+struct Contribution {  // a rank's part of an exchange, which is complete when every rank has sent one
   std::string blob;
   std::chrono::milliseconds patience{60000};
 };
-struct Leave {             // the rank has started and needs the server no longer
+struct Leave {             // port on which the rank listens; 0: it does not listen
   std::uint16_t port = 0;  // where the rank listens; 0: nowhere
 };
 struct Fail {  // the rank could not start
@@ -45,29 +46,29 @@ struct Fail {  // the rank could not start
 };
 struct Arrive {};  // the rank has chosen this connection, and is about to join
 
-// Further messages from a process of an elastic job. It keeps its connection from world to world.
-struct Enter {                   // it is ready for the next world
-  std::uint32_t generation = 0;  // the world from which it comes; 0: it was in none
+// Further messages from a process of an elastic job, which keeps its connection from world to world.
+struct Enter {                   // the process is ready for the next world
+  std::uint32_t generation = 0;  // the world from which the process comes; 0: it was in no world
 };
-struct Begun {};  // its state is in place, and it begins to train in the world
-struct Commits {  // the answer to AskCommits: it will not pass its next commit before it gets the Boundary
+struct Begun {};  // the process has its state, and begins to train in the world
+struct Commits {  // the answer to AskCommits: the process will not pass its next commit before it gets the Boundary
   std::uint64_t count = 0;
 };
 struct Present {};  // the answer to AskPresence
-struct Done {};     // its training has ended
+struct Done {};     // the process's training has ended
 using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done>;
 
 // Messages from the server.
 struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
-  std::string host;               // the rank's host; differs from other hosts of the same name
+  std::string host;               // the rank's host; its name differs from those of all other hosts
   std::uint64_t incarnation = 0;  // random number of the server
   bool begun = false;             // a world of this elastic job has begun to train before
   std::string change;             // what has changed since the last world of this elastic job, for the log
 };
 struct Gathered {
-  std::vector<std::string> blobs;  // by rank; equal parts travel once (rendezvous/protocol/delta_coding.hpp)
+  std::vector<std::string> blobs;  // by rank; equal parts are sent once (rendezvous/protocol/delta_coding.hpp)
 };
 struct Failed {  // the start-up has failed
   ErrorCode code = ErrorCode::rendezvous;
@@ -77,20 +78,20 @@ struct Failed {  // the start-up has failed
 struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current one is over
 
 // Further messages to a process of an elastic job.
-struct Again {  // the world cannot start, because a process of it has ended: enter again
+struct Again {  // the world cannot start, because one of its processes has ended; this process must enter again
   std::string reason;
 };
 struct AskPresence {};  // answered by the process even while it computes
 struct AskCommits {};   // the world is about to change as planned
-struct Boundary {       // the world ends at this commit, or at the next one if that is past
+struct Boundary {       // the world ends at this commit, or at the next commit if this process has already passed it
   std::uint64_t commit = 0;
 };
-struct Over {};  // the others have finished, so this process is not needed
+struct Over {};  // the other processes have finished, so this process is not needed
 using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain, Again, AskPresence, AskCommits, Boundary, Over>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);
-// Both throw Error{protocol} that names the invalid field.
+// Both functions throw Error{protocol} that names the invalid field.
 Request decode_request(std::string_view body);
 Reply decode_reply(std::string_view body);
 

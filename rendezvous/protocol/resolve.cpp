@@ -10,7 +10,7 @@ namespace {
 
 using asio::ip::tcp;
 
-// True for localhost and for the other usual names of loopback.
+// True for localhost and the other usual names of loopback.
 bool means_loopback(const std::string& host) {
   return host.starts_with("localhost") || host.starts_with("ip6-");
 }

@@ -1,4 +1,4 @@
-// When a rank tries the rendezvous again: after pauses that grow, until its deadline. Any thread.
+// When a rank tries the rendezvous again: after pauses that become longer, until its deadline. Any thread.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@ inline std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point
   return std::max(time, std::chrono::milliseconds(0));
 }
 
-// A random time between half of `pause` and all of it, so that ranks do not connect all at once.
+// Returns a random time between half of `pause` and all of it, so that the ranks do not all connect at once.
 inline std::chrono::milliseconds jittered(std::chrono::milliseconds pause) {
   const auto draw = static_cast<unsigned char>(net::random_bytes(1)[0]);
   return pause / 2 + pause * draw / 512;
