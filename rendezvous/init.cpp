@@ -47,13 +47,14 @@ void warn_of_being_alone() {
   });
 }
 
-// How far a start has got.
+// The progress of a start, for its failure.
 struct Progress {
   std::uint32_t generation = 0;  // generation of the world that this rank has joined
-  bool others_informed = false;  // the others have received this rank's failure
+  bool others_informed = false;  // true if the other ranks have received this rank's failure
 };
 
-// Joins the ranks that the server brings together. `given`: the settings that the program or the environment gave.
+// Joins the ranks that the server brings together. `given`: the settings of the program or the environment, before
+// changes.
 World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
   progress.generation = identity.generation;
@@ -78,14 +79,14 @@ World join(const Settings& settings, RendezvousClient& client, const Settings& g
   }
 }
 
-// Joins at the server that ANELLO_RENDEZVOUS names.
+// Joins the world at the server that ANELLO_RENDEZVOUS names.
 World join_by_settings(const Settings& settings, const Settings& given, Progress& progress) {
   rendezvous::check_joining(settings, [](const Error& error) { throw error; });
   RendezvousClient client(settings, rendezvous::read_job_secret(settings));
   return join(settings, client, given, progress);
 }
 
-// Joins at the server that one of the ranks runs.
+// Joins the world at a server that one of the ranks runs.
 World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks) {
   rendezvous::Meeting meeting(plan, hooks);
@@ -103,11 +104,12 @@ World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, P
   }
 }
 
-// Ranks may meet while another start of their job is ending. Then they meet again.
+// Ranks may meet while another start of their job is ending. In that case they meet again.
 World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks = {}) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
-  const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;  // the space has its own name
+  // With PMI, the key-value space has its own name.
+  const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;
   std::optional<rendezvous::StartTurn> turn;
   if (!has_a_name) turn.emplace(text(plan.ways.front().job, " ", plan.settings.job), deadline);
   for (;;) try {
@@ -122,8 +124,8 @@ World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress
 constexpr std::chrono::milliseconds kInformLimit{3000};
 
 // Rank 0 runs the server for up to kInformLimit, and informs the ranks that join. If a server of another start has the
-// job's name, this rank tries to join at that server, and waits. The other start soon fails, because it then has two
-// ranks 0.
+// job's name, this rank tries to join at that server, and waits. That other start soon fails, because two of its
+// processes then have rank 0.
 void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   const auto deadline = std::chrono::steady_clock::now() + kInformLimit;
   for (; plan.settings.start_timeout.count() > 0; plan.settings.start_timeout = rendezvous::time_left(deadline)) {
@@ -138,7 +140,8 @@ void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   }
 }
 
-// A rank cannot start, but its place in the job was found. It meets the other ranks only to inform them.
+// Informs the other ranks that this rank cannot start although its place in the job was found. Meets them only for
+// this.
 void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   if (plan.alone) return;
   rendezvous::JoinPlan brief = plan;
@@ -146,7 +149,8 @@ void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   if (plan.ways.empty())
     return RendezvousClient::report_failure(brief.settings, rendezvous::read_job_secret(brief.settings), {}, why);
   const rendezvous::Placement& way = plan.ways.front();
-  if (way.way == rendezvous::Way::pmi || way.way == rendezvous::Way::pmix) return;  // the manager ends the others
+  // The process manager ends the other ranks.
+  if (way.way == rendezvous::Way::pmi || way.way == rendezvous::Way::pmix) return;
   if (way.serves) return inform_as_server(brief, why);
   const rendezvous::Meeting meeting(brief);
   RendezvousClient::report_failure(meeting.settings(), meeting.secret(), meeting.server(), why);
@@ -171,7 +175,7 @@ void begin(const Settings& settings) {
   rendezvous::check_settings(settings, [](const Error& error) { throw error; });
 }
 
-// Reads the settings after the process's place in its job has been found. If the settings are wrong, this rank can then
+// Reads the settings after the process's place in its job has been found. So if the settings are wrong, this rank can
 // inform the other ranks.
 Settings settings_of_rank(const std::function<Settings()>& read, const std::vector<rendezvous::Placement>& found) {
   try {
@@ -181,21 +185,21 @@ Settings settings_of_rank(const std::function<Settings()>& read, const std::vect
   } catch (const std::exception& error) {
     try {
       inform_others(rendezvous::plan_join(readable_settings(), found), rendezvous::as_error(error));
-    } catch (const std::exception&) {  // there is no way to inform them
+    } catch (const std::exception&) {  // the other ranks cannot be informed
     }
     throw;
   }
 }
 
-// False if the cause is that another rank is missing or has failed, or that the user interrupted the start.
+// Returns false if the start failed because another rank is missing or has failed, or because the user interrupted it.
 bool is_own_fault(const std::exception& thrown) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   return !error || (error->code() != ErrorCode::rendezvous && error->code() != ErrorCode::aborted);
 }
 
-// Joins by the plan. If this rank itself is at fault for a failure, informs the other ranks; but not after the start's
-// deadline, because they no longer wait then. If a server has refused this rank as a second rank 0, that server belongs
-// to another start. This rank then still informs the late ranks of its own start.
+// Joins by the plan. If this rank itself is at fault for a failure, informs the other ranks, unless the start's
+// deadline has passed, because after that they do not wait. If a server has refused this rank as a second rank 0, that
+// server belongs to another start, so this rank still informs the late ranks of its own start.
 World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
   try {

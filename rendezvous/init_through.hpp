@@ -1,6 +1,6 @@
-// Two forms of init(). One reads the settings after the process's place in its job has been found. The other one is for
-// ranks that already have their numbers, and a way to exchange small texts, such as another library's key-value store.
-// Any thread; blocks like init().
+// Two forms of init(). init_with() reads the settings after the process's place in its job has been found.
+// init_through() is for ranks that already have their numbers, and a way to exchange small texts, such as another
+// library's key-value store. Any thread; blocks like init().
 #pragma once
 #include <anello/init.hpp>
 #include <functional>
@@ -15,7 +15,7 @@ World init_with(const std::function<Settings()>& read);
 
 // Joins the world of the processes that share the space. The space gives rank and size; rank, size and rendezvous in
 // the settings are ignored. The calling thread uses the space until the call returns, and calls its fence() once.
-// Throws like init(), and everything that the space throws.
+// Throws like init(), and also all errors of the space.
 World init_through(std::unique_ptr<KeyValueSpace> space, Settings settings);
 
 }  // namespace anello::rendezvous

@@ -26,10 +26,10 @@ std::atomic<ProcessMark> rank_process;  // the process that called init() last
 
 struct Reason {
   std::string text;
-  bool is_error = false;  // true for an Error or bad_alloc: its text is enough, so no core is written
+  bool is_error = false;  // true for an Error or bad_alloc, whose text is enough, so that no core file is written
 };
 
-// Returns the message. If there is no memory for it, returns a text that is so short that it needs no allocation.
+// Returns the message. If there is no memory for it, returns a text that is short enough to need no allocation.
 std::string out_of_memory() {
   release_memory_reserve();
   try {
@@ -58,7 +58,7 @@ Reason reason() {
 void abort_all_worlds(const std::string& why) {
   try {
     world::WorldMaker::abort_all(why);
-  } catch (const std::bad_alloc&) {  // the list of worlds needs memory only if there was never a world
+  } catch (const std::bad_alloc&) {  // the list of worlds needs memory only in a process that never had a world
   }
 }
 
@@ -70,12 +70,13 @@ void report(const std::string& error) {
   }
 }
 
-// A second thread waits until the first thread has ended the process. A second call by the same thread means that this
-// function itself has failed.
+// A second thread that calls this waits until the first thread has ended the process. A second call by the same thread
+// means that this function itself has failed.
 [[noreturn]] void end_process() {
   static thread_local bool ending = false;
   if (std::exchange(ending, true)) std::abort();
-  if (rank_process.load().in_child()) {  // a child is not a rank; its buffer for stdout may hold its parent's output
+  // A child is not a rank, and its buffer of stdout may hold output of its parent.
+  if (rank_process.load().in_child()) {
     previous();
     std::abort();
   }
@@ -97,7 +98,7 @@ void report(const std::string& error) {
 void handle_uncaught_exceptions() {
   rank_process = ProcessMark();
   static const bool installed = [] {
-    keep_memory_reserve();  // needed here because a world of one rank makes no reserve
+    keep_memory_reserve();  // needed here, because a world of one rank makes no reserve
     previous = std::get_terminate();
     std::set_terminate(end_process);
     return true;

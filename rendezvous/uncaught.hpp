@@ -3,7 +3,7 @@
 
 namespace anello::rendezvous {
 
-// Installs the terminate handler that the header of init() describes; once in a process. Any thread.
+// Installs the terminate handler that anello/init.hpp describes; once in a process. Any thread.
 void handle_uncaught_exceptions();
 
 }  // namespace anello::rendezvous
