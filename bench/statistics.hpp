@@ -7,7 +7,7 @@ namespace anello::bench {
 
 // Times in microseconds.
 struct Timing {
-  // Over the iterations; the time of an iteration is the time of its slowest rank.
+  // Percentiles and maximum over the iterations. The time of an iteration is the time of its slowest rank.
   double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;
   double mean_us = 0;  // wall time of the loop divided by its iterations
 };

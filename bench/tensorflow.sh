@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares TensorFlow's operations and training steps through Anello with the same through Horovod over Gloo. Both run
-# in turn in one environment, with two ranks on this machine's cores.
+# Compares TensorFlow's operations and training steps through Anello and through Horovod over Gloo. Both run in turn in
+# one environment, with two ranks on this machine's cores.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 

@@ -103,7 +103,8 @@ class Tuner {
       }
   }
 
-  // Returns the mean time: if ranks that share cores take turns, only the mean counts the time of all ranks.
+  // Returns the mean time: ranks that share cores take turns, so some calls are short and others long, and only the
+  // mean counts all of them.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};

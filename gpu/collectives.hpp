@@ -50,7 +50,7 @@ void by_kind(Kind kind, CarryOut carry_out) {
 
 // Returns the tensor of a call without a list. For a list, use tensors_of().
 inline Tensor tensor_of(const run::Buffer& buffer, DType dtype) {
-  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // with a shift of 0, the size is a number of elements
+  const Bytes all = buffer.run(0, UINT64_MAX, 0);  // with a shift of 0, the size of the run is its number of elements
   return {all.data(), all.size(), dtype};
 }
 // Returns the list's tensors that have elements; without a list, the call's tensor.

@@ -58,7 +58,7 @@ class GpuGradients::Impl {
   }
 
   GpuGroupAccess::Impl& gpus_;  // not the GpuGroup, because that object may be moved
-  Group same_ranks_;            // for buckets that go through host memory
+  Group same_ranks_;            // used for buckets that go through host memory
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
   GpuStream stream_;    // the backward pass runs here

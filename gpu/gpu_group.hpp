@@ -21,7 +21,7 @@ class GpuGroup::Impl {
  public:
   struct Options {
     std::string backend = "auto";  // a value of ANELLO_GPU_BACKEND
-    std::string against_nccl;      // why NCCL must not be used, for messages; empty: NCCL may be used
+    std::string against_nccl;      // why NCCL must not be used, for error messages; empty: NCCL may be used
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
     bool compare = false;  // a value of ANELLO_GPU_CHECK

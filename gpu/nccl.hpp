@@ -19,7 +19,7 @@ class Nccl : public Collectives {
  public:
   struct Tables {
     const AnelloNcclTable* nccl;
-    const AnelloKernelTable* kernels = nullptr;  // for sending in 16 bits, and for factors
+    const AnelloKernelTable* kernels = nullptr;  // needed for sending in 16 bits, and for factors
   };
   // Collective: all ranks of the group construct this. Throws like NcclCommunicator's constructor. `compare`: if true,
   // the group's ranks also compare the arguments of each call. If the arguments differ, the world fails with
@@ -27,7 +27,7 @@ class Nccl : public Collectives {
   Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare,
        NcclCommunicator::StartFailure start_failure = NcclCommunicator::StartFailure::ends_world);
 
-  // See NcclCommunicator::split().
+  // Makes a backend for a part of this backend's ranks; see NcclCommunicator::split().
   std::unique_ptr<Nccl> split(Group group);
 
   NcclCommunicator& communicator() { return *communicator_; }

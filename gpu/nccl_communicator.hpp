@@ -25,9 +25,9 @@ inline bool failed(int status) {
 class NcclCommunicator {
  public:
   struct Limits {
-    std::chrono::milliseconds start{60000};  // for making the communicator
+    std::chrono::milliseconds start{60000};  // limit for making the communicator
     std::chrono::milliseconds operation{0};  // see QueuedCalls; 0: no limit
-    std::chrono::milliseconds end{5000};     // for finishing queued work at the end, and for an abort
+    std::chrono::milliseconds end{5000};     // limit for finishing queued work at the end, and for an abort
   };
   // Queues work with the communicator, and returns a status of the table.
   using Call = FunctionRef<int(void* comm)>;
@@ -63,7 +63,7 @@ class NcclCommunicator {
   using Shared = std::shared_ptr<State>;
   explicit NcclCommunicator(Shared state) : state_(std::move(state)) {}
 
-  // The current action, for messages: words, or a call.
+  // The current action, for error messages: words, or a call.
   struct Doing {
     std::string_view words;
     const NcclCall* call = nullptr;

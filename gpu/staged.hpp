@@ -75,7 +75,7 @@ class Staged : public Collectives {
   Stream down_, up_;
   Event order_;
   std::array<Slot, kSlots> slots_;
-  PinnedMemory input_, output_;  // for a call that is not cut
+  PinnedMemory input_, output_;  // memory for a call that is not cut into segments
   Event output_free_;            // done when output_ has been copied to the device
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
 };

@@ -1,8 +1,9 @@
-# The oldest CUDA and NCCL that the plugins are built with, and what is said where they are older.
+# The oldest CUDA and NCCL with which the plugins are built, and the messages about older versions.
 set(ANELLO_OLDEST_CUDA 12.0)
 set(ANELLO_OLDEST_NCCL 2.18)
 
-# anello_against_cuda(RESULT VERSION): why a toolkit of this version cannot be used; empty if it can.
+# anello_against_cuda(RESULT VERSION): sets RESULT to the reason why a toolkit of this version cannot be used; empty if
+# it can be used.
 function(anello_against_cuda result version)
   set(${result} "" PARENT_SCOPE)
   if(version VERSION_LESS ANELLO_OLDEST_CUDA)
@@ -10,8 +11,8 @@ function(anello_against_cuda result version)
   endif()
 endfunction()
 
-# anello_against_nccl(RESULT FOLDER): why the nccl.h in this folder, which may be NOTFOUND, cannot be used; empty if it
-# can.
+# anello_against_nccl(RESULT FOLDER): sets RESULT to the reason why the nccl.h in this folder cannot be used; empty if
+# it can be used. FOLDER may be NOTFOUND.
 function(anello_against_nccl result folder)
   set(${result} "" PARENT_SCOPE)
   if(NOT folder)

@@ -24,7 +24,7 @@ double latency_us(const Cluster& cluster, int world, int hosts) {
 
 double spread_us(int nodes, double gap_us, double delay_us) {
   std::priority_queue<double, std::vector<double>, std::greater<>>
-      next;  // for each node that has the data: the time at which its next message arrives
+      next;  // by node that has the data: the time at which its next message arrives
   next.push(delay_us);
   double now_us = 0;
   for (int reached = 1; reached < nodes; reached++) {

@@ -21,7 +21,7 @@ namespace anello::bench {
 
 struct SimulationResult {
   double us = 0;                         // time until the last rank has finished
-  double core_share = 0, nic_share = 0;  // share of that time in which the busiest host's cores or interface worked
+  double core_share = 0, nic_share = 0;  // share of `us` in which the busiest host's cores or interface worked
 };
 
 // The time that a core needs for `bytes` of a step of this plan.

@@ -30,7 +30,8 @@ class Predictor {
   }
 
  private:
-  static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // minima for the pipeline to fill
+  // Minimum numbers to simulate, so that the pipeline fills.
+  static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;
   static constexpr double kFarTooMany = 10;  // in multiples of the limit of messages; a case with more is not simulated
 
   // The extrapolation also simulates half of this count, and even then each part must have an element.

@@ -19,7 +19,7 @@ std::string encode(const Invitation& invitation);
 Invitation decode_invitation(std::string_view bytes);  // throws Error{protocol}
 
 struct InvitationSource {
-  std::string name;  // for messages
+  std::string name;  // name of the source, for error messages
   // Throws Error if the source has no invitation now, or never will have one.
   std::function<Invitation(std::chrono::milliseconds limit)> ask;
 };

@@ -60,6 +60,6 @@ struct Placement {
 // if a variable that should be a number is not a number, or if two sources contradict each other and either may be
 // right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
-std::vector<Placement> placements();  // for this process's environment
+std::vector<Placement> placements();  // reads this process's environment
 
 }  // namespace anello::rendezvous

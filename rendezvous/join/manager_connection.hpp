@@ -15,7 +15,7 @@ namespace anello::rendezvous {
 
 class ManagerConnection {
  public:
-  explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}  // "PMI", for messages
+  explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}  // for error messages: "PMI"
 
   // The right to use the connection. It lasts as long as this object.
   class Turn {

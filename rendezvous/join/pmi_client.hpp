@@ -17,7 +17,7 @@ struct PmiLink {
   // From the environment; if the environment lacks them, the manager sends both after it got `id`.
   int rank = -1, size = 0;
   std::string id;
-  std::string manager = "the process manager";  // for messages
+  std::string manager = "the process manager";  // name for error messages
 };
 
 class PmiClient {

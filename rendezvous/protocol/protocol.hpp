@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
 // Messages from a rank. If a rank, size or local rank is -1, the server decides.
 struct Join {
-  std::string host;     // the name of the host, for messages
+  std::string host;     // the name of the host, for texts
   std::string machine;  // equal for ranks that share loopback (rendezvous/protocol/host.hpp)
   std::string address;  // numeric; where the rank will listen
   std::uint32_t pid = 0, parent = 0;

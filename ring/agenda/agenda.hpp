@@ -47,7 +47,7 @@ struct Decision {
 
 class Agenda {
  public:
-  // `members`: world ranks, by rank in this group, for messages.
+  // `members`: world ranks, by rank in this group, for error messages.
   Agenda(int rank, std::vector<int> members);
 
   // Submits this rank's call of an operation; `name` may be empty. Returns the operation's key, which is also its name
@@ -77,9 +77,8 @@ class Agenda {
 
   // True if this rank waits for a decision about an operation that it has submitted. Then it must receive messages.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
-  // Describes for messages why an operation waits: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x'
-  // instead", or "allreduce 'x' waits for the answer of rank 0". For the key kJoin, describes for whose join this rank
-  // waits.
+  // Describes in words why an operation waits: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x' instead",
+  // or "allreduce 'x' waits for the answer of rank 0". For the key kJoin, describes for whose join this rank waits.
   std::string waits_for(const std::string& key) const;
   static constexpr std::string_view kJoin = "join";  // all other keys also contain a name or a number
 

@@ -41,7 +41,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is not enough
   // memory.
   NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
-  // Makes the neutral contribution of a rank that has joined to an operation that other ranks have submitted.
+  // For a rank that takes part in other ranks' operation after it has called join(): makes its neutral contribution.
   NamedOperation(const Description& description, std::string key);
   void set_key(std::string key) { key_ = std::move(key); }
 

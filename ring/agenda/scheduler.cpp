@@ -123,7 +123,7 @@ void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Descri
     undecided_[key] = operation;
   } catch (const std::exception& e) {
     const auto* const error = dynamic_cast<const Error*>(&e);
-    // submit() of the agenda has then changed nothing.
+    // If the agenda has refused the call, it has changed nothing.
     const bool is_refused = error && error->code() == ErrorCode::invalid_argument;
     if (!is_refused) fail(lock, e);
     throw;

@@ -34,8 +34,8 @@ struct Facts {
 struct Choice {
   Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has only one algorithm
   std::uint32_t slab_elems = 0;           // 0: one slab
-  std::string_view reason;                // for messages; in memory that is never freed
-  std::string_view measured = {};         // for messages: where the bounds of the rule come from
+  std::string_view reason;                // why this algorithm; in memory that is never freed
+  std::string_view measured = {};         // where the bounds of the rule come from, for log lines
 };
 
 // A row of the user's table: for worlds of this layout, and buffers of at most max_bytes.

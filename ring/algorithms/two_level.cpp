@@ -3,8 +3,8 @@
 //   leaders:   1, 2 --> 0    4 --> 3    5           each host adds up at its first rank, along a tree
 //              0, 3, 5 allreduce                    by the algorithm
 //              0 --> 1, 2    3 --> 4    5           along the tree back
-//   shares:    0, 1, 2 to each other, 3, 4 likewise: each adds up its shares of the buffer. As many shares as the
-//              largest host has ranks: a, b, c are of 0, 1, 2; a and b are of 3, c is of 4; 5 has all.
+//   shares:    0, 1, 2 to each other; 3, 4 to each other: each adds up its shares of the buffer. There are as many
+//              shares as the largest host has ranks. 0, 1, 2 own a, b, c; 3 owns a and b, 4 owns c; 5 owns all three.
 //              a: 0, 3, 5 allreduce; b: 1, 3, 5; c: 2, 4, 5
 //              each sends its shares of the result to the other ranks of its host
 // The ranks of a host are arranged in a grid with lines of two if possible, which takes fewer messages.

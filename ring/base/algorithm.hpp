@@ -47,7 +47,7 @@ constexpr Algorithm between_hosts(Algorithm algorithm) {
 // Returns "ring" or "shares+ring", for example; "auto" for automatic; "?" if no algorithm has this value.
 std::string_view name(Algorithm algorithm);
 bool parse(std::string_view text, Algorithm& algorithm);
-std::string algorithm_names();  // "auto, ring, star, ...", for messages
+std::string algorithm_names();  // "auto, ring, star, ...", for error messages
 
 // True if every element is ((x0 + x1) + x2) + ..., for every size, slab and placement of ranks. `narrow`: elements are
 // sent in a narrower type; then the sum is of the rounded contributions, and is rounded once. False for `automatic`.

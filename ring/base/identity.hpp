@@ -12,7 +12,7 @@ struct Identity {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   int node_rank = 0, node_count = 1;
-  std::string host;     // for messages; equal on all ranks of one host
+  std::string host;     // name for error messages; equal on all ranks of one host
   std::string address;  // numeric ("127.0.0.1", "fe80::1%eth0"); this rank listens there, and other ranks connect to it
   std::string secret;   // empty: no authentication
   // Numeric addresses of further interfaces, where this rank listens for data. Large messages use all interfaces.

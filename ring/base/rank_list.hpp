@@ -1,4 +1,4 @@
-// Formats ranks in words, for messages. Pure.
+// Formats ranks in words, for error messages. Pure.
 #pragma once
 #include <string>
 #include <vector>

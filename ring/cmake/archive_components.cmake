@@ -1,5 +1,5 @@
-# Read by cpack for each generator: only the tarball has the libraries of others, and only Debian's system has a place for
-# Python packages, which are one of their own.
+# cpack reads this file for each generator. Only the tarball has the libraries of other projects. Only the Debian
+# packages have Python packages, as a package of their own, because only Debian's system has a place for them.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_COMPONENTS_ALL Unspecified)
   if(CPACK_ANELLO_PYTHON)

@@ -1,6 +1,6 @@
 # `cpack` makes a tarball that may be unpacked anywhere, and two Debian packages, anello and python3-anello. The tarball
-# also has the shared libraries that the programs use, except for the C library and what belongs to it; the packages
-# depend on Debian's instead.
+# also has the shared libraries that the programs use, except for the C library and the libraries that belong to it. The
+# Debian packages depend on Debian's libraries instead.
 set(anello_programs "")
 foreach(program IN ITEMS anello anello-train anello-bench)
   if(TARGET ${program})
@@ -14,7 +14,7 @@ endif()
 set(anello_bundle_dir ${CMAKE_INSTALL_LIBDIR}/anello)
 file(RELATIVE_PATH bundle_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${anello_bundle_dir}")
 file(RELATIVE_PATH lib_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
-# RPATH and not RUNPATH, which does not reach the libraries of libraries.
+# Sets RPATH and not RUNPATH, because RUNPATH does not apply to libraries that a library needs.
 set_property(TARGET ${anello_programs} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${bundle_from_bin}" "$ORIGIN/${lib_from_bin}")
 foreach(program IN LISTS anello_programs)
   target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
@@ -41,7 +41,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libhwy-dev, libssl-dev, g++, cmake")  # to compile programs with the library
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libhwy-dev, libssl-dev, g++, cmake")  # for compiling programs with the library
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME anello)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-anello)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Anello for Python, with Horovod's interface for PyTorch")

@@ -1,4 +1,4 @@
-# Finds packages, and says what is missing without each. The engine itself needs Asio, Highway and xxHash.
+# Finds packages, and reports which feature is missing without each. The engine itself needs Asio, Highway and xxHash.
 
 option(ANELLO_FETCH "fetch the libraries that are not installed: Asio, Highway, xxHash, CLI11, nlohmann-json" OFF)
 if(ANELLO_FETCH)
@@ -14,16 +14,16 @@ elseif(NOT ANELLO_ASIO_INCLUDE)
 endif()
 add_library(anello_asio INTERFACE)
 target_include_directories(anello_asio SYSTEM INTERFACE ${ANELLO_ASIO_INCLUDE})
-# Asio 1.22 finds std::aligned_alloc only where a standard header came before it: files would allocate and free one
-# block differently. Said here, they agree.
+# Asio 1.22 finds std::aligned_alloc only in files that include a standard header before Asio. So files would allocate
+# and free one block by different functions. This definition makes all files agree.
 target_compile_definitions(anello_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_STD_ALIGNED_ALLOC=1)
-# g++ 12 takes the frame of a coroutine that it has inlined for memory of two allocators.
+# g++ 12 wrongly assumes that the frame of an inlined coroutine is allocated and freed by different allocators.
 target_compile_options(anello_asio INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_definitions(anello_asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
 endif()
 if(ANELLO_SANITIZE MATCHES thread)
-  # The thread sanitizer does not model fences. Asio's queues are ordered by their mutexes without them.
+  # The thread sanitizer does not model fences. Without the fences, mutexes still order Asio's queues.
   target_compile_definitions(anello_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()
 target_link_libraries(anello_asio INTERFACE Threads::Threads)
@@ -42,7 +42,8 @@ elseif(NOT ANELLO_XXHASH_INCLUDE)
   message(FATAL_ERROR "xxHash's header was not found. Install it (Debian: apt-get install libxxhash-dev), set ANELLO_XXHASH_INCLUDE, or let CMake fetch it (-DANELLO_FETCH=ON).")
 endif()
 
-include(FeatureSummary)  # for add_feature_info: what is built, and with what; or what is missing
+# For add_feature_info, which records which features are built and with which packages, or what is missing.
+include(FeatureSummary)
 find_package(OpenSSL QUIET COMPONENTS Crypto)
 if(OpenSSL_FOUND)
   add_feature_info(authentication ON "with OpenSSL ${OPENSSL_VERSION}")

@@ -1,6 +1,7 @@
-# Libraries that are not installed, fetched at configure time with -DANELLO_FETCH=ON: the versions of Debian 12, each pinned
-# by its commit. Without a network, FETCHCONTENT_SOURCE_DIR_<NAME> names a folder with the sources (asio, highway, xxhash,
-# cli11, json). What is fetched is compiled into Anello, except for Highway's library, which is installed beside it.
+# Fetches libraries that are not installed, at configure time with -DANELLO_FETCH=ON: the versions of Debian 12, each
+# pinned by its commit. Without a network, FETCHCONTENT_SOURCE_DIR_<NAME> names a folder with the sources (asio,
+# highway, xxhash, cli11, json). Fetched libraries are compiled into Anello, except for Highway's library, which is
+# installed beside Anello.
 include(FetchContent)
 
 function(anello_fetch name repository commit)
@@ -8,7 +9,8 @@ function(anello_fetch name repository commit)
   message(STATUS "anello: ${name} is not installed; using ${repository} at ${commit}")
 endfunction()
 
-# anello_fetch_headers(VARIABLE NAME REPOSITORY COMMIT FOLDER FILE): sets VARIABLE to FOLDER in the sources, which has FILE.
+# anello_fetch_headers(VARIABLE NAME REPOSITORY COMMIT FOLDER FILE): sets VARIABLE to the folder FOLDER of the sources,
+# which has FILE.
 function(anello_fetch_headers variable name repository commit folder file)
   anello_fetch(${name} ${repository} ${commit})
   FetchContent_GetProperties(${name})
@@ -48,7 +50,7 @@ macro(anello_fetch_json)
   set(nlohmann_json_FOUND TRUE)
 endmacro()
 
-# Its own build: the library has a part that is compiled.
+# Highway needs a build of its own, because a part of the library is compiled.
 function(anello_fetch_highway)
   anello_fetch(highway https://github.com/google/highway.git 58746ca5b9f9444a2a3549704602ecc6239f8f41)
   foreach(option IN ITEMS CONTRIB EXAMPLES INSTALL TESTS)

@@ -1,13 +1,14 @@
-# The library as it is shipped: one `anello` made of all rooms, static or (BUILD_SHARED_LIBS) shared; how it is installed;
-# and what find_package and pkg-config read. find_package(anello) gives anello::anello, and anello::testing for run_world.
+# The library as it is shipped: one library `anello` made of all rooms, static or (BUILD_SHARED_LIBS) shared; its
+# installation; and the files that find_package and pkg-config read. find_package(anello) gives anello::anello, and
+# anello::testing for run_world.
 include(CMakePackageConfigHelpers)
 
 set(rooms base plan algorithms link trace run shm failure net control services group agenda gradients world elastic
   testing training gpu rendezvous)
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE anello_objects)
 
-# anello_make_library(NAME MAP [TYPE]): MAP says which names a shared library shows. Before 1.0 each minor version has an
-# ABI of its own, and so a SONAME of its own.
+# anello_make_library(NAME MAP [TYPE]): MAP lists the names that a shared library shows. Before version 1.0, each minor
+# version has its own ABI, and therefore its own SONAME.
 function(anello_make_library name map)
   add_library(${name} ${ARGN} ${anello_objects})
   set_target_properties(${name} PROPERTIES
@@ -30,7 +31,8 @@ function(anello_make_library name map)
   if(ANELLO_SANITIZE)
     target_link_options(${name} PUBLIC -fsanitize=${ANELLO_SANITIZE})
   else()
-    # Templates of the standard library are compiled into each library that uses them; they are no part of its interface.
+    # Templates of the standard library are compiled into each library that uses them; they are not part of its
+    # interface.
     target_link_options(${name} PRIVATE
       $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-Wl,--version-script=${map}>)
   endif()
@@ -39,7 +41,7 @@ anello_make_library(libanello ${PROJECT_SOURCE_DIR}/ring/cmake/anello.map)
 add_library(anello::anello ALIAS libanello)
 set_target_properties(libanello PROPERTIES EXPORT_NAME anello)
 
-# The world of threads needs the engine's hidden parts: it is in the library, and this target says who uses it.
+# run_world needs the engine's hidden parts, so it is in the library itself. This target marks the programs that use it.
 add_library(libanello_testing INTERFACE)
 add_library(anello::testing ALIAS libanello_testing)
 set_target_properties(libanello_testing PROPERTIES EXPORT_NAME testing)
@@ -52,7 +54,7 @@ install(TARGETS libanello libanello_testing EXPORT anello
 install(DIRECTORY ring/include/anello DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT anello NAMESPACE anello:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello FILE anelloTargets.cmake)
-# In a folder where find_package() does not look: the build folder is not an installed tree.
+# The package is in a folder where find_package() does not look, because the build folder is not an installed tree.
 set(package ${PROJECT_BINARY_DIR}/package)
 configure_package_config_file(ring/cmake/anelloConfig.cmake.in ${package}/anelloConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
@@ -60,9 +62,9 @@ write_basic_package_version_file(${package}/anelloConfigVersion.cmake COMPATIBIL
 install(FILES ${package}/anelloConfig.cmake ${package}/anelloConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
 
-# pkg-config reads the prefix from where the file lies, so an installed tree may be moved, unless its folders are
-# absolute paths. A program that links the archive also links what the archive uses. One that links the shared library
-# does not, and pkg-config would look for what is only named under Requires.private.
+# pkg-config computes the prefix from the place of the file, so an installed tree may be moved, unless its folders are
+# absolute paths. A program that links the archive also links the libraries that the archive uses. A program that links
+# the shared library does not link them, and pkg-config would look for them even if only Requires.private named them.
 set(ANELLO_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 set(ANELLO_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 file(RELATIVE_PATH prefix_from_pc "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -95,5 +97,5 @@ endif()
 configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# A template for clusters with environment modules: `module use PREFIX/share/modulefiles; module load anello`.
+# Installs a template for clusters with environment modules: `module use PREFIX/share/modulefiles; module load anello`.
 install(FILES ring/cmake/modulefile DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/anello RENAME ${PROJECT_VERSION})

@@ -10,7 +10,7 @@
 namespace anello::failure {
 
 struct Conflict {
-  std::string group;                    // name of the group, for messages; empty: the world
+  std::string group;                    // name of the group, for the text; empty: the world
   std::size_t members = 0;              // size of the group
   std::map<int, NamedSignature> calls;  // by rank
   std::vector<int> missing;             // members that have not called this operation

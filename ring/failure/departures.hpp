@@ -51,7 +51,8 @@ class Departures {
 
   // Returns the verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
-  // Returns the verdict if any rank left the group after at most `completed` of its operations. `conflict`: see left().
+  // Returns the verdict if any rank left the group when it had completed at most `completed` of the group's operations.
+  // `conflict`: describes this rank's work that needs the other rank.
   std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
   // Returns the verdict that the rank, which must have left the group, left it. `conflict`: describes this rank's work
   // that needs the other rank.

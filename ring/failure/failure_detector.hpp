@@ -64,7 +64,7 @@ class FailureDetector {
   // Call when an operation needs messages of all members. Proposes a verdict if a member left the group after it had
   // completed at most `completed` operations. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
-  // No progress; finds out whether other ranks call a different operation.
+  // Call when the operation makes no progress. Finds out whether other ranks call a different operation.
   void waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);                                              // the operation makes progress again
   void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program

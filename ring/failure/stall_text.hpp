@@ -12,7 +12,7 @@ namespace anello::failure {
 
 struct StallFindings {
   NamedSignature operation;
-  std::string group;                    // name of the group, for messages
+  std::string group;                    // name of the group
   std::chrono::milliseconds period{0};  // for how long nothing has moved; 0: a rank refused its call
   std::vector<int> pair;                // a transfer's sender and receiver
   std::map<int, StallAnswer> answers;   // by rank

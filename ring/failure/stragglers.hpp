@@ -61,9 +61,8 @@ class StragglerDetector {
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
-  static constexpr Time kQuiet{
-      // Minimum time between two reports; after this time without a complaint, the next one is reported at once.
-      60000};
+  // Minimum time between two reports. After this time without a complaint, the next one is reported at once.
+  static constexpr Time kQuiet{60000};
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 

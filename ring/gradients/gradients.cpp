@@ -176,7 +176,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
-  totalling_.wait();  // if there is no bucket, no code has waited for this sum yet
+  totalling_.wait();  // waits for the sum of the weights; without any bucket, nothing else waits for it
   const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);

@@ -23,7 +23,8 @@ struct Call {
   std::uint64_t fingerprint = 0;                    // as in Signature
   std::uint64_t token = 0;                          // Options::consistency_token; also included in the fingerprint
   std::span<const std::uint64_t> counts, received;  // as in Shape
-  std::span<const std::uint64_t> agreed;            // for an alltoall of counts: the numbers that must arrive
+  // If the call exchanges the counts of an alltoall: the numbers that must arrive.
+  std::span<const std::uint64_t> agreed;
   run::Buffer input, output;
   std::string_view name;
   std::string_view algorithm = {};  // name of the forced algorithm; empty: the setting ANELLO_ALGORITHM decides

@@ -46,7 +46,8 @@ class DirectCollective final : public run::Carrier {
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors and no rank refused
-  // Also throws the error that `explain` returns. If a peer does not show its tensors, the operation is refused().
+  // Throws as Carrier::pass() does, and also the error that `explain` returns. If a peer does not show its tensors,
+  // refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }
   std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }

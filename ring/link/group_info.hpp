@@ -12,7 +12,7 @@ namespace anello::link {
 
 struct GroupInfo {
   std::uint64_t id = 0;      // 0 is the world
-  std::string name;          // for messages: "group (0, 2)"
+  std::string name;          // name for error messages: "group (0, 2)"
   std::vector<int> members;  // world ranks, by rank in the group
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
 };

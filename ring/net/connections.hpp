@@ -24,7 +24,7 @@ namespace anello::net {
 struct Endpoint {
   std::string address;  // numeric
   std::uint16_t port = 0;
-  std::string host;  // for messages
+  std::string host;  // name for error messages
   struct Place {
     std::string address;
     std::uint16_t port = 0;

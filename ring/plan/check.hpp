@@ -2,8 +2,8 @@
 // For tests and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
 // Each element of a step is an event of its own, and links hold very little. Which events can happen depends only on
-// progress, and progress only grows. So if one schedule reaches its end, all schedules do. Two streams of a rank count
-// as ordered only from the point where a dependency guarantees the order (vector clocks): a plan must protect its own
+// progress, and progress only grows. So if one schedule reaches its end, all schedules do. For two streams of a rank,
+// only a dependency guarantees an order of their events (vector clocks record which). So a plan must protect its own
 // memory, no matter what its peers do.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Expectation {
 // Correct means:
 // - each plan is well formed, and its accesses are within its buffers;
 // - every element sent is the one that the receiver expects, and no element is left over;
-// - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
+// - two accesses to the same element, at least one of them a write, are ordered, and nothing is read before it is
+//   written;
 // - every contribution is in every result exactly once, with equal brackets on all ranks, and every element of a
 //   reduction is made a result (an average is divided) exactly once, by one step, when it has all contributions.
 std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation,

@@ -80,7 +80,8 @@ struct Plan {
   std::uint64_t sent_elems = 0, received_elems = 0;  // sums over all steps
   bool reduces = false;                              // true if a step reduces or folds
   bool out_of_place_only = false;  // if true, every range begins at 0, and its operands may be anywhere in their spaces
-  bool pairwise = false;  // two ranks reduce into memory that they send to each other: links must buffer some of it
+  // True if two ranks reduce into memory that they send to each other; then links must buffer some of the data.
+  bool pairwise = false;
   // Replies. In an exchange of two ranks, each reduces the other's input, and sends the result back. A link through
   // memory allows a rank to write the result over the other rank's contribution in the link's buffer: this is a reply.
   // Three kinds of steps are marked `reply`: the reduction, the send of its result, and the copy that receives a

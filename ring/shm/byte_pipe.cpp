@@ -8,11 +8,10 @@
 namespace anello::shm {
 namespace {
 
-constexpr std::size_t kFirstBytes =
-    // Bytes of a slot's contents that are in the same cache line as its head.
-    kLineBytes - sizeof(PipeState::Slot::head);
-constexpr std::size_t kEarlyBytes =
-    5 * kLineBytes;  // longest message that is prefetched before the writer has set its flag
+// Bytes of a slot's contents that are in the same cache line as its head.
+constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);
+// Maximum length of a message that is prefetched before the writer has set its flag.
+constexpr std::size_t kEarlyBytes = 5 * kLineBytes;
 
 // Copies the bytes [from, until) of the joined pieces to the same positions in `to`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {

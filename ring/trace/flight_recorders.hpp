@@ -12,7 +12,7 @@ namespace anello::trace {
 
 class FlightRecorders {
  public:
-  // `name`: for messages, for example "group (0, 2)". `members`: world ranks.
+  // `name`: for people, for example "group (0, 2)". `members`: world ranks.
   void add(std::uint64_t group, std::string name, std::vector<int> members, std::shared_ptr<FlightRecorder> recorder);
   void remove(std::uint64_t group);  // keeps the group's counts
 

@@ -9,8 +9,8 @@ namespace anello::launch {
 // content is not UTF-8 or ASCII (but UTF-16, for example), throws Error{configuration} that names `path`.
 std::string plain_text(const std::string& path, std::string content);
 
-// Returns the first character that is not ASCII, for messages: "U+00A0 (a space that does not break a line)". Empty if
-// all characters are ASCII.
+// Returns the first character that is not ASCII, for error messages: "U+00A0 (a space that does not break a line)".
+// Empty if all characters are ASCII.
 std::string first_unusual_character(std::string_view text);
 
 }  // namespace anello::launch

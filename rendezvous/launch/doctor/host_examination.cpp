@@ -153,7 +153,7 @@ bool secret_can_be_read(const Settings& settings) {
   return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
 }
 
-// Adds the place that init() would find for this process.
+// Reports the rank and the launcher that init() would find for this process.
 void examine_place(Findings& findings, const Settings& settings) {
   const std::vector<rendezvous::Placement> found = rendezvous::placements();
   for (const rendezvous::Placement& one : found)

@@ -38,7 +38,8 @@ class GpuGradients {
   // Like the functions of Gradients. They throw the errors of GpuGroup::allreduce().
   void begin(double factor = 1);
   void ready(std::size_t gradient);
-  // With staged buckets, the times are those of Gradients. With NCCL, both are the time that queueing took on the host.
+  // With staged buckets, the returned times are those of Gradients. With NCCL, both times are the time that queueing
+  // took on the host.
   StepStats finish();
 
   // For each bucket, in the order of sending: the indices of its gradients in the list.

@@ -35,7 +35,7 @@ class World : public Group {
   int local_size() const;  // the number of ranks on this host
   int node_rank() const;   // this host's number among the hosts, from 0 to node_count() - 1
   int node_count() const;  // the number of hosts
-  const std::string& host(int rank) const;  // the name of the host on which a rank runs, for messages
+  const std::string& host(int rank) const;  // the name of the host on which a rank runs, as in error messages
   // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
   // ranks of one host communicate; own or shared: whether each rank has its own cores. The choice of algorithms depends
   // on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
