@@ -118,7 +118,7 @@ class Gloo : public Library {
     return [options] { gloo::allreduce(*options); };
   }
 
-  // Gloo has these algorithms only in place, so an out-of-place call first copies the input.
+  // These algorithms of Gloo work only in place, so an out-of-place call first copies the input.
   template <class T, class Algorithm>
   Call classic(ConstTensor input, Tensor output, Op op) {
     const std::vector<T*> memory{static_cast<T*>(output.data)};

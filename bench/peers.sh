@@ -20,10 +20,10 @@ known_peers() {
   done
 }
 
-# Defines where the ranks run, and over which interface they communicate. Here all ranks are on this machine. Sets
-# `launched`: how to launch programs that read ANELLO_RANK and ANELLO_SIZE; `bound`: how to launch them with a core for
-# each rank where there are enough cores, as Open MPI does; where MPI's launchers are started; and the flags by which
-# these launchers get the hosts.
+# Defines where the ranks run, and over which interface they communicate. Here all ranks are on this machine. Sets these
+# arrays. `launched`: launches programs that read ANELLO_RANK and ANELLO_SIZE. `bound`: does this with a core for each
+# rank if there are enough cores, as Open MPI does. `mpi_from`: runs MPI's launchers on their host. `openmpi_hosts` and
+# `mpich_hosts`: flags that give the hosts to these launchers.
 interface=lo
 place_ranks() {
   launched=("$anello" run -n "$world" --) bound=("${launched[@]}") mpi_from=() openmpi_hosts=() mpich_hosts=()

@@ -76,7 +76,8 @@ class Step {
     std::vector<Gradients> buckets;
     for (const std::uint64_t bytes : request_.buckets)
       buckets.emplace_back(world_, named_, GradientOptions{.bucket_bytes = std::int64_t(bytes)});
-    // The exposed time is a difference of two times of one round, because the machine's speed changes between rounds.
+    // The exposed time is the difference of two times in the same round, because the machine's speed changes between
+    // rounds.
     std::vector<double> alone, blocking;
     std::vector<std::vector<double>> bucketed(buckets.size());
     for (int round = 0; round <= request_.rounds; round++) {

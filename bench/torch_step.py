@@ -46,7 +46,8 @@ def main():
         alone()
         dist.all_reduce(whole)
 
-    # The exposed time is a difference of two times of one turn, because the machine's speed changes between turns.
+    # The exposed time is the difference of two times in the same turn, because the machine's speed changes between
+    # turns.
     times = {"alone": [], "blocking": [], "buckets": []}
     for turn in range(arguments.r + 2):
         base = 0

@@ -89,7 +89,8 @@ class QueuedCalls {
   std::uint64_t carried_out_ = 0;  // number of the newest collective plus 1
   Clock::time_point front_since_;  // when the oldest call became the oldest
   std::chrono::milliseconds next_report_;
-  bool reported_ = false, overdue_ = false;  // true if the control plane has got this message about the oldest call
+  // True if the control plane has got the report, or the exceeded limit, of the oldest call.
+  bool reported_ = false, overdue_ = false;
 };
 
 }  // namespace anello::gpu

@@ -57,7 +57,7 @@ double allreduce_us(int ranks, const char* algorithm) {
         const auto call = [&] { world.allreduce(std::span(&value, 1), Op::max); };
         const double own_us = min_us(call, [&](bool spent) {
           value = spent ? 1 : 0;
-          call();  // so that all ranks end after the same round
+          call();  // gives all ranks the maximum of `value`, so that they end after the same round
           return value > 0;
         });
         if (world.rank() == 0) us = own_us;

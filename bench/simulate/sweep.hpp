@@ -21,7 +21,7 @@ struct Cell {
   };
   int world = 0, hosts = 0;
   std::uint64_t count = 0;
-  double bound_us = 0, aim_us = 0;  // lower_bound_us(), network_aim_us()
+  double bound_us = 0, aim_us = 0;  // results of lower_bound_us() and network_aim_us()
   algorithms::Choice choice;
   std::vector<Row> rows;  // one for every algorithm
 

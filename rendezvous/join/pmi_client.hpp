@@ -14,7 +14,7 @@ namespace anello::rendezvous {
 
 struct PmiLink {
   int fd = -1;  // a connected, borrowed socket
-  // From the environment; if the environment lacks them, the manager sends both after it got `id`.
+  // Rank and size from the environment. If the environment lacks them, the manager sends both after it got `id`.
   int rank = -1, size = 0;
   std::string id;
   std::string manager = "the process manager";  // name for error messages

@@ -37,8 +37,8 @@ struct Contribution {  // a rank's part of an exchange, which is complete when e
   std::string blob;
   std::chrono::milliseconds patience{60000};
 };
-struct Leave {             // port on which the rank listens; 0: it does not listen
-  std::uint16_t port = 0;  // where the rank listens; 0: nowhere
+struct Leave {             // the rank has started, and does not need the server any more
+  std::uint16_t port = 0;  // port on which the rank listens; 0: it does not listen
 };
 struct Fail {  // the rank could not start
   std::string reason;

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 std::shared_ptr<Scheduler> Scheduler::make(const Group& group) {
   std::vector<int> all(std::size_t(group.size()));
   std::iota(all.begin(), all.end(), 0);
-  Group messages = group.group(all), data = group.group(all);  // in this order on all ranks
+  Group messages = group.group(all), data = group.group(all);  // all ranks make the two groups in this order
   std::shared_ptr<Scheduler> made(new Scheduler(std::move(messages), std::move(data)));
   GroupAccess::when_leaving(made->messages_, [weak = std::weak_ptr(made)] {
     if (const auto scheduler = weak.lock()) scheduler->close();

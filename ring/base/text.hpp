@@ -1,4 +1,4 @@
-// text("rank ", 3, " of ", n) makes one string from parts. For messages, not for hot paths.
+// text("rank ", 3, " of ", n) makes one string from parts. For error messages and log lines, not for hot paths.
 #pragma once
 #include <array>
 #include <charconv>

@@ -17,7 +17,7 @@ namespace anello::control {
 
 class Pinger {
  public:
-  // Everything must outlive the pinger.
+  // The objects that the pinger uses. They must outlive the pinger.
   struct Surroundings {
     asio::io_context& context;
     net::PeerConnections& connections;

@@ -46,10 +46,10 @@ struct StallAnswer {
   };
   State state = State::waits;
   std::optional<NamedSignature> last;  // not_called: the rank's last operation in the group, if it called any
-  std::optional<NamedSignature>
-      waits_in;                // if the rank has not called the operation: the other operation in which it waits
-  std::string waits_in_group;  // name of the group of that other operation
-  std::string reason;          // refused
+  // If the rank has not called the operation: the other operation in which it waits.
+  std::optional<NamedSignature> waits_in;
+  std::string waits_in_group;  // name of the group of `waits_in`
+  std::string reason;          // if refused: why
 };
 
 struct ControlMessage {
@@ -66,19 +66,23 @@ struct ControlMessage {
   int origin = 0;            // the rank that sent the message first
   std::uint32_t number = 0;  // counts the origin's messages
   Type type = Type::proposal;
-  Verdict verdict;                     // proposal, decision
-  Straggler straggler;                 // slow
-  std::uint64_t group = 0;             // goodbye: the group; 0 is the world
-  std::uint64_t completed = 0;         // goodbye: operations of the group that the origin completed
-  bool by_exception = false;           // goodbye: an exception destroyed the origin's World
-  std::uint32_t members_of_group = 0;  // goodbye: number of members of the group
-  StallKey stall;                      // stalled, answer. In `stalled`, group and sequence are those of its operation
-  std::string group_name;              // stalled
-  std::vector<int> members;  // stalled: the group's members in order; left out if they need more than kMaxRuns runs
-  StallAnswer answer;        // stalled, answer: the origin's own answer
-  std::vector<int> contradicted;      // called: ranks that sent the origin other counts than it expects
-  std::vector<NamedSignature> calls;  // goodbye: the group's last operations. waiting, stalled, called: the operation.
-                                      // refused: its group and number
+  // Each of the following members is set only in messages of the types that its comment names.
+  Verdict verdict;                     // in proposal and decision
+  Straggler straggler;                 // in slow
+  std::uint64_t group = 0;             // in goodbye: the group; 0 is the world
+  std::uint64_t completed = 0;         // in goodbye: operations of the group that the origin completed
+  bool by_exception = false;           // in goodbye: an exception destroyed the origin's World
+  std::uint32_t members_of_group = 0;  // in goodbye: number of members of the group
+  // In stalled and answer. In stalled, it has the group and the sequence number of the operation in `calls`.
+  StallKey stall;
+  std::string group_name;  // in stalled
+  // In stalled: the group's members in order; left out if they need more than kMaxRuns runs.
+  std::vector<int> members;
+  StallAnswer answer;             // in stalled and answer: the origin's own answer
+  std::vector<int> contradicted;  // in called: ranks that sent the origin other counts than it expects
+  // In goodbye: the group's last operations. In waiting, stalled and called: the operation. In refused: the operation's
+  // group and number.
+  std::vector<NamedSignature> calls;
 };
 
 std::string encode(const ControlMessage& message);

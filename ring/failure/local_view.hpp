@@ -21,7 +21,7 @@ class LocalView {
     std::string reason;
   };
   struct Group {
-    std::string name;  // for people
+    std::string name;  // name of the group, as texts show it
     std::vector<int> members;
     std::optional<Refusal> refusal;  // the newest refusal; the program may have repeated the call since then
     bool contains(int rank) const;

@@ -114,7 +114,8 @@ group::OperationQueue& Group::Impl::transfers(int from, int to) {
   if (left_) group::refuse("transfer", "this rank's world has ended");
   auto pair = transfers_.find({from, to});
   if (pair == transfers_.end()) {
-    auto made = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);  // may throw
+    // May throw, so nothing has changed yet.
+    auto made = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);
     pair = transfers_.emplace(std::pair(from, to), std::move(made)).first;
   }
   return pair->second->queue();

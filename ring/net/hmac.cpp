@@ -20,8 +20,8 @@ namespace anello::net {
 #ifdef ANELLO_HAS_OPENSSL
 namespace {
 
-// Number of calls of OpenSSL in progress, and whether further calls are forbidden. Atomics, because they have no
-// destructor that runs at exit.
+// The number of calls of OpenSSL in progress, and whether further calls are forbidden. Both are atomics, because an
+// atomic has no destructor that runs at exit.
 std::atomic<int> calls_in_progress{0};
 std::atomic<bool> openssl_ended{false};
 

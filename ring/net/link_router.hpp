@@ -12,7 +12,7 @@ namespace anello::net {
 
 class LinkRouter {
  public:
-  // The arguments are described at LinkContext.
+  // The arguments are the members of LinkContext (link_maker.hpp).
   LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
              LinkContext::Failed failed);
 

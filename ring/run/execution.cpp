@@ -66,7 +66,8 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction, std::uint32_t
   return nullptr;
 }
 
-// Returns how many of the step's first elements may be processed, as far as the steps on which it depends have come.
+// Returns how many of the step's first elements may be processed now, according to the progress of the steps on which
+// it depends.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {

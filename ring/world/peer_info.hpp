@@ -13,7 +13,7 @@ struct PeerInfo {
   static constexpr std::size_t kMaxTableBytes = 48 << 10;
 
   std::string version;      // version of the library
-  std::uint64_t plans = 0;  // algorithms::build_fingerprint()
+  std::uint64_t plans = 0;  // result of algorithms::build_fingerprint()
   net::Endpoint endpoint;
   std::string settings;  // the settings that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;

@@ -13,7 +13,8 @@ struct LinkMeasurement {
   int from = 0, to = 0;            // ranks: the first ranks of two hosts, or the first two ranks of one host
   double latency_us = 0;           // one way: half the median time of a round trip of 8 bytes
   double rate = 0, back_rate = 0;  // bytes/s of large messages, from -> to and to -> from
-  double clock_offset_us = 0;  // the wall clock of `to` minus the wall clock of `from`; the error is about the latency
+  // The wall clock of `to` minus the wall clock of `from`; the error is about as large as the latency.
+  double clock_offset_us = 0;
 };
 
 std::string encode(const std::vector<LinkMeasurement>& links);
