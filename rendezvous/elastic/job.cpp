@@ -15,6 +15,7 @@
 #include "ring/base/rank_list.hpp"
 #include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
+#include "ring/elastic/contents.hpp"
 #include "ring/elastic/synchronize.hpp"
 #include "ring/world/bootstrap.hpp"
 
@@ -50,6 +51,10 @@ bool another_can_follow(ErrorCode code) {
   }
 }
 
+void check_phase(const char* call, bool is_right, const char* remedy) {
+  if (!is_right) throw Error(ErrorCode::invalid_argument, text(call, ": ", remedy));
+}
+
 }  // namespace
 
 class Job::Impl {
@@ -60,23 +65,39 @@ class Job::Impl {
         options_(std::move(options)),
         connection_(settings_, rendezvous::read_job_secret(settings_)) {}
 
-  bool next();
+  bool enter();
   World& world();
   const Change& change() const { return change_; }
-  void commit(const std::function<void()>& update);
+  void synchronize();
+  void begin_synchronization(std::string_view manifest);
+  void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
+  void begin_commit();
+  bool end_commit();
   bool survives(const Error& error) const;
   void finish();
   bool in_child() const { return process_.in_child(); }
 
  private:
-  bool start(const rendezvous::Assigned& place);
+  bool start();
+  bool may_start_again(const Error& error);
+  void make_world();
   [[noreturn]] void give_up(const std::string& reason);
   void count_worlds(const rendezvous::Assigned& place);
-  bool may_enter_again(const Error& error, bool begun);
   void leave_world();
-  void make_world();
-  void synchronize(const rendezvous::Assigned& place);
+  template <class Part>
+  void together(Part part);
+  void note(const std::vector<int>& sources, const std::vector<int>& receivers, std::uint64_t revision);
+  void begin_training();
   void report() const;
+
+  // How far the newest world is.
+  enum class Phase {
+    starting,    // it is made
+    exchanging,  // the program sends its state
+    training,    // all ranks have the state
+    ended,       // as planned, after a commit
+    over         // this process has left it
+  };
 
   ProcessMark process_;
   const Settings settings_;
@@ -84,7 +105,10 @@ class Job::Impl {
   const Options options_;
   rendezvous::StandingConnection connection_;
   std::optional<World> world_;
+  Phase phase_ = Phase::over;
+  Decision decision_;  // while the program exchanges its state
   Change change_;
+  bool begun_ = false;     // a world of this job has begun to train before
   int failed_starts_ = 0;  // in a row, by errors between ranks
   int idle_worlds_ = 0;    // in a row, without a commit and without a change of processes
   std::uint64_t last_revision_ = 0;
@@ -93,36 +117,43 @@ class Job::Impl {
 };
 
 World& Job::Impl::world() {
-  if (!world_) throw Error(ErrorCode::invalid_argument, "there is no world yet: call next() first");
+  if (!world_) throw Error(ErrorCode::invalid_argument, "there is no world yet: call next() or enter() first");
   return *world_;
 }
 
-bool Job::Impl::next() {
+bool Job::Impl::enter() {
   leave_world();
   for (;;) {
     const std::optional<rendezvous::Assigned> place = connection_.enter(change_.generation);
     if (!place) return false;
     count_worlds(*place);
+    begun_ = place->begun;
     change_ = {.generation = place->generation, .rank = place->rank, .size = place->size, .reason = place->change};
-    if (!start(*place)) continue;
-    change_.paused = steady_clock::now() - paused_since_;
-    report();
-    if (options_.on_change) options_.on_change(change_);
-    return true;
+    if (start()) return true;
   }
 }
 
 // Returns false if the next world may succeed.
-bool Job::Impl::start(const rendezvous::Assigned& place) try {
+bool Job::Impl::start() try {
   make_world();
-  synchronize(place);
-  failed_starts_ = 0;
+  phase_ = Phase::starting;
   return true;
 } catch (const Error& error) {
-  if (!may_enter_again(error, place.begun)) give_up(error.what());
-  log(Severity::info, text("world ", place.generation, " has failed before its training: ", error.what()));
-  world_.reset();
+  if (rendezvous::Interruption::asked() || !may_start_again(error)) give_up(error.what());
+  log(Severity::info, text("world ", change_.generation, " could not be made: ", error.what()));
   return false;
+} catch (const std::exception& error) {
+  give_up(error.what());
+}
+
+// A part of the synchronization, in which all ranks take part.
+template <class Part>
+void Job::Impl::together(Part part) try {
+  part();
+} catch (const Error& error) {
+  if (!survives(error)) give_up(error.what());
+  log(Severity::info, text("world ", change_.generation, " has failed before its training: ", error.what()));
+  throw;
 } catch (const std::exception& error) {
   give_up(error.what());
 }
@@ -130,7 +161,8 @@ bool Job::Impl::start(const rendezvous::Assigned& place) try {
 // Called in a handler. The other processes receive the reason.
 void Job::Impl::give_up(const std::string& reason) {
   connection_.fail(reason);
-  world_.reset();
+  if (world_) world::WorldMaker::leave(*world_);
+  phase_ = Phase::over;
   throw;
 }
 
@@ -150,14 +182,12 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
 
 // A process that has the state goes on, and one that comes without it and does not fit ends. The server says within a
 // moment whether the start has failed because a process has ended.
-bool Job::Impl::may_enter_again(const Error& error, bool begun) {
+bool Job::Impl::may_start_again(const Error& error) {
   constexpr int kAttempts = 5;
-  if (error.code() == ErrorCode::mismatch)
-    return error.rank() != change_.rank && (state_.holds() || (world_ && error.rank() >= 0));
-  if (world_) return survives(error);
+  if (error.code() == ErrorCode::mismatch) return error.rank() != change_.rank && state_.holds();
   if (connection_.start_is_over(kMoment)) return true;
   if (!another_can_follow(error.code()) && error.code() != ErrorCode::timed_out) return false;
-  if (begun && !state_.holds()) return false;
+  if (begun_ && !state_.holds()) return false;
   if (error.rank() >= 0 && error.rank() != change_.rank) connection_.blame(error.rank(), error.what());
   return ++failed_starts_ < kAttempts;
 }
@@ -165,9 +195,12 @@ bool Job::Impl::may_enter_again(const Error& error, bool begun) {
 // All ranks leave at the same commit if the world ends as planned. Otherwise it has failed.
 void Job::Impl::leave_world() {
   if (!world_) return;
-  paused_since_ = steady_clock::now();
-  was_in_a_world_ = true;
+  if (phase_ == Phase::training || phase_ == Phase::ended) {
+    paused_since_ = steady_clock::now();
+    was_in_a_world_ = true;
+  }
   world_.reset();
+  phase_ = Phase::over;
 }
 
 void Job::Impl::make_world() {
@@ -182,13 +215,46 @@ void Job::Impl::make_world() {
   rendezvous::log_start(*world_, settings_, connection_.identity().address);
 }
 
-void Job::Impl::synchronize(const rendezvous::Assigned& place) {
-  Synchronized result = elastic::synchronize(*world_, state_, place.begun, options_.verify);
-  change_.revision = result.revision;
-  change_.sources = std::move(result.sources);
-  change_.receivers = std::move(result.receivers);
-  change_.bytes = result.bytes;
-  connection_.begin(result.revision);
+void Job::Impl::synchronize() {
+  check_phase("synchronize", phase_ == Phase::starting, "it is called once in each world, after enter()");
+  together([&] {
+    Synchronized result = elastic::synchronize(*world_, state_, begun_, options_.verify);
+    note(result.sources, result.receivers, result.revision);
+    change_.bytes = result.bytes;
+  });
+  begin_training();
+}
+
+void Job::Impl::begin_synchronization(std::string_view manifest) {
+  constexpr const char* kCall = "begin_synchronization";
+  check_phase(kCall, phase_ == Phase::starting, "it is called once in each world, after enter()");
+  check_phase(kCall, StateAccess::contents(state_).entries.empty(),
+              "the State has entries, which only synchronize() sends");
+  together([&] { decision_ = elastic::begin_synchronization(*world_, state_, manifest, begun_); });
+  note(decision_.sources, decision_.receivers, decision_.revision);
+  phase_ = Phase::exchanging;
+}
+
+void Job::Impl::end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes) {
+  check_phase("end_synchronization", phase_ == Phase::exchanging, "call begin_synchronization() in this world first");
+  together([&] { elastic::end_synchronization(*world_, state_, decision_, entries); });
+  change_.bytes = decision_.receivers.empty() ? 0 : bytes;
+  begin_training();
+}
+
+void Job::Impl::note(const std::vector<int>& sources, const std::vector<int>& receivers, std::uint64_t revision) {
+  change_.sources = sources;
+  change_.receivers = receivers;
+  change_.revision = revision;
+}
+
+void Job::Impl::begin_training() {
+  connection_.begin(change_.revision);
+  phase_ = Phase::training;
+  failed_starts_ = 0;
+  change_.paused = steady_clock::now() - paused_since_;
+  report();
+  if (options_.on_change) options_.on_change(change_);
 }
 
 void Job::Impl::report() const {
@@ -204,25 +270,40 @@ void Job::Impl::report() const {
            " and goes on after commit ", change_.revision, "; ", reason, received, "; paused for ", ms, " ms"));
 }
 
-void Job::Impl::commit(const std::function<void()>& update) {
-  state_.commit(update);
-  if (connection_.ends_after(state_.revision())) throw WorldEnds{};
+void Job::Impl::begin_commit() {
+  check_phase("commit", phase_ != Phase::ended, "the world has ended as planned: call next() or enter()");
+  check_phase("commit", phase_ == Phase::training, "the state has not been synchronized in this world");
+  StateAccess::contents(state_).begin_commit();
+}
+bool Job::Impl::end_commit() {
+  check_phase("commit", phase_ == Phase::training, "the world in which this commit began has ended");
+  StateAccess::contents(state_).end_commit();
+  if (!connection_.ends_after(state_.revision())) return false;
+  phase_ = Phase::ended;
+  return true;
 }
 
+// All ranks get a mismatch of the state's entries, and the ranks that fit go on.
 bool Job::Impl::survives(const Error& error) const {
-  return world_ && another_can_follow(error.code()) && world::WorldMaker::has_failed(*world_);
+  if (!world_ || phase_ == Phase::over) return false;
+  const bool synchronizes = phase_ == Phase::starting || phase_ == Phase::exchanging;
+  if (synchronizes && error.code() == ErrorCode::mismatch)
+    return error.rank() != change_.rank && (state_.holds() || error.rank() >= 0);
+  return another_can_follow(error.code()) && world::WorldMaker::has_failed(*world_);
 }
 
 // If a rank ends before it has finished, the others may redo the last step; they do not need this rank.
 void Job::Impl::finish() {
+  check_phase("finish", phase_ == Phase::training, "the state has not been synchronized in this world");
   try {
-    world().finish();
+    world_->finish();
   } catch (const Error& error) {
     if (!survives(error)) give_up(error.what());
     log(Severity::info, text("a rank has not finished: ", error.what()));
   }
   connection_.done();
-  world_.reset();
+  world::WorldMaker::leave(*world_);
+  phase_ = Phase::over;
 }
 
 Job::Job(State& state, Options options, const Settings& settings)
@@ -232,7 +313,18 @@ Job::~Job() {
   if (impl_->in_child()) static_cast<void>(impl_.release());
 }
 bool Job::next() {
-  return impl_->next();
+  while (impl_->enter()) {
+    try {
+      impl_->synchronize();
+      return true;
+    } catch (const Error& error) {
+      if (!impl_->survives(error)) throw;
+    }
+  }
+  return false;
+}
+bool Job::enter() {
+  return impl_->enter();
 }
 World& Job::world() {
   return impl_->world();
@@ -240,8 +332,25 @@ World& Job::world() {
 const Change& Job::change() const {
   return impl_->change();
 }
+void Job::synchronize() {
+  impl_->synchronize();
+}
+void Job::begin_synchronization(std::string_view manifest) {
+  impl_->begin_synchronization(manifest);
+}
+void Job::end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes) {
+  impl_->end_synchronization(entries, bytes);
+}
 void Job::commit(const std::function<void()>& update) {
-  impl_->commit(update);
+  impl_->begin_commit();
+  update();
+  if (impl_->end_commit()) throw WorldEnds{};
+}
+void Job::begin_commit() {
+  impl_->begin_commit();
+}
+bool Job::end_commit() {
+  return impl_->end_commit();
 }
 bool Job::survives(const Error& error) const {
   return impl_->survives(error);

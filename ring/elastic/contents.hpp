@@ -20,15 +20,21 @@ struct Entry {
 class Contents {
  public:
   void add(Entry entry);
-  void commit(const std::function<void()>& update);
+  // A commit in two parts; the entries are written in between. If that fails, end_commit() is not called.
+  void begin_commit();
+  void end_commit();
+  // Call it before the first byte of another rank's state arrives: the transfer may fail.
+  void receive() { clean = commits = false; }
   void settle(std::uint64_t at) {
     revision = at;
     holds = clean = true;
+    commits = false;
   }
 
   std::vector<Entry> entries;
   std::uint64_t revision = 0;
   bool holds = false, clean = true;
+  bool commits = false;  // a commit has begun
 };
 
 class StateAccess {

@@ -1,7 +1,6 @@
 #include "ring/elastic/report.hpp"
 
-#include <string>
-#include <string_view>
+#include <algorithm>
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -13,9 +12,23 @@ std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify) {
   std::vector<group::NamedValue> manifest{{"verification of the state", verify ? "on" : "off"}};
   for (const Entry& each : state.entries)
     manifest.push_back(
-        {text("entry ", manifest.size() - 1, " of the state"),
+        {entry_name(manifest.size() - 1),
          text("'", each.name, "' (", each.is_small() ? "small" : text(each.replicated.size(), " bytes"), ")")});
   return manifest;
+}
+
+std::vector<group::NamedValue> manifest_of(std::string_view lines) {
+  std::vector<group::NamedValue> manifest{{"verification of the state", "by the program"}};
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    manifest.push_back({entry_name(manifest.size() - 1), std::string(lines.substr(at, end - at))});
+    at = end + 1;
+  }
+  return manifest;
+}
+
+std::string entry_name(std::size_t number) {
+  return text("entry ", number, " of the state");
 }
 
 Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest) {

@@ -1,6 +1,8 @@
 // Reports by which the ranks of a new world learn which of them have the state. Collective; uses the thread that calls.
 #pragma once
 #include <anello/world.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ring/elastic/contents.hpp"
@@ -11,6 +13,10 @@ namespace anello::elastic {
 
 // Returns the names, kinds and sizes of all entries, as an error shows them, and whether they are compared.
 std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify);
+
+// Likewise for a program that sends its state itself; `lines` has a line for each entry.
+std::vector<group::NamedValue> manifest_of(std::string_view lines);
+std::string entry_name(std::size_t number);
 
 Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest);
 

@@ -22,7 +22,7 @@ void Contents::add(Entry entry) {
   entries.push_back(std::move(entry));
 }
 
-void Contents::commit(const std::function<void()>& update) {
+void Contents::begin_commit() {
   if (!holds)
     group::refuse("State::commit", "the state has not been synchronized; the first world of an elastic job does that");
   if (!clean)
@@ -30,7 +30,12 @@ void Contents::commit(const std::function<void()>& update) {
                   text("a commit after revision ", revision,
                        " is running or has failed; only a synchronization makes the state complete again"));
   clean = false;
-  update();
+  commits = true;
+}
+
+void Contents::end_commit() {
+  if (!commits) group::refuse("State::commit", "no commit has begun, or a new world has ended it");
+  commits = false;
   revision++;
   clean = true;
 }
@@ -54,7 +59,9 @@ bool State::clean() const {
   return contents_->clean;
 }
 void State::commit(const std::function<void()>& update) {
-  contents_->commit(update);
+  contents_->begin_commit();
+  update();
+  contents_->end_commit();
 }
 
 }  // namespace anello::elastic

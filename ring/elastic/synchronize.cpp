@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/elastic/gather.hpp"
 #include "ring/elastic/report.hpp"
@@ -14,19 +15,22 @@ namespace anello::elastic {
 namespace {
 
 using Texts = std::vector<std::string>;  // the texts of the small entries, in order
+using Manifest = std::vector<group::NamedValue>;
 
 // All ranks are here, because they decide alike. A report has only a hash, so the manifests show the entry.
-void name_entry(World& world, const std::vector<group::NamedValue>& manifest, int at_fault) try {
+void name_entry(World& world, const Manifest& manifest, int at_fault) try {
   group::require_same(world, manifest, {.name = "elastic manifest"});
 } catch (const Error& error) {
   throw Error(error.code(), error.message(), error.code() == ErrorCode::mismatch ? at_fault : error.rank());
 }
 
-Decision decide_together(World& world, const Contents& state, bool begun, bool verify) {
-  const std::vector<group::NamedValue> manifest = manifest_of(state, verify);
+// A rank that receives is not clean from here on.
+Decision decide_together(World& world, Contents& state, const Manifest& manifest, bool begun) {
   const Reports reports = gather_reports(world, report_of(state, manifest), begun);
   try {
-    return decide(reports.by_rank, reports.begun);
+    Decision decision = decide(reports.by_rank, reports.begun);
+    if (std::ranges::binary_search(decision.receivers, world.rank())) state.receive();
+    return decision;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::mismatch) name_entry(world, manifest, error.rank());
     throw;
@@ -63,22 +67,28 @@ void transfer(Group& group, const Contents& state, const Texts& texts, std::uint
   if (group.rank() != 0) load(state, received);
 }
 
-std::string hashes_of(const Contents& state, const Texts& texts) {
-  Writer out;
+std::vector<EntryHash> hashes_of(const Contents& state, const Texts& texts) {
+  std::vector<EntryHash> hashes;
   auto small = texts.begin();
   for (const Entry& each : state.entries)
-    encode(out, hash_of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated)));
-  return std::move(out).take();
+    hashes.push_back(
+        {each.name, hash_of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated))});
+  return hashes;
 }
 
-void verify_together(World& world, const Contents& state, const Texts& texts, const Decision& decision) {
+// The ranks have the same names, in the same order.
+void verify_together(World& world, const std::vector<EntryHash>& entries, const Decision& decision) {
   constexpr std::string_view kWhat = "elastic verification";
-  if (state.entries.empty()) return;
+  if (entries.empty()) return;
   std::vector<std::string> names;
-  for (const Entry& each : state.entries) names.push_back(each.name);
+  Writer out;
+  for (const EntryHash& each : entries) {
+    names.push_back(each.name);
+    encode(out, each.hash);
+  }
   std::vector<std::vector<Hash>> hashes;
   const PartOptions options{.name = kWhat, .consistency_token = decision.revision};
-  for (const std::string& each : gather(world, hashes_of(state, texts), options)) {
+  for (const std::string& each : gather(world, out.bytes(), options)) {
     Reader in(kWhat, each);
     for (std::vector<Hash>& its = hashes.emplace_back(); in.left() > 0;) its.push_back(decode_hash(in));
   }
@@ -97,9 +107,8 @@ std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
 Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const auto began = std::chrono::steady_clock::now();
   Contents& own = StateAccess::contents(state);
-  const Decision decision = decide_together(world, own, begun, verify);
+  const Decision decision = decide_together(world, own, manifest_of(own, verify), begun);
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
-  if (receives) own.clean = false;  // before the first byte arrives: this transfer may fail
   Texts texts = receives ? Texts() : saved(own);
   std::optional<Group> group;  // lives until all members have compared their entries
   if (!decision.receivers.empty() && (receives || world.rank() == decision.sources.front())) {
@@ -109,13 +118,25 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
     transfer(*group, own, texts, decision.revision);
   }
   if (receives) texts = saved(own);
-  if (verify) verify_together(world, own, texts, decision);
+  if (verify) verify_together(world, hashes_of(own, texts), decision);
   own.settle(decision.revision);
   return {.revision = decision.revision,
           .sources = decision.sources,
           .receivers = decision.receivers,
           .bytes = decision.receivers.empty() ? 0 : bytes_of(own, texts),
           .took = std::chrono::steady_clock::now() - began};
+}
+
+Decision begin_synchronization(World& world, State& state, std::string_view manifest, bool begun) {
+  return decide_together(world, StateAccess::contents(state), manifest_of(manifest), begun);
+}
+
+void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries) {
+  Manifest names;
+  for (const EntryHash& each : entries) names.push_back({entry_name(names.size()), text("'", each.name, "'")});
+  group::require_same(world, names, {.name = "elastic entries", .consistency_token = decision.revision});
+  verify_together(world, entries, decision);
+  StateAccess::contents(state).settle(decision.revision);
 }
 
 }  // namespace anello::elastic

@@ -4,7 +4,10 @@
 #include <anello/world.hpp>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+#include "ring/elastic/decision.hpp"
 
 namespace anello::elastic {
 
@@ -25,5 +28,12 @@ struct Synchronized {
 // differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.
 // After any error during the transfer or the comparison the receivers are not clean, and the sources are as before.
 Synchronized synchronize(World& world, State& state, bool begun, bool verify = true);
+
+// synchronize() in two parts, for a program that sends its state itself in between; `state` has no entries. The first
+// decides which ranks send and which receive. `manifest` describes the program's entries, one line for each; an error
+// names the first line that differs. The second part compares the names and the hashes of the entries, and throws
+// Error{mismatch} if the names differ.
+Decision begin_synchronization(World& world, State& state, std::string_view manifest, bool begun);
+void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries);
 
 }  // namespace anello::elastic

@@ -194,6 +194,9 @@ const Settings& world::WorldMaker::settings(const World& world) {
 world::WorldMaker::Layout world::WorldMaker::layout(const World& world) {
   return {world.impl_->facts(), world.impl_->table(), world.impl_->memories()};
 }
+void world::WorldMaker::leave(World& world) {
+  world.impl_->leave();
+}
 bool world::WorldMaker::has_failed(const World& world) {
   return world.impl_->control_ && world.impl_->control_->failed();
 }

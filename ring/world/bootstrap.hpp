@@ -40,6 +40,9 @@ class WorldMaker {
   // The worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
+  // Leaves the world as its destructor does. Calls on the world and its groups then throw Error{invalid_argument}.
+  static void leave(World& world);
+
   // Returns true if the world has failed on this rank. Does not wait.
   static bool has_failed(const World& world);
 

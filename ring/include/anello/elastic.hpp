@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 ANELLO_API_BEGIN
@@ -56,17 +57,39 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Leaves the world, makes the next one and gives all its ranks the newest state. Blocks until every process of the
-  // last world has come or ended and enough are there. Returns false if the others have finished. Throws
-  // Error{rendezvous, mismatch, diverged}; its message says what to do.
+  // Calls enter() and synchronize() until both succeed, or until this process cannot go on. Returns false if the
+  // others have finished. Throws Error{rendezvous, mismatch, diverged}; its message says what to do.
   bool next();
-  World& world();                // of the newest generation
+
+  // Leaves the world and makes the next one. Blocks until every process of the last world has come or ended, and
+  // enough are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}.
+  bool enter();
+  World& world();                // of the newest generation; it lives until the next enter()
   const Change& change() const;  // likewise
+
+  // Gives all ranks of the world the newest state. All ranks call it once in each world, before the first commit;
+  // blocks. Throws the errors of collectives, and Error{rendezvous, mismatch, diverged}. If survives() is true of the
+  // error, enter() may follow. Otherwise the other processes have received it, and this process must end.
+  void synchronize();
+
+  // synchronize() in two parts, for a program that sends its state by its own collectives in between; it gives a State
+  // without entries. The first part decides who sends: change() has the sources and the receivers. From there on a
+  // receiver is not clean, so if anything fails before the second part has succeeded, it will not be a source.
+  //
+  // `manifest`: a line for each entry, with its name, kind and size. Error{mismatch} names the first line that differs.
+  void begin_synchronization(std::string_view manifest);
+  // Compares the names and hashes of the entries between all ranks; each rank gives them in the same order. Throws
+  // Error{diverged} with the entry and the ranks. `bytes`: what each receiver got, if there is one; for change().
+  void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes = 0);
 
   // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join.
   void commit(const std::function<void()>& update);
+  // commit() in two parts, for a program that cannot pass a function; it writes the entries in between. If that fails,
+  // do not call the second part: the state stays unclean. Returns true if the world ends here as planned.
+  void begin_commit();
+  bool end_commit();
 
-  // Whether the world has ended with this error because of another rank, so that next() may follow.
+  // Whether the world has ended with this error because of another rank, so that enter() or next() may follow.
   bool survives(const Error& error) const;
   // The training has ended on this rank. Blocks until it has ended on all, or a rank has ended; then the others may
   // redo their last step. Throws Error{mismatch} if another rank has not come to its end.
