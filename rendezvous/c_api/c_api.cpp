@@ -65,11 +65,14 @@ anello_status anello_init(const anello_config* config, anello_world** world) {
   return guarded([&] {
     required(world, "out parameter");
     const anello::rendezvous::Interruption interruption(asked_by(config));
-    *world = new_world(anello::rendezvous::init_with([&] { return settings_of(config); }));
+    *world = new anello_world(anello::rendezvous::init_with([&] { return settings_of(config); }));
   });
 }
 anello_status anello_finish(anello_world* world) {
-  return guarded([&] { required(world, "world").world.finish(); });
+  return guarded([&] {
+    if (!required(world, "world").own) refuse("the world belongs to an elastic job: call anello_elastic_finish");
+    world->world.finish();
+  });
 }
 anello_status anello_abort(anello_world* world, const char* reason) {
   return guarded([&] { required(world, "world").world.abort(view(reason)); });
@@ -80,7 +83,7 @@ anello_status anello_failure(const anello_world* world) {
   });
 }
 void anello_world_free(anello_world* world) {
-  delete world;
+  if (world && world->own) delete world;
 }
 int anello_local_rank(const anello_world* world) {
   return of(world, "world", [](auto& its) { return its.world.local_rank(); });

@@ -9,9 +9,11 @@
 #include <chrono>
 #include <functional>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/protocol/describe.hpp"
@@ -24,8 +26,11 @@ struct anello_work {
   anello::Work work;
 };
 struct anello_world {
-  anello::World world;
-  anello_group all_ranks;
+  explicit anello_world(anello::World&& made) : own(std::move(made)), world(*own) {}
+  explicit anello_world(anello::World& of_job) : world(of_job) {}
+  std::optional<anello::World> own;  // empty for a world that belongs to an elastic job
+  anello::World& world;
+  anello_group all_ranks{world};
   std::string layout = world.layout();
 };
 struct anello_gradients {
@@ -131,10 +136,6 @@ inline anello::Settings settings_of(const anello_config* config) {
 inline std::function<bool()> asked_by(const anello_config* config) {
   const int* const flag = known(config, anello_config ANELLO_CONFIG_INIT).interrupted;
   return [flag] { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; };
-}
-inline anello_world* new_world(anello::World made) {
-  const anello::Group all_ranks = made;
-  return new anello_world{std::move(made), {all_ranks}};
 }
 
 // Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of C++ have one byte,

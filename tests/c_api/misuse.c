@@ -30,6 +30,30 @@ static void null_handles(void) {
   IS_NULL("memory");
 }
 
+static void elastic_jobs(anello_world* world) {
+  anello_elastic* job = NULL;
+  anello_elastic_change change = ANELLO_ELASTIC_CHANGE_INIT;
+  uint64_t high = 0, low = 0;
+  EXPECT(anello_elastic_revision(NULL) == UINT64_MAX && anello_elastic_holds(NULL) == -1);
+  EXPECT(anello_elastic_clean(NULL) == -1 && anello_elastic_survives(NULL, ANELLO_RANK_DEAD, 1) == -1);
+  IS_NULL("job");
+  EXPECT(anello_elastic_enter(NULL, &world) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_elastic_begin(NULL, "") == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_elastic_get_change(NULL, &change) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_elastic_commit_begin(NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_elastic_finish(NULL) == ANELLO_INVALID_ARGUMENT);
+  anello_elastic_free(NULL);
+  EXPECT(anello_elastic_hash(NULL, 8, &high, &low) == ANELLO_INVALID_ARGUMENT);
+  IS_NULL("data");
+  EXPECT(anello_elastic_hash("", 0, &high, NULL) == ANELLO_INVALID_ARGUMENT);
+  OK(anello_elastic_hash(NULL, 0, &high, &low));
+  EXPECT(high == 0x99aa06d3014798d8 && low == 0x6001c324468d497f);
+  EXPECT(anello_elastic_join(NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  if (anello_size(anello_world_group(world)) > 1) return; /* the launcher's server is for a fixed job */
+  EXPECT(anello_elastic_join(NULL, &job) == ANELLO_CONFIGURATION && job == NULL);
+  EXPECT(strstr(anello_last_error(), "start `anello rendezvous --min-np N`") != NULL);
+}
+
 static char long_reason[100000]; /* longer than a message can be */
 
 /* A result that cannot be returned is refused while the step can still be finished. */
@@ -110,6 +134,7 @@ int main(void) {
   null_handles();
   OK(anello_init(NULL, &world));
   group = anello_world_group(world);
+  elastic_jobs(world);
   statistics_of_no_size(group);
   OK(anello_agenda_create(group, &agenda));
   wrong_named_calls(agenda, anello_rank(group), anello_size(group));

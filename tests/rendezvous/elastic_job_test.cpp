@@ -1,63 +1,11 @@
-// Elastic jobs of real processes: some are killed, stopped or added while they train. The result must be that of an
-// undisturbed training.
-#include <gmock/gmock.h>
-
-#include <csignal>
-#include <memory>
+// Some processes of a job are killed, stopped or added while they train.
 #include <random>
 #include <thread>
 
-#include "rendezvous/server/server.hpp"
-#include "ring/base/text.hpp"
-#include "tests/rendezvous/trainee.hpp"
-#include "tests/support/process.hpp"
+#include "tests/rendezvous/elastic_jobs.hpp"
 
 namespace anello {
 namespace {
-
-using std::chrono::milliseconds;
-using ::testing::HasSubstr;
-
-constexpr std::size_t kWeights = 100;
-constexpr int kLongTraining = 4000;  // 40 s until it is disturbed, however busy the machine is
-
-class ElasticJob : public ::testing::Test {
- protected:
-  void serve(ElasticLimits limits) {
-    ServerOptions options;
-    options.elastic = limits;
-    server_ = std::make_unique<RendezvousServer>(options);
-  }
-  // Starts a process. Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
-  testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights) {
-    processes_.push_back(std::make_unique<testing::Process>(
-        std::vector<std::string>{TRAINEE, std::to_string(steps), "10", std::to_string(fast_from),
-                                 std::to_string(weights)},
-        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
-                                              "ANELLO_FLIGHT_DIR=none", text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
-    return *processes_.back();
-  }
-  void start_all(int count, int steps, int fast_from) {
-    processes_.clear();
-    for (int i = 0; i < count; i++) start(steps, fast_from);
-    for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
-  }
-  static std::string result(int steps) {
-    return text("weights ", std::uint64_t(trainee::expected(kWeights, std::uint64_t(steps))), " at ", steps, "\n");
-  }
-  static void expect_result(testing::Process& process, int steps) {
-    EXPECT_EQ(process.wait(), 0) << process.err();
-    EXPECT_THAT(process.out(), HasSubstr(result(steps)));
-  }
-  static void kill(testing::Process& process) {
-    process.signal(SIGKILL);
-    EXPECT_EQ(process.wait(), 137);
-  }
-
-  int silence_ms_ = 10000;
-  std::unique_ptr<RendezvousServer> server_;
-  std::vector<std::unique_ptr<testing::Process>> processes_;
-};
 
 TEST_F(ElasticJob, AnUndisturbedOneHasOneWorld) {
   serve({.min = 1, .max = 4, .first = 3});

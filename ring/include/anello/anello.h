@@ -187,7 +187,8 @@ typedef struct {
  * exchange should be private to the job's user, since the job's secret passes through it. A process may make several
  * worlds one after another through the same exchange; all ranks must make the same number of worlds. */
 anello_status anello_init_through(const anello_exchange* exchange, const anello_config* config, anello_world** world);
-/* Ends the world in good order: blocks until every rank has called it. Returns an error if another rank has failed. */
+/* Ends the world in good order: blocks until every rank has called it. Returns an error if another rank has failed. For
+ * the world of an elastic job, anello_elastic_finish does it. */
 anello_status anello_finish(anello_world* world);
 /* Ends the world on every rank: calls in progress return ANELLO_ABORTED with this rank and the reason. Does not block.
  */
@@ -542,6 +543,90 @@ void anello_gradients_free(anello_gradients* gradients);
  * many elements as the gradient, and is zero at first. Then send the gradient with this wire and without another
  * factor. Does not communicate. */
 anello_status anello_round_with_feedback(anello_tensor gradient, double factor, int wire, float* lost);
+
+/* Elastic jobs: ranks may end and others join, and the training goes on with the state of those that live.
+ * docs/elastic.md describes them. The program keeps the state, and sends it itself when a world begins:
+ *
+ *   while (anello_elastic_enter(job, &world) == ANELLO_OK && world != NULL) {
+ *     anello_elastic_begin(job, manifest);        then anello_elastic_get_change: who sends, and who receives
+ *     ... the first source sends the entries to the receivers, for example in a group of these ranks
+ *     anello_elastic_end(job, entries, count, bytes);
+ *     ... for each step: collectives; anello_elastic_commit_begin; write the entries; anello_elastic_commit_end
+ *     anello_elastic_finish(job);
+ *   }
+ *
+ * After an error of any of these calls or collectives, anello_elastic_survives decides whether anello_elastic_enter may
+ * follow. One thread at a time may call these functions. */
+typedef struct anello_elastic anello_elastic;
+
+/* Joins the job of the rendezvous server that ANELLO_RENDEZVOUS names. Blocks until the server is found, for
+ * ANELLO_START_TIMEOUT at most. The number of config->interrupted must exist as long as the job: it also ends
+ * anello_elastic_enter, and the wait in anello_elastic_commit_end. */
+anello_status anello_elastic_join(const anello_config* config, anello_elastic** job);
+/* Leaves the world and makes the next one. Blocks until every process of the last world has come or ended, and enough
+ * are there. The world belongs to the job and is valid until the next call, or until the job is freed; so are its works
+ * and groups, except that they may be freed later. Sets `world` to NULL if the others have finished without this
+ * process: its state is then not the result. If the call fails, this process cannot go on. */
+anello_status anello_elastic_enter(anello_elastic* job, anello_world** world);
+/* Decides which ranks of the new world send the state and which receive it. All ranks call it once in each world,
+ * before the first commit; blocks. From here on a receiver's state is not clean until anello_elastic_end has
+ * succeeded, so if anything fails before that, it will not be a source.
+ * `manifest` has a line for each entry, with its name, kind and size, or is empty. If it differs between ranks, they
+ * get ANELLO_MISMATCH with the first line that differs; the ranks that have the state can go on. ANELLO_RENDEZVOUS: no
+ * rank has a complete state. */
+anello_status anello_elastic_begin(anello_elastic* job, const char* manifest);
+/* An entry of the state, after it was sent: its name, one line, and its hash by anello_elastic_hash. */
+typedef struct {
+  const char* name;
+  uint64_t high, low;
+} anello_elastic_entry;
+/* Compares the entries of all ranks, which give them in the same order; blocks. Then this rank holds the state of the
+ * newest revision, and is clean. ANELLO_DIVERGED names an entry that differs, and the ranks. `bytes`: the number of
+ * bytes that each receiver got, for messages. */
+anello_status anello_elastic_end(anello_elastic* job, const anello_elastic_entry* entries, size_t count,
+                                 uint64_t bytes);
+/* XXH3 with 128 bits. Does not communicate; any thread. */
+anello_status anello_elastic_hash(const void* data, size_t bytes, uint64_t* high, uint64_t* low);
+
+/* How this process came into its newest world. */
+typedef struct {
+  size_t struct_size;
+  uint32_t generation; /* number of the world */
+  int rank, size;
+  uint64_t revision;     /* commits so far; of the sources after anello_elastic_begin */
+  const int* sources;    /* ranks that have the newest state, ascending; the first one sends it */
+  size_t sources_size;   /* the length of sources; 0 before anello_elastic_begin */
+  const int* receivers;  /* ranks that get it, ascending: all others */
+  size_t receivers_size; /* the length of receivers */
+  uint64_t bytes;        /* that each receiver got */
+  uint64_t paused_ns;    /* from the end of the last world, or from joining, to the end of anello_elastic_end */
+  const char* reason;    /* "left: rank 3 (node-a, pid 7): ...; joined: ..."; "" at first */
+} anello_elastic_change;
+#define ANELLO_ELASTIC_CHANGE_INIT \
+  { sizeof(anello_elastic_change), 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL }
+/* Lists and strings are valid until the next anello_elastic_enter, _begin or _end. */
+anello_status anello_elastic_get_change(const anello_elastic* job, anello_elastic_change* change);
+
+uint64_t anello_elastic_revision(const anello_elastic* job); /* completed commits of the job; UINT64_MAX: NULL */
+int anello_elastic_holds(const anello_elastic* job); /* 1 if the state has been synchronized; 0 at the beginning */
+/* 1 if the entries are those of the revision. 0 during a commit and while this rank receives the state, and after one
+ * of these has failed, until anello_elastic_end succeeds. */
+int anello_elastic_clean(const anello_elastic* job);
+/* A commit ends a step: between the two calls the program writes the entries, and calls no collective. If it cannot
+ * write them, it does not call anello_elastic_commit_end: then this rank's state is not clean, and it will receive that
+ * of another rank. anello_elastic_commit_end sets `ends` to 1 if the world ends here as planned, because processes
+ * join: anello_elastic_enter must follow. It may block while such a change is planned, for ANELLO_SILENCE_LIMIT (10 s
+ * if there is none) at most. */
+anello_status anello_elastic_commit_begin(anello_elastic* job);
+anello_status anello_elastic_commit_end(anello_elastic* job, int* ends);
+/* 1 if an error has ended the world because of another rank, so that anello_elastic_enter may follow; otherwise 0.
+ * `status` and `rank`: of the error, as the call and anello_last_error_rank returned them. */
+int anello_elastic_survives(const anello_elastic* job, anello_status status, int rank);
+/* The training has ended on this rank. Blocks until it has ended on all, or a rank has ended; then the others may redo
+ * their last step. ANELLO_MISMATCH if another rank has not come to its end. */
+anello_status anello_elastic_finish(anello_elastic* job);
+/* Leaves the job. Without anello_elastic_finish, the others go on without this process. */
+void anello_elastic_free(anello_elastic* job);
 
 /* Diagnosis. */
 

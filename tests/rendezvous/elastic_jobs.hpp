@@ -1,0 +1,65 @@
+// Elastic jobs of real processes, which a test starts, kills, stops and continues. The result of each training must be
+// that of an undisturbed one.
+#pragma once
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/server/server.hpp"
+#include "ring/base/text.hpp"
+#include "tests/rendezvous/trainee.hpp"
+#include "tests/support/process.hpp"
+
+namespace anello {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+inline constexpr std::size_t kWeights = 100;
+inline constexpr int kLongTraining = 4000;  // 40 s until it is disturbed, however busy the machine is
+
+class ElasticJob : public ::testing::Test {
+ protected:
+  void serve(ElasticLimits limits) {
+    ServerOptions options;
+    options.elastic = limits;
+    server_ = std::make_unique<RendezvousServer>(options);
+  }
+  // Starts a process. Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
+  testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights) {
+    processes_.push_back(std::make_unique<testing::Process>(
+        std::vector<std::string>{trainee_, std::to_string(steps), "10", std::to_string(fast_from),
+                                 std::to_string(weights)},
+        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
+                                              "ANELLO_FLIGHT_DIR=none", text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
+    return *processes_.back();
+  }
+  void start_all(int count, int steps, int fast_from) {
+    processes_.clear();
+    for (int i = 0; i < count; i++) start(steps, fast_from);
+    for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  }
+  static std::string result(int steps) {
+    return text("weights ", std::uint64_t(trainee::expected(kWeights, std::uint64_t(steps))), " at ", steps, "\n");
+  }
+  static void expect_result(testing::Process& process, int steps) {
+    EXPECT_EQ(process.wait(), 0) << process.err();
+    EXPECT_THAT(process.out(), HasSubstr(result(steps)));
+  }
+  static void kill(testing::Process& process) {
+    process.signal(SIGKILL);
+    EXPECT_EQ(process.wait(), 137);
+  }
+
+  std::string trainee_ = TRAINEE;
+  int silence_ms_ = 10000;
+  std::unique_ptr<RendezvousServer> server_;
+  std::vector<std::unique_ptr<testing::Process>> processes_;
+};
+
+}  // namespace anello
