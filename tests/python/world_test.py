@@ -8,7 +8,7 @@ import types
 import pytest
 
 import anello
-from anello import agenda, arguments, world as module
+from anello import agenda, arguments, interruption, world as module
 
 
 @pytest.mark.parametrize("reason, sent", [("bad file \udcff.txt", b"bad file \\udcff.txt"), ("a\0b", b"a\\x00b"),
@@ -49,12 +49,11 @@ def test_a_world_that_begins_when_ctrl_c_comes_is_freed_once(monkeypatch, ends):
             assert interrupted.wait(60)
         ctypes.cast(world, ctypes.POINTER(ctypes.c_void_p))[0] = 7
 
-    monkeypatch.setattr(module, "lib", types.SimpleNamespace(anello_world_free=lambda made: freed.append(made.value)))
-    monkeypatch.setattr(module, "threading", types.SimpleNamespace(
+    monkeypatch.setattr(interruption, "threading", types.SimpleNamespace(
         Event=Event, Thread=threading.Thread, current_thread=threading.current_thread,
         main_thread=threading.main_thread))
     with pytest.raises(KeyboardInterrupt):
-        module._interruptible(module._config(()), start)
+        interruption.made(module.config_of(()), start, freed.append)
     assert freed == [7]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
@@ -12,6 +11,7 @@ from . import arguments
 from ._library import default, header, lib
 from .arguments import file_name, readable
 from .group import Group
+from .interruption import made
 from .refusals import collective
 from .work import Owned
 
@@ -29,9 +29,9 @@ class World(Group):
 
     _what = "world"
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: int, free: Callable[[int], Any] = lib.anello_world_free) -> None:
         self._failure: Optional[Exception] = None  # the error of a world that has ended
-        self._world = Owned(handle, lib.anello_world_free)
+        self._world = Owned(handle, free)
         super().__init__(Owned(lib.anello_world_group(handle), lambda _: None))
         self.local_rank: int = lib.anello_local_rank(handle)
         self.local_size: int = lib.anello_local_size(handle)
@@ -149,51 +149,7 @@ def init(settings: Sequence[str] = ()) -> World:
     Args:
         settings: replace those of the environment: ["ANELLO_RANK=3", ...].
     """
-    return _interruptible(_config(settings), lib.anello_init)
-
-
-def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
-    """Makes a world by `start(config, world)`; Ctrl-C ends the call at once.
-
-    Python runs the handlers of signals only on the main thread, between its own instructions. So another thread makes
-    the call, and the main thread waits for it.
-    """
-    world, failures, ended = ctypes.c_void_p(), [], threading.Event()
-    made: List[Any] = []  # holds the world until one of the two threads takes it
-    interrupted = ctypes.c_int(0)
-    config.interrupted = ctypes.addressof(interrupted)
-
-    def free_made() -> None:
-        with contextlib.suppress(IndexError):  # only one thread gets it from pop()
-            lib.anello_world_free(made.pop())
-
-    def call() -> None:
-        try:
-            start(ctypes.byref(config), ctypes.byref(world))
-            made.append(world)
-            if interrupted.value:
-                free_made()
-        except BaseException as error:  # raised again in the thread that waits
-            failures.append(error)
-        finally:
-            ended.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        start(ctypes.byref(config), ctypes.byref(world))
-        return World(world.value or 0)
-    threading.Thread(target=call, name="anello.init", daemon=True).start()
-    try:
-        ended.wait()
-    except BaseException:
-        interrupted.value = 1
-        try:
-            ended.wait(1)  # lets the other ranks receive the reason; a wait for a key of the store may take longer
-        finally:
-            free_made()  # call() may have read `interrupted` before it was set
-        raise
-    if failures:
-        raise failures[0].with_traceback(None)
-    return World(world.value or 0)
+    return World(made(config_of(settings), lib.anello_init, lib.anello_world_free))
 
 
 def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Callable[[str, float], str],
@@ -231,13 +187,15 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
     exchange.put, exchange.get = kinds["put"](call_put), kinds["get"](call_get)
     exchange.rank, exchange.size, exchange.name = rank, size, name.encode()
     try:
-        return _interruptible(_config(settings), lambda config, world: lib.anello_init_through(ctypes.byref(exchange),
-                                                                                               config, world))
+        return World(made(config_of(settings),
+                          lambda config, world: lib.anello_init_through(ctypes.byref(exchange), config, world),
+                          lib.anello_world_free))
     except Exception as error:
         raise error from (failures[0] if failures else None)
 
 
-def _config(settings: Sequence[str]) -> Any:
+def config_of(settings: Sequence[str]) -> Any:
+    """The settings as an anello_config."""
     config, texts = default("anello_config"), arguments.settings(settings)
     config.held = (ctypes.c_char_p * len(texts))(*texts)
     config.settings, config.settings_size = ctypes.addressof(config.held), len(texts)
