@@ -59,7 +59,7 @@ def interruptible(call: Callable[[], T], interrupt: Callable[[], None], discard:
 def made(config: Any, start: Callable[[Any, Any], Any], free: Callable[[Any], Any],
          interrupted: Optional[ctypes.c_int] = None) -> int:
     """The handle that `start(config, handle)` makes. `config` is an anello_config, which gets `interrupted`."""
-    interrupted = interrupted or ctypes.c_int(0)
+    interrupted = ctypes.c_int(0) if interrupted is None else interrupted
     config.interrupted = ctypes.addressof(interrupted)
 
     def call() -> int:

@@ -229,6 +229,11 @@ class Job:
         self._blocking(lib.anello_elastic_finish)
         self._end_world()
 
+    def leave(self) -> None:
+        """Leaves the job without waiting; the others go on without this process. Does nothing after that."""
+        self._end_world()
+        self._owned.free()
+
 
 def _ranks(address: Optional[int], count: int) -> List[int]:
     return list((ctypes.c_int * count).from_address(address)) if address else []
