@@ -22,6 +22,7 @@ namespace {
 using Kind = AgentMessage::Kind;
 
 constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000};
+constexpr int kMaxHosts = 1 << 16;                     // if they are discovered
 constexpr int kShellNotFound = 127, kSshFailed = 255;  // exit statuses of a shell, and of ssh itself
 
 std::string own_program() {
@@ -35,7 +36,7 @@ std::string were_lost(std::size_t hosts) {
 }  // namespace
 
 RemoteRanks::RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events)
-    : job_(job), events_(std::move(events)) {
+    : job_(job), inherited_(inherited), events_(std::move(events)) {
   std::size_t next = 0;
   for (const HostRanks& ranks : job_.layout) {
     hosts_.push_back({.ranks = ranks});
@@ -78,20 +79,34 @@ void RemoteRanks::start(std::uint16_t port) {
   port_ = port;
   deadline_ = Clock::now() + settings.start_timeout;
   silence_limit_ = settings.silence_limit;
-  listener_.emplace(net::Credentials{job_.name, job_.secret}, int(hosts_.size()), loopback, settings.port_range);
+  const int hosts = job_.discovery.empty() ? int(hosts_.size()) : kMaxHosts;
+  listener_.emplace(net::Credentials{job_.name, job_.secret}, hosts, loopback && job_.discovery.empty(),
+                    settings.port_range);
   give_tasks();
 }
 
 void RemoteRanks::give_tasks() {
+  for (const auto& starter : starters_) give_task(*starter);
+}
+
+void RemoteRanks::give_task(StarterProcess& starter) {
+  const StartCommand& command = starter.command();
   AgentTask task = make_task(job_, folder_, listener_->port());
   task.separate_errors = separate_errors_;
-  for (const auto& starter : starters_) {
-    const StartCommand& command = starter->command();
-    task.by_ssh = job_.remote->starter == Starter::ssh && !command.here;
-    task.environment = command.here ? std::vector<std::string>() : remote_environment(job_.exported);
-    if (command.step) std::ranges::copy(variables_that_shape_steps(), std::back_inserter(task.environment));
-    starter->give(encode(task));
-  }
+  task.by_ssh = job_.remote->starter == Starter::ssh && !command.here;
+  if (!command.here) task.environment = remote_environment(job_.exported);
+  if (command.step) std::ranges::copy(variables_that_shape_steps(), std::back_inserter(task.environment));
+  starter.give(encode(task));
+}
+
+void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) {
+  const std::size_t number = hosts_.size();
+  hosts_.push_back({.ranks = ranks, .due = Clock::now() + Settings::from_environment().start_timeout});
+  for (int local = 0; local < ranks.count; local++) take_ends(number, local, std::move(ends[std::size_t(local)]));
+  StartCommand command = start_command(job_, int(number), own_program(), is_this_host);
+  hosts_[number].here = command.here;
+  starters_.push_back(std::make_unique<StarterProcess>(std::move(command), inherited_));
+  give_task(*starters_.back());
 }
 
 void RemoteRanks::watch(PollSet& polls) {
@@ -101,6 +116,7 @@ void RemoteRanks::watch(PollSet& polls) {
   for (const auto& starter : starters_) starter->watch(polls);
   for (Host& host : hosts_) {
     for (const auto& sink : host.outputs) sink->watch(polls);
+    if (host.due && !host.over) polls.until(*host.due);
     if (host.over || !host.connected()) continue;
     host.messages->watch(polls, [this, &host](std::string_view bytes) { receive(host, bytes); });
     host.lifeline->watch(polls);
@@ -120,6 +136,7 @@ void RemoteRanks::tick() {
   lose_gone_hosts();
   lose_silent_hosts();
   if (!started_ && !ended_ && Clock::now() >= deadline_) lose_mute_hosts();
+  lose_late_hosts();
   if (ended_ || !std::ranges::all_of(hosts_, [this](const Host& host) { return no_rank_left(host); })) return;
   ended_ = true;
   last_bytes_ = Clock::now();
@@ -134,23 +151,29 @@ void RemoteRanks::take_arrivals() {
     if (arrival->lane == kMessageLane) host.messages = std::make_unique<MessageStream>(std::move(arrival->socket));
     if (arrival->lane == kLifelineLane)
       host.lifeline = std::make_unique<Lifeline>(std::move(arrival->socket), silence_limit_);
-    if (host.connected()) host.heartbeat.emplace(silence_limit_);
+    if (!host.connected()) continue;
+    host.heartbeat.emplace(silence_limit_);
+    host.due.reset();
+    if (started_) start_host(host);
   }
   if (asked_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
   asked_ = true;
-  listener_.reset();  // frees its port, because there may be few ports
+  if (job_.discovery.empty()) listener_.reset();  // frees its port, because there may be few ports
   Host& first = hosts_.front();
   send(first, {.kind = Kind::find_master, .bytes = is_here(first) ? rendezvous_host(first) : ""});
 }
 
 void RemoteRanks::start_ranks() {
   started_ = true;
-  for (Host& host : hosts_) {
-    send(host, {.kind = Kind::master, .bytes = encode(*master_)});
-    send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
-  }
-  for (const Order& early : std::exchange(early_orders_, {}))
-    if (early.kind == Order::Kind::start_rank) order(early);
+  for (Host& host : hosts_)
+    if (!host.over) start_host(host);
+}
+
+void RemoteRanks::start_host(Host& host) {
+  host.started = true;
+  send(host, {.kind = Kind::master, .bytes = encode(*master_)});
+  send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
+  for (const Order& early : std::exchange(host.early, {})) send_order(host, early);
 }
 
 // True if the host is this host, even if its name was not recognised.
@@ -161,8 +184,13 @@ bool RemoteRanks::is_here(const Host& host) const {
 // If other ranks are on other hosts, ranks on this host must not use loopback, because a rank is reached at the address
 // from which it connected to the rendezvous.
 std::string RemoteRanks::rendezvous_host(const Host& host) const {
-  const auto elsewhere = std::ranges::find_if_not(hosts_, [this](const Host& one) { return is_here(one); });
-  return is_here(host) && elsewhere != hosts_.end() ? elsewhere->address : host.address;
+  if (!is_here(host)) return host.address;
+  const auto is_elsewhere = [this](const Host& one) { return !one.over && !one.address.empty() && !is_here(one); };
+  const auto elsewhere = std::ranges::find_if(hosts_, is_elsewhere);
+  if (elsewhere != hosts_.end()) return elsewhere->address;
+  if (job_.discovery.empty()) return host.address;
+  const std::vector<std::string> own = net::addresses_for_other_hosts(host.address, net::local_interfaces());
+  return own.empty() ? host.address : own.front();  // other hosts may be listed later
 }
 
 void RemoteRanks::receive(Host& host, std::string_view bytes) try {
@@ -267,6 +295,18 @@ void RemoteRanks::lose_mute_hosts() {
   std::vector<Host*> mute;
   for (Host& host : hosts_)
     if (!host.over && (!host.connected() || (asked_ && &host == &hosts_.front()))) mute.push_back(&host);
+  lose_mute(mute);
+}
+
+// Those that were added after the start.
+void RemoteRanks::lose_late_hosts() {
+  std::vector<Host*> late;
+  for (Host& host : hosts_)
+    if (!host.over && host.due && Clock::now() >= *host.due) late.push_back(&host);
+  lose_mute(late);
+}
+
+void RemoteRanks::lose_mute(const std::vector<Host*>& mute) {
   if (!mute.empty())
     lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
 }
@@ -295,7 +335,7 @@ void RemoteRanks::lose_silent_hosts() {
   const auto now = Clock::now();
   std::vector<Host*> silent;
   for (Host& host : hosts_) {
-    if (host.over) continue;
+    if (host.over || !host.connected()) continue;
     if (host.heartbeat->asks(now)) send(host, {.kind = Kind::question});
     if (host.heartbeat->silent()) silent.push_back(&host);
   }
@@ -327,9 +367,17 @@ void RemoteRanks::order(const Order& order) {
       order.kind == Order::Kind::kill || (order.kind == Order::Kind::signal && order.value != SIGSTOP &&
                                           order.value != SIGCONT && order.value != SIGUSR1 && order.value != SIGUSR2);
   if (!started_ && ends) return cancel();
-  if (!started_) return early_orders_.push_back(order);
-  for (Host& host : hosts_)
-    send(host, {.kind = Kind::order, .number = int(order.kind), .rank = order.rank, .value = order.value});
+  for (Host& host : hosts_) {
+    if (order.rank >= 0 && !host.ranks.has(order.rank)) continue;
+    if (host.started)
+      send_order(host, order);
+    else if (order.rank >= 0)
+      host.early.push_back(order);
+  }
+}
+
+void RemoteRanks::send_order(Host& host, const Order& order) {
+  send(host, {.kind = Kind::order, .number = int(order.kind), .rank = order.rank, .value = order.value});
 }
 
 void RemoteRanks::send(Host& host, const AgentMessage& message) {

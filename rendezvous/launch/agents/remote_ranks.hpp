@@ -37,6 +37,10 @@ class RemoteRanks : public RankProcesses {
   void tick() override;
   bool output_may_come() const override;
 
+  // Starts an agent on another host, which was appended to the job's layout. Call after start(). If the agent does not
+  // connect in time, the host is reported as lost. `ends`: of the host's ranks.
+  void add_host(const HostRanks& ranks, std::vector<RankEnds> ends);
+
  private:
   using Clock = std::chrono::steady_clock;
   struct Host {
@@ -52,14 +56,19 @@ class RemoteRanks : public RankProcesses {
     bool done = false;                                     // the agent has sent everything
     bool over = false;                                     // its connection has ended
     bool here = false;                                     // this host
+    bool started = false;                                  // its agent has received `start`
+    std::vector<Order> early = {};                         // orders to start or kill ranks that came before that
+    std::optional<Clock::time_point> due = {};             // when its agent must have connected, if it was added later
     bool connected() const { return messages && lifeline; }
   };
 
   void take_ends(std::size_t host, int local_rank, RankEnds ends);
   std::unique_ptr<RelaySink> make_sink(std::size_t host, int stream, Descriptor to);
   void give_tasks();
+  void give_task(StarterProcess& starter);
   void take_arrivals();
   void start_ranks();
+  void start_host(Host& host);
   bool is_here(const Host& host) const;
   std::string rendezvous_host(const Host& host) const;
   void receive(Host& host, std::string_view bytes);
@@ -69,6 +78,8 @@ class RemoteRanks : public RankProcesses {
   void look_at_starters();
   void lose_gone_hosts();
   void lose_mute_hosts();
+  void lose_late_hosts();
+  void lose_mute(const std::vector<Host*>& mute);
   void lose_silent_hosts();
   void wait_for_all_agents();
   void answered(Host& host);
@@ -77,8 +88,10 @@ class RemoteRanks : public RankProcesses {
   void lose(const std::vector<Host*>& hosts, const std::string& why);
   void cancel();
   void send(Host& host, const AgentMessage& message);
+  void send_order(Host& host, const Order& order);
 
   const Job& job_;
+  const Inherited inherited_;
   const std::string folder_ = folder_of_ranks();  // if this throws, no starter must be running yet
   RankEvents events_;
   Signals starter_ended_{{SIGCHLD}};
@@ -87,9 +100,8 @@ class RemoteRanks : public RankProcesses {
   std::optional<AgentListener> listener_;
   std::unique_ptr<RelaySource> input_;  // standard input of rank 0
   bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
-  std::vector<Order> early_orders_;  // before all agents have connected
-  std::uint16_t port_ = 0;           // port of the rendezvous
-  std::optional<Master> master_;     // set when rank 0's agent has found it
+  std::uint16_t port_ = 0;        // port of the rendezvous
+  std::optional<Master> master_;  // set when rank 0's agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};
 };

@@ -35,7 +35,6 @@ constexpr Row kRows[] = {
     {"--output-filename", "write --output DIR"},
     {"--log-dir", "write --output DIR"},
     {"--redirects", "write --output DIR"},
-    {"--host-discovery-script", "list all hosts that may be used: -H or --hostfile; --max-np limits the processes"},
     {"--map-by", "hosts are filled in their order; -N N limits the ranks on each"},
     {"--rank-by", "hosts are filled in their order; -N N limits the ranks on each"},
     {"--mca", "settings are environment variables (`anello settings`)"},

@@ -10,6 +10,7 @@
 #include "rendezvous/launch/job/host_selection.hpp"
 #include "rendezvous/launch/output/mixer.hpp"
 #include "rendezvous/launch/output/sink.hpp"
+#include "rendezvous/launch/run/host_discovery.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -46,7 +47,7 @@ struct Given {
   HostOptions hosts;
   std::string restarts = "0";
   std::string min_np, max_np, max_restarts, elastic_timeout;
-  std::string on_failure;
+  std::string on_failure, discovery;
   double grace_seconds, timeout_seconds = 0;
   bool no_prefix = false;
 };
@@ -75,6 +76,10 @@ void add_elastic_options(CLI::App& app, Given& given) {
   app.add_option("--on-failure", given.on_failure,
                  "what a failed process of an elastic job ends: only itself (place), all of its host, or the job")
       ->type_name("place|host|job");
+  app.add_option("--host-discovery-script", given.discovery,
+                 "command that lists the hosts of an elastic job, one a line (h1:4), each second: the job grows to "
+                 "--max-np on new ones, and leaves those that are missing")
+      ->type_name("COMMAND");
   app.add_option("--elastic-timeout", given.elastic_timeout,
                  "how long an elastic job waits while it has fewer than --min-np processes; by default 600")
       ->type_name("SECONDS");
@@ -123,9 +128,12 @@ ElasticJob::OnFailure parse_on_failure(const std::string& word) {
 
 std::optional<ElasticJob> parse_elastic(const Given& given) {
   if (given.min_np.empty() && given.max_np.empty()) {
-    if (given.max_restarts.empty() && given.on_failure.empty() && given.elastic_timeout.empty()) return std::nullopt;
+    if (given.max_restarts.empty() && given.on_failure.empty() && given.elastic_timeout.empty() &&
+        given.discovery.empty())
+      return std::nullopt;
     throw Error(ErrorCode::configuration,
-                "--max-restarts, --on-failure and --elastic-timeout are for elastic jobs: add --min-np N; or write "
+                "--max-restarts, --on-failure, --host-discovery-script and --elastic-timeout are for elastic jobs: add "
+                "--min-np N; or write "
                 "--restarts N to start all ranks again after a failure");
   }
   ElasticJob elastic;
@@ -139,6 +147,16 @@ std::optional<ElasticJob> parse_elastic(const Given& given) {
     elastic.patience =
         std::chrono::seconds(parse_number("--elastic-timeout", given.elastic_timeout, 1, long(kMaxTimeout)));
   return elastic;
+}
+
+void find_hosts(Given& given, Job& job) {
+  if (!given.hosts.host_list.empty() || !given.hosts.host_file.empty())
+    throw Error(ErrorCode::configuration, "--host-discovery-script lists the hosts: leave out -H and --hostfile");
+  if (!job.elastic || given.hosts.ranks.empty())
+    throw Error(ErrorCode::configuration, "--host-discovery-script is for elastic jobs: add -n N and --min-np N");
+  job.discovery = given.discovery;
+  const int first = int(parse_number("-n", given.hosts.ranks, 1, kMaxProcesses));
+  given.hosts.discovered = discover_hosts(job.discovery, first, Settings::from_environment().start_timeout);
 }
 
 std::chrono::milliseconds in_milliseconds(double seconds) {
@@ -157,6 +175,7 @@ std::optional<int> parse_run(Words words, Job& job) {
   job.command = take_program(app, words);
   if (const auto exit_code = parse(app, words)) return exit_code;
   job.elastic = parse_elastic(given);
+  if (!given.discovery.empty()) find_hosts(given, job);
   select_hosts(
       given.hosts, [] { return find_allocation(environment, read_text); }, job);
   job.max_restarts = int(parse_number("--restarts", given.restarts, 0, kMaxRestarts));

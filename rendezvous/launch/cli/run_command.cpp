@@ -39,7 +39,7 @@ std::string shared_secret(const Job& job, const Settings& settings) {
 // Returns the address and port at which the rendezvous of a job listens.
 ServerOptions server_place(const Job& job) {
   ServerOptions options;
-  if (job.remote && !all_on_this_host(job)) options.listen_address = net::any_address();
+  if (job.remote && (!all_on_this_host(job) || !job.discovery.empty())) options.listen_address = net::any_address();
   if (job.rendezvous.empty()) return options;
   const net::HostPort where = net::parse_host_port("--rendezvous", job.rendezvous);
   options.listen_address = job.secret.empty() || net::is_loopback(where.host) ? where.host : net::any_address();
@@ -48,7 +48,7 @@ ServerOptions server_place(const Job& job) {
 }
 
 ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
-  ElasticLimits limits{job.elastic->min, job.size, job.elastic->first, job.elastic->patience};
+  ElasticLimits limits{job.elastic->min, job.elastic->max, job.elastic->first, job.elastic->patience};
   if (settings.silence_limit.count() > 0) limits.silence = settings.silence_limit;
   return limits;
 }

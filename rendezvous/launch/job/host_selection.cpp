@@ -129,6 +129,7 @@ RemoteStart remote_start(const HostOptions& options, const std::optional<Allocat
 Hosts named_hosts(const HostOptions& options) {
   if (!options.host_list.empty() && !options.host_file.empty())
     throw wrong("-H and --hostfile both name hosts; give one of them");
+  if (!options.discovered.empty()) return options.discovered;
   if (!options.host_list.empty()) return parse_host_list("-H", options.host_list);
   if (!options.host_file.empty()) return read_host_file(options.host_file);
   return {};
@@ -146,7 +147,8 @@ std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocatio
 void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   ElasticJob& elastic = *job.elastic;
   elastic.first = job.started_ranks();
-  elastic.max = elastic.max > 0 ? elastic.max : elastic.first;
+  const int most = job.discovery.empty() ? elastic.first : kMaxRanks;
+  elastic.max = elastic.max > 0 ? elastic.max : most;
   elastic.min = elastic.min > 0 ? elastic.min : elastic.first;
   if (elastic.min > elastic.first || elastic.first > elastic.max)
     throw wrong(
@@ -154,6 +156,7 @@ void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   wanted.ranks = elastic.max;
   wanted.or_fewer = true;
   if (local) hosts[0].slots = elastic.max;
+  if (!job.discovery.empty()) wanted.ranks.reset();  // all slots: the job may grow later
   job.layout = lay_out(hosts, wanted);
 }
 

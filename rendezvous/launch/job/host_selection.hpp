@@ -16,6 +16,7 @@ struct HostOptions {
   std::string ssh;                      // --ssh; empty: ANELLO_SSH or the scheduler's own command
   std::vector<std::string> exported;    // -x
   std::string nodes, node, rendezvous;  // --nnodes, --node-rank, --rendezvous
+  Hosts discovered;                     // by --host-discovery-script
 };
 
 void add_host_options(CLI::App& app, HostOptions& options);

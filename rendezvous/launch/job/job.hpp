@@ -46,7 +46,7 @@ struct ElasticJob {
 
 struct Job {
   std::vector<std::string> command;
-  int size = 1;                       // ranks in the world; in an elastic job, at most
+  int size = 1;                       // ranks in the world; in an elastic job, places
   std::optional<ElasticJob> elastic;  // nothing: the world has a fixed size
   Layout layout;                      // the ranks that this launcher starts, by host
   Hosts hosts;                        // all hosts that may be used, even if they get no rank
@@ -65,6 +65,7 @@ struct Job {
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
+  std::string discovery;   // the command that lists the hosts of an elastic job; empty: they are fixed
   std::vector<std::string> exported;  // the variables that -x names
   Master master;                      // the values that -x gives; both are set if several launchers start one world
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "rendezvous/launch/base/shell_words.hpp"
 #include "rendezvous/protocol/host.hpp"
@@ -25,21 +26,20 @@ void add_ssh_options(std::vector<std::string>& words) {
   words.insert(words.end(), {"-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
 }
 
-// Starts one agent on each host. The agent may use everything that the allocation has on its host, even while other
-// steps run.
-StartCommand srun(const Job& job, const std::string& program) {
+// Starts one agent on each of these hosts. The agent may use everything that the allocation has on its host, even while
+// other steps run.
+StartCommand srun(const Job& job, const std::string& program, std::vector<int> hosts) {
   StartCommand out{job.remote->command, {}, "srun", false, true};
-  const std::string count = std::to_string(job.layout.size());
+  const std::string count = std::to_string(hosts.size());
   const std::string step_name = std::filesystem::path(job.command.front()).filename().string();
   std::string names;
-  for (std::size_t i = 0; i < job.layout.size(); i++) {
-    names += (i ? "," : "") + job.layout[i].host;
-    out.hosts.push_back(int(i));
-  }
+  for (const int host : hosts) names += (names.empty() ? "" : ",") + job.layout[std::size_t(host)].host;
+  out.hosts = std::move(hosts);
   out.words.insert(out.words.end(),
                    {"--nodes=" + count, "--ntasks=" + count, "--ntasks-per-node=1", "--nodelist=" + names,
                     "--distribution=block", "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--input=all",
                     "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--quiet", "--job-name=" + step_name});
+  if (job.elastic) out.words.emplace_back("--no-kill");
   out.words.insert(out.words.end(), {"/bin/sh", "-c", kScript, program});
   return out;
 }
@@ -57,16 +57,21 @@ StartCommand on_host(const Job& job, const std::string& program, int number) {
 
 }  // namespace
 
+StartCommand start_command(const Job& job, int number, const std::string& program,
+                           const std::function<bool(const std::string&)>& is_here) {
+  if (job.remote->starter == Starter::srun) return srun(job, program, {number});
+  if (!is_here(job.layout[std::size_t(number)].host)) return on_host(job, program, number);
+  return {{program, "agent", std::to_string(number)}, {number}, "the agent on this host", true};
+}
+
+// When Slurm loses a host of a step, it ends the whole step. So each host of an elastic job has a step of its own.
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here) {
-  if (job.remote->starter == Starter::srun) return {srun(job, program)};
+  std::vector<int> hosts(job.layout.size());
+  std::iota(hosts.begin(), hosts.end(), 0);
+  if (job.remote->starter == Starter::srun && !job.elastic) return {srun(job, program, std::move(hosts))};
   std::vector<StartCommand> out;
-  for (int i = 0; i < int(job.layout.size()); i++) {
-    if (is_here(job.layout[std::size_t(i)].host))
-      out.push_back({{program, "agent", std::to_string(i)}, {i}, "the agent on this host", true});
-    else
-      out.push_back(on_host(job, program, i));
-  }
+  for (const int host : hosts) out.push_back(start_command(job, host, program, is_here));
   return out;
 }
 

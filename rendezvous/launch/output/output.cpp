@@ -46,6 +46,7 @@ void Output::choose_folder(const std::string& folder) {
 
 Output::Ends Output::add_rank(int rank) {
   Ends ends;
+  last_lines_.resize(std::max(last_lines_.size(), std::size_t(rank) + 1));
   const bool separate = outlets_.size() > 1 || !folder_.empty();
   ends.out = add_stream(rank, *outlets_.front(), ".out", !separate);
   if (separate) ends.err = add_stream(rank, *outlets_.back(), ".err", true);

@@ -172,7 +172,9 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
         "anello.elastic or hvd.elastic.run",
         now);
   const int possible = living + startable();
-  if (possible < limits_.min)
+  if (possible >= limits_.min) return short_since_.reset();
+  if (!short_since_) short_since_ = now;
+  if (job_.discovery.empty() || now - *short_since_ >= limits_.patience)
     give_up(text("only ", possible, possible == 1 ? " process runs" : " processes run",
                  " or can be started, and --min-np is ", limits_.min),
             now);
@@ -201,6 +203,7 @@ void ElasticSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
     at(number).closed = true;
   }
   if (!loss.why.empty()) actions_.print(loss.why);
+  if (!job_.discovery.empty()) fit_places(now);
   next_look_ = now;
 }
 
@@ -268,6 +271,27 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   target_ -= living;
   next_look_ = now;
   return text(living, living == 1 ? " process leaves" : " processes leave", " at the next commit");
+}
+
+void ElasticSupervisor::fit_places(Clock::time_point now) {
+  const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.closed; });
+  const int before = std::exchange(target_, std::min(int(open), limits_.max));
+  fresh_ += std::max(0, target_ - before);
+  next_look_ = now;
+}
+
+void ElasticSupervisor::grow(Clock::time_point now) {
+  places_.resize(std::size_t(job_.size));
+  ranks_.grow(job_.size);
+  fit_places(now);
+}
+
+void ElasticSupervisor::leave_places(const HostRanks& places, Clock::time_point now) {
+  for (int number = places.first; number < places.first + places.count; number++) {
+    if (at(number).alive && !at(number).leaves) ask_to_leave(number);
+    at(number).closed = true;
+  }
+  fit_places(now);
 }
 
 std::string ElasticSupervisor::status(Clock::time_point now) const {

@@ -40,6 +40,10 @@ class ElasticSupervisor : public Supervisor {
   std::string resize(int processes, Clock::time_point now);
   // Asks the processes at these places to leave. No process is started there any more.
   std::string remove(const std::vector<int>& places, Clock::time_point now);
+  // Hosts are discovered: the job's layout has grown, or these places are no longer listed. The job then runs as many
+  // processes as its open places allow, --max-np at most. Below --min-np it waits for hosts, for the job's patience.
+  void grow(Clock::time_point now);
+  void leave_places(const HostRanks& places, Clock::time_point now);
   std::string status(Clock::time_point now) const;  // a table of all places
 
  private:
@@ -73,6 +77,7 @@ class ElasticSupervisor : public Supervisor {
   bool start(int number, Clock::time_point now);
   void ask_to_leave(int number);
   void require_running() const;
+  void fit_places(Clock::time_point now);
   void kill_if_cut_off(int number, Clock::time_point now);
   void end_if_over(Clock::time_point now);
   bool name_those_that_left(Clock::time_point now);
@@ -89,7 +94,8 @@ class ElasticSupervisor : public Supervisor {
   int fresh_;         // how many of them are still to be started, and replace no other process
   int restarts_ = 0;  // processes that have replaced another one
   bool any_trained_ = false;
-  std::optional<Report> failure_cause_;  // the newest failure
+  std::optional<Report> failure_cause_;           // the newest failure
+  std::optional<Clock::time_point> short_since_;  // since when too few processes run or can be started
   Clock::time_point next_look_{};
 };
 

@@ -16,6 +16,7 @@ class RankTable {
  public:
   explicit RankTable(int size) : ranks_(std::size_t(size)) {}
 
+  void grow(int size) { ranks_.resize(std::size_t(size)); }
   void started(int rank, pid_t pid);
   void ended(int rank, bool succeeded);  // `succeeded`: with status 0
   void lost(int rank);                   // the rank's host was lost; does nothing if the rank is not alive

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/launch/agents/remote_ranks.hpp"
 #include "rendezvous/launch/job/layout.hpp"
 #include "rendezvous/launch/job/master.hpp"
 #include "rendezvous/launch/processes/elastic_supervisor.hpp"
@@ -23,7 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
-constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};  // before a restart
+constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};          // before a restart
+constexpr milliseconds kFirstHostRest{10000}, kMaxHostRest{600000};  // until a lost host is used again
 
 milliseconds pause_before(int restart) {
   constexpr int kMaxDoublings = 10;
@@ -80,11 +80,7 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   if (!job_.remote) check_this_host();
   const Inherited inherited{launcher_.signals.mask_before(), launcher_.files.now, launcher_.argv};
   std::vector<RankEnds> ends;
-  for (const HostRanks& here : job_.layout)
-    for (int rank = here.first; rank < here.first + here.count; rank++) {
-      Output::Ends out = output_.add_rank(rank);
-      ends.push_back({rank == 0 ? input_.rank_end() : Descriptor(), std::move(out.out), std::move(out.err)});
-    }
+  for (const HostRanks& here : job_.layout) std::ranges::move(make_ends(here), std::back_inserter(ends));
   RankEvents events;
   events.reported = [this](const Report& report) {
     if (report.kind == Report::Kind::exited) rank_exited_(report.rank);
@@ -97,9 +93,61 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   events.ended = [this](const std::string& how) {
     if (!supervisor_->over()) supervisor_->keeper_gone(how);
   };
-  if (job_.remote) return std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
+  if (job_.remote) {
+    auto remote = std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
+    remote_ = remote.get();
+    if (!job_.discovery.empty()) discovery_.emplace(job_.discovery, inherited);
+    return remote;
+  }
   return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
                                       inherited, std::move(events));
+}
+
+std::vector<RankEnds> Attempt::make_ends(const HostRanks& here) {
+  std::vector<RankEnds> ends;
+  for (int rank = here.first; rank < here.first + here.count; rank++) {
+    Output::Ends out = output_.add_rank(rank);
+    ends.push_back({rank == 0 ? input_.rank_end() : Descriptor(), std::move(out.out), std::move(out.err)});
+  }
+  return ends;
+}
+
+// Lets the job follow the hosts that the user's script lists.
+void Attempt::discover() {
+  if (const std::optional<Hosts> listed = discovery_->tick()) follow(*listed);
+  if (std::exchange(discovery_failure_, discovery_->failure()) != discovery_->failure() && !discovery_failure_.empty())
+    output_.print(discovery_failure_ + "; the hosts stay as they are until it succeeds");
+}
+
+// A host that is listed again after it was lost gets new places and a new agent.
+void Attempt::follow(const Hosts& listed) {
+  const auto now = Clock::now();
+  const auto is_listed = [&](const HostRanks& here) {
+    return std::ranges::any_of(listed, [&](const Host& one) { return one.name == here.host; });
+  };
+  for (std::size_t i = 0; i < job_.layout.size(); i++) {
+    const HostRanks here = job_.layout[i];
+    if (left_.contains(i) || is_listed(here)) continue;
+    left_.insert(i);
+    output_.print(text("host ", here.host, " is no longer listed; its processes leave at the next commit"));
+    elastic_->leave_places(here, now);
+  }
+  for (const Host& one : listed) {
+    const auto present = [&](std::size_t i) { return job_.layout[i].host == one.name && !left_.contains(i); };
+    bool known = false;
+    for (std::size_t i = 0; i < job_.layout.size(); i++) known = known || present(i);
+    if (!known) add_host(one, now);
+  }
+}
+
+void Attempt::add_host(const Host& host, Clock::time_point now) {
+  if (rests_.contains(host.name) && now < rests_[host.name].until) return;
+  job_.layout.push_back({host.name, job_.size, host.slots.value_or(1)});
+  job_.size += host.slots.value_or(1);
+  output_.print(text("host ", host.name, " is listed, with ", host.slots.value_or(1),
+                     host.slots.value_or(1) == 1 ? " slot" : " slots"));
+  remote_->add_host(job_.layout.back(), make_ends(job_.layout.back()));
+  elastic_->grow(now);
 }
 
 // "status", "resize N", or "remove PLACE|HOST".
@@ -141,6 +189,7 @@ void Attempt::watch(PollSet& polls) {
   ranks_->watch(polls);
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
   if (requests_ && !supervisor_->over()) requests_->watch(polls);
+  if (discovery_ && !supervisor_->over()) discovery_->watch(polls);
   polls.until(supervisor_->next_tick());
   if (supervisor_->over() && !output_.streams_closed()) polls.until(last_bytes_until_);
   polls.until(output_limit());
@@ -150,6 +199,7 @@ void Attempt::act() {
   const auto now = Clock::now();
   ranks_->tick();
   output_.tick();
+  if (discovery_ && !supervisor_->over()) discover();
   supervisor_->tick(now);
   if (output_.reader_gone()) supervisor_->reader_gone(now);
   if (const std::string why = output_.failure(); !why.empty()) supervisor_->output_failed(why, now);
@@ -216,8 +266,16 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
                      ", which makes them slow"));
 }
 
+// A host that is lost again and again is used after growing times.
 void Attempt::lose(const HostLoss& loss) {
   lost_.push_back(loss.ranks.host);
+  if (discovery_) {
+    for (std::size_t i = 0; i < job_.layout.size(); i++)
+      if (job_.layout[i].first == loss.ranks.first) left_.insert(i);
+    Rest& rest = rests_[loss.ranks.host];
+    rest.length = std::clamp(2 * rest.length, kFirstHostRest, kMaxHostRest);
+    rest.until = Clock::now() + rest.length;
+  }
   for (int i = 0; i < loss.ranks.count; i++) rank_exited_(loss.ranks.first + i);
   supervisor_->host_lost(loss, Clock::now());
 }

@@ -2,16 +2,20 @@
 // Blocks the launcher's thread.
 #pragma once
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
+#include "rendezvous/launch/agents/remote_ranks.hpp"
 #include "rendezvous/launch/base/poll_set.hpp"
 #include "rendezvous/launch/base/signals.hpp"
 #include "rendezvous/launch/output/output.hpp"
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
 #include "rendezvous/launch/processes/supervisor.hpp"
+#include "rendezvous/launch/run/host_discovery.hpp"
 #include "rendezvous/launch/run/input.hpp"
 #include "rendezvous/launch/run/job_requests.hpp"
 #include "rendezvous/launch/run/run.hpp"
@@ -61,11 +65,15 @@ class Attempt {
   std::optional<Clock::time_point> output_limit() const;
   void learn_cores(const HostRanks& here, double cores);
   void lose(const HostLoss& loss);
+  std::vector<RankEnds> make_ends(const HostRanks& here);
+  void discover();
+  void follow(const Hosts& listed);
+  void add_host(const Host& host, Clock::time_point now);
   void conclude();
   void plan_restart();
   bool finished() const { return concluded_ && (output_.written() || discard_output_); }
 
-  const Job& job_;
+  Job job_;  // its layout grows if hosts are discovered
   LauncherProcess& launcher_;
   const std::function<void(int)> rank_exited_;
   Output output_;
@@ -74,6 +82,15 @@ class Attempt {
   std::unique_ptr<Supervisor> supervisor_;
   std::optional<JobRequests> requests_;  // of an elastic job
   std::unique_ptr<RankProcesses> ranks_;
+  RemoteRanks* remote_ = nullptr;  // the processes, if they are on other hosts
+  std::optional<HostDiscovery> discovery_;
+  std::string discovery_failure_;  // the newest that was printed
+  std::set<std::size_t> left_;     // numbers in the layout of hosts that are no longer listed, or were lost
+  struct Rest {
+    Clock::time_point until{};
+    std::chrono::milliseconds length{0};
+  };
+  std::map<std::string, Rest> rests_;  // of hosts that were lost
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores

@@ -1,0 +1,51 @@
+// Runs the user's script that lists the hosts of an elastic job, again and again: a host a line, as in a host file. If
+// a run fails, the hosts of the last one count. Owned by the launcher's loop.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "rendezvous/launch/base/descriptor.hpp"
+#include "rendezvous/launch/base/poll_set.hpp"
+#include "rendezvous/launch/job/hosts.hpp"
+#include "rendezvous/launch/processes/local_ranks.hpp"
+
+namespace anello::launch {
+
+class HostDiscovery {
+ public:
+  // `command`: words as in a shell.
+  HostDiscovery(const std::string& command, const Inherited& inherited);
+  ~HostDiscovery();  // kills a run in progress
+  HostDiscovery(const HostDiscovery&) = delete;
+  HostDiscovery& operator=(const HostDiscovery&) = delete;
+
+  void watch(PollSet& polls);
+  // Begins and ends runs. Call it after each wait of the loop. Returns the hosts if a run has ended well. An empty list
+  // means that there is none.
+  std::optional<Hosts> tick();
+  // Why the newest run has failed; empty: it has not.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void begin();
+  void read_some();
+  std::optional<Hosts> result(int status);
+
+  const std::vector<std::string> command_;
+  const Inherited inherited_;
+  pid_t pid_ = -1;    // of the run in progress; -1: none
+  Descriptor from_;   // its output; closed: it has ended
+  std::string said_;  // its output
+  std::string failure_;
+  Clock::time_point next_{}, limit_{};
+};
+
+// Waits until the script lists hosts with at least `slots` slots, for at most `limit`. Throws Error{configuration} that
+// says what the script lists or why it fails.
+Hosts discover_hosts(const std::string& command, int slots, std::chrono::milliseconds limit);
+
+}  // namespace anello::launch

@@ -1,0 +1,135 @@
+// Elastic jobs whose hosts are listed by a script: they grow on new hosts and leave those that are missing.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include "ring/base/text.hpp"
+#include "tests/launch/agents.hpp"
+#include "tests/rendezvous/trainee.hpp"
+
+namespace anello::launch {
+namespace {
+
+constexpr int kManySteps = 4000;
+
+class DiscoveredHosts : public Agents {
+ protected:
+  void list(const std::string& hosts) {
+    scratch_.put("hosts.new", hosts);
+    std::filesystem::rename(scratch_ / "hosts.new", scratch_ / "hosts");
+  }
+  Words job(Words options, int fast_from) {
+    Words words = {"run", "--host-discovery-script", text("cat ", (scratch_ / "hosts").string())};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", TRAINEE, std::to_string(kManySteps), "10", std::to_string(fast_from)});
+    return anello(words);
+  }
+  Surroundings quiet(std::vector<std::string> more = {}) const {
+    more.push_back("ANELLO_FLIGHT_DIR=none");
+    return around(std::move(more));
+  }
+  static std::size_t results(const std::string& out) {
+    const std::string line =
+        text("weights ", std::uint64_t(trainee::expected(100, kManySteps)), " at ", kManySteps, "\n");
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = out.find(line, at)) != std::string::npos; at += line.size()) found++;
+    return found;
+  }
+};
+
+TEST_F(DiscoveredHosts, TheJobGrowsOnAHostThatIsListedLater) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\nh2:2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_THAT(running.err(), HasSubstr("host h2 is listed, with 2 slots\n"));
+  EXPECT_THAT(running.out(), ::testing::ContainsRegex("\\[3\\] world [0-9]: rank 3 of 4 "));
+  EXPECT_EQ(results(running.out()), 4u) << running.out();
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(DiscoveredHosts, ProcessesOfAHostThatIsNoLongerListedLeaveAtACommit) {
+  list("h1:2\nh2:2\n");
+  Process running(job({"-n", "4", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[3] world 1: ")) << running.err();
+  list("h1:2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_THAT(running.err(), HasSubstr("host h2 is no longer listed; its processes leave at the next commit\n"));
+  EXPECT_THAT(running.out(), HasSubstr("[2] the others have finished\n"));
+  EXPECT_THAT(running.out(), HasSubstr("[3] the others have finished\n"));
+  EXPECT_EQ(results(running.out()), 2u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, TheMaximumLimitsTheJob) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1", "--max-np", "3"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\nh2:4\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, AScriptThatFailsLeavesTheHostsAsTheyAre) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  std::filesystem::remove(scratch_ / "hosts");
+  ASSERT_TRUE(
+      running.says_error("--host-discovery-script exited with status 1; the hosts stay as they are until it "
+                         "succeeds\n"));
+  list("h1:2\nh2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, AHostThatCannotBeUsedIsLeftOut) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\ndown1:2\n");
+  ASSERT_TRUE(running.says_error("host down1 cannot be used: "));
+  list("h1:2\ndown1:2\nh2:1\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out() << running.err();
+}
+
+TEST_F(DiscoveredHosts, BelowTheMinimumTheJobWaitsForHosts) {
+  list("h1:1\nh2:1\n");
+  Process running(job({"-n", "2", "--min-np", "2"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:1\n");
+  ASSERT_TRUE(running.says("[1] the others have finished\n"));
+  list("h1:1\nh3:1\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 2u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, BelowTheMinimumTheJobEndsAfterItsPatience) {
+  list("h1:1\nh2:1\n");
+  Process running(job({"-n", "2", "--min-np", "2", "--elastic-timeout", "2"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:1\n");
+  EXPECT_NE(running.wait(), 0);
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(DiscoveredHosts, TooFewHostsAtTheBeginningAreNamed) {
+  list("h1:1\n");
+  const auto says = [this](Words options, std::vector<std::string> variables = {"ANELLO_START_TIMEOUT=300"}) {
+    const Outcome outcome = testing::run(job(std::move(options), 2), quiet(std::move(variables)));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(testing::lines(outcome.err).size(), 1u) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(says({"-n", "2", "--min-np", "1"}), HasSubstr("it lists 1 slots, and the job begins with 2 processes"));
+  EXPECT_THAT(says({"-n", "2"}), HasSubstr("add --min-np N"));
+  EXPECT_THAT(says({"--min-np", "2"}), HasSubstr("add -n N"));
+  EXPECT_THAT(says({"-n", "2", "--min-np", "2", "-H", "h1:2"}), HasSubstr("leave out -H"));
+  std::filesystem::remove(scratch_ / "hosts");
+  const Outcome failing = testing::run(job({"-n", "1", "--min-np", "1"}, 2), quiet({"ANELLO_START_TIMEOUT=300"}));
+  EXPECT_THAT(failing.err, HasSubstr("anello: --host-discovery-script exited with status 1\n"));
+}
+
+}  // namespace
+}  // namespace anello::launch
