@@ -59,7 +59,7 @@ pid_t start(std::vector<std::string> environment, const std::vector<Descriptor>&
   posix_spawn_file_actions_init(&actions);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
-  for (const Descriptor& folder : folders)  // duplicated to its own number, so that the descriptor stays open
+  for (const Descriptor& folder : folders)  // duplicated to its own number, so that it stays open in the program
     if (folder) posix_spawn_file_actions_adddup2(&actions, folder.get(), folder.get());
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments, variables.data());

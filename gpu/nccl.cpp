@@ -355,7 +355,7 @@ void Nccl::compare_counts(const Call& call) {
     }
 }
 
-// If parts are unequal, the signature is equal on all ranks, because even a rank that moves no data takes part.
+// If parts are unequal, the signature has the count 1 on all ranks, because even a rank that moves no data takes part.
 template <>
 void Nccl::queue<Kind::alltoall>(const Call& call, GpuStream stream) {
   const bool equal = call.counts.empty();

@@ -57,7 +57,7 @@ void PackBuffer::reserve(std::size_t bytes) {
     try {
       return grow_to(larger);
     } catch (const Error&) {
-      // there may be room for less memory, or after the present memory is freed
+      // There may be room for less memory, or for this memory after the present memory is freed.
     }
   }
   wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");

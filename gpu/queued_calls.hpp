@@ -46,9 +46,9 @@ class QueuedCalls {
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error if the error must end
-  // the world: an error of the device, which most likely belongs to the oldest call or to earlier work; or a call over
-  // its limit about which the other ranks cannot be asked. Empty if there is no such error.
+  // Removes calls that are done, and reports stalls and calls over their limit. Returns an error that must end the
+  // world; empty if there is none. It is an error of the device, which most likely belongs to the oldest call or to
+  // earlier work; or a call is over its limit, and the other ranks cannot be asked about the call.
   std::optional<Error> poll();
   // Call when the device will not carry out the remaining calls.
   void clear() { count_ = 0; }

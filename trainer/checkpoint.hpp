@@ -17,7 +17,7 @@
 
 namespace anello::trainer {
 
-// Throws if a checkpoint could not be written there. A training calls this at the start, so that it does not fail after
+// Throws if no checkpoint can be written to `path`. A training calls this at the start, so that it does not fail after
 // hours.
 void require_writable(const std::filesystem::path& path);
 

@@ -85,7 +85,7 @@ void Scheduler::close() {
   baton_.close();
   baton_.wait_until_free(lock);
   flush(lock);
-  // So that ranks with fewer decisions do not wait for this rank's later ones.
+  // The goodbye contains this number, so that ranks with fewer decisions do not wait for later ones of this rank.
   GroupAccess::carried_out(messages_, decided_);
   end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done",
                        world_rank(self_.rank)));

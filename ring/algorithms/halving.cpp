@@ -22,7 +22,7 @@ void halving(PlanBuilder& builder, Range all) {
   }
   Space mine = Space::input;
   if (rank + power < n) builder.reduce(rank + power, all, std::exchange(mine, Space::output));
-  // First: the half that this rank keeps; second: the half that it sends away.
+  // The pair's `first` is the half that this rank keeps; `second` is the half that it sends away.
   std::vector<std::pair<Range, Range>> halves;
   Range known = all;
   for (int distance = 1; distance < power; distance *= 2) {

@@ -95,7 +95,6 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
 // The minimum tensor size for which the direct way is faster than the algorithm. Figures are for in-place calls, in us:
 // first the algorithm's time, then the direct way's. Measured on 2 cores: allreduce on an Intel Xeon (family 6, model
 // 167), broadcast on an AMD EPYC.
-// EPYC.
 //   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
 //   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
 //   allreduce, 8 ranks:  4 KiB 12.1, 14.4    8 KiB 18.4, 14.8

@@ -39,7 +39,8 @@ constexpr std::string_view prefix(Levels levels) {
   return "?";
 }
 
-// A two-level algorithm with its name. name() returns a view of the name's letters, so the table of these is static.
+// A two-level algorithm with its name. name() returns a view of the name's letters, so the table of these objects is
+// static.
 struct Named {
   Algorithm algorithm = Algorithm::automatic;
   std::array<char, 40> letters{};

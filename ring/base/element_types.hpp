@@ -28,7 +28,8 @@ constexpr bool is_only_stored(DType dtype) {
   return true;
 }
 
-// Calls use.operator()<T>() with the C++ type T of the elements. The type must not be only stored.
+// Calls use.operator()<T>() with the C++ type T of the elements. Not for types that are only stored; see
+// is_only_stored().
 template <class Use>
 auto with_type(DType dtype, Use&& use) {
   switch (dtype) {

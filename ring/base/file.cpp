@@ -52,7 +52,7 @@ std::string behind_links(const std::string& path) {
   fail(path);
 }
 
-// A file's new name is on the disk only once its folder is.
+// A file's new name is on the disk only after its folder has been synchronized.
 void sync_folder_of(const std::string& path) {
   const std::size_t end = path.rfind('/');
   const std::string folder = end == std::string::npos ? "." : path.substr(0, end + 1);

@@ -1,7 +1,8 @@
-// The library's threads block the signals that others send, so that the program's handlers run on, and interrupt, only
-// its own threads. Signals that a thread causes itself are not blocked, because a crash here must reach the code that
-// reports crashes, such as a sanitizer or Python's faulthandler. (If such a signal were blocked, the kernel would end
-// the process without a report.) SIGABRT is blocked, because others send it too; abort() unblocks it.
+// The library's threads block the signals that others send, so that the program's handlers run only on the program's
+// own threads, and interrupt only these. Signals that a thread causes itself are not blocked, because a crash here must
+// reach the code that reports crashes, such as a sanitizer or Python's faulthandler. (If such a signal were blocked,
+// the kernel would end the process without a report.) SIGABRT is blocked, because others send it too; abort() unblocks
+// it.
 #pragma once
 #include <signal.h>
 

@@ -241,10 +241,9 @@ void ControlPlane::abort_without_memory() noexcept {
 
 // Leaving has two steps.
 //
-// 1. This rank sends its goodbye, and each neighbour echoes it after reading it. Before the echo, the neighbour may
-// have
-//    sent a goodbye of its own. If all neighbours of that neighbour left now, no rank would pass that goodbye on. So
-//    this rank waits for the echoes, then passes on everything that it has received.
+// 1. This rank sends its goodbye, and each neighbour echoes it after reading it. A neighbour may have sent a goodbye of
+//    its own before the echo. If all neighbours of this neighbour left now, no rank would pass its goodbye on. So this
+//    rank waits for the echoes, then passes on everything that it has received.
 //
 // 2. The neighbours close their side after they have read to the end. Only then may this side close: if it closed with
 //    unread bytes, the kernel would drop data that is still on its way to them. On a busy host, the threads of both

@@ -54,7 +54,7 @@ class Departures {
   // Returns the verdict if any rank left the group when it had completed at most `completed` of the group's operations.
   // `conflict`: describes this rank's work that needs the other rank.
   std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
-  // Returns the verdict that the rank, which must have left the group, left it. `conflict`: describes this rank's work
+  // Returns the verdict that the rank has left the group, which must be true. `conflict`: describes this rank's work
   // that needs the other rank.
   Verdict left(int rank, std::uint64_t group, std::string_view conflict) const;
 

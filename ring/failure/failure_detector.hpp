@@ -43,14 +43,14 @@ class FailureDetector {
   void lost(int rank, std::string_view how, Time now);  // the rank's control connection ended
   void silent(int rank, Time since, Time now);          // no message has arrived from the rank for the time `since`
   void slow(const Straggler& straggler, Time now);      // a rank keeps this rank waiting
-  // A data connection of the group, to this rank, ended.
+  // A data connection of the group, between the rank and this rank, ended.
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);
   // Proposes that the world ends. `limit`: how long to wait for the arbiter's decision.
   void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);
   void stood_still(Time now) { agreement_.stood_still(now); }  // this process did not run for some time
 
-  // This rank's groups and operations. The world exists from the beginning, as group 0.
-  // Call when this rank joined the group.
+  // This rank's groups and operations. The world exists from the beginning, as group 0. Call enroll() when this rank
+  // joined another group.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);
   void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
   void leaves_by_exception() { departures_.note_exception(); }  // call this before leave()
@@ -66,8 +66,9 @@ class FailureDetector {
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
   // Call when the operation makes no progress. Finds out whether other ranks call a different operation.
   void waiting(const Signature& mine, Time now);
-  void moving(const Signature& mine);                                              // the operation makes progress again
-  void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program
+  void moving(const Signature& mine);  // the operation makes progress again
+  // This rank refused a call of its program.
+  void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);
   // Call when a peer sent a different operation, which `verdict` describes.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // Call when these peers sent other counts than this rank expects; `verdict` describes one of the peers.

@@ -22,7 +22,7 @@ class Agreement {
   void begin(const Operation& pending) { operation_ = &pending; }
   // Returns the operation's signature with the checksum of earlier results.
   Signature signature() const;
-  // Returns the error for a peer whose signature `encoded` differs. `peer`: its rank in the group.
+  // Returns the error for a peer whose signature, `encoded`, differs from this rank's. `peer`: its rank in the group.
   Error explain(int peer, const Signature& encoded);
   // Call when the operation is done. Throws Error{mismatch} if the numbers that the peers sent differ from those that
   // this call expects.

@@ -96,7 +96,7 @@ class Baton {
   link::Bell& bell_;
   int wanted_ = 0;                   // number of callers that wait for the baton; close() adds one permanently
   std::atomic<int> closed_ = 0;      // 0 or 1
-  std::condition_variable changed_;  // for callers
+  std::condition_variable changed_;  // callers wait for it
   bool held_ = false;
   int waiting_ = 0;  // threads that wait for `changed_`, and instances of Use
 };

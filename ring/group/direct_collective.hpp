@@ -9,7 +9,6 @@
 // memory that cannot be mapped, all ranks refuse the direct way before any data has moved. A rank completes only when
 // all ranks have ended, so nothing is read or written after that. Makes no system call except to pass a tensor's file
 // descriptor. Only one thread may be in pass() at a time.
-// pass() at a time.
 #pragma once
 #include <anello/error.hpp>
 #include <array>

@@ -24,7 +24,7 @@ class DirectParts {
 
   bool reads(int rank, int peer) const { return is_one_of(inputs_, rank, peer); }
   bool writes(int rank, int peer) const { return is_one_of(outputs_, rank, peer); }
-  // True if another rank uses this rank's input or output.
+  // True if another rank uses the rank's input or output.
   bool shows_input(int rank) const { return is_shown(inputs_, rank); }
   bool shows_output(int rank) const { return is_shown(outputs_, rank); }
 

@@ -66,7 +66,7 @@ class Group::Impl {
   // operations are done. Then this rank leaves the group.
   static std::shared_ptr<Impl> handle(std::shared_ptr<Impl> group);
   bool idle() const;     // true if no operation or transfer is pending
-  bool is_over() const;  // true if it has no handle and is idle
+  bool is_over() const;  // true if the group has no handle and is idle
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;

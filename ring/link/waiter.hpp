@@ -56,7 +56,7 @@ class Waiter {
   Bell& bell_;
   Core core_;
   YieldBudget budget_;
-  SpinRecord spin_record_;  // records the short spins
+  SpinRecord spin_record_;  // decides which waits spin if only short spins are left
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
   bool core_is_wanted_ = false;  // the last wait that yielded has shown that another thread wants this core

@@ -109,7 +109,7 @@ class HandshakeStream {
       throw error(version == kProtocolVersion ? trace::RejectReason::place : trace::RejectReason::version,
                   "refused: " + printable(body));
     if (version != kProtocolVersion) {
-      // Named, because g++ 12 destroys a temporary twice here.
+      // This Rejection is not a temporary, because g++ 12 would destroy a temporary twice here.
       const Rejection rejection{trace::RejectReason::version, versions(version)};
       co_await refuse(rejection);
     }

@@ -17,7 +17,7 @@ namespace anello::net {
 class StripedLink final : public link::Link {
  public:
   static constexpr std::size_t kStripeBytes = 64 << 10;
-  // U32: the stripe's number, from 0; u32: size of its data, at most kStripeBytes.
+  // The head: the stripe's number from 0 on (u32), and the size of its data, at most kStripeBytes (u32).
   static constexpr std::size_t kHeadBytes = 8;
 
   // There must be at least two connections, in the same order on both sides.

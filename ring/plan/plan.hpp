@@ -22,7 +22,7 @@ enum class Act : std::uint8_t {
   // itself and elements are sent in a narrower type, it is rounded to that type.
   fold,
 };
-// Scratch: memory that the executor provides, for this plan only.
+// `scratch` is memory that the executor provides, for this plan only.
 enum class Space : std::uint8_t { input, output, scratch };
 
 struct Range {
@@ -57,7 +57,7 @@ struct Step {
   std::uint32_t order = 0;  // position in program order; of two possible steps, the one with the lower order goes first
   Act act = Act::send;
   bool incoming_left = false;  // reduce: the peer's data is the left operand
-  // Reduce and fold: the written value has every contribution; for an average, it is divided now.
+  // For reduce and fold: the written value has every contribution. This step divides an average.
   bool makes_result = false;
   bool reply = false;  // the step reduces, sends or receives a reply: see reply_elems
 };

@@ -21,7 +21,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
 #include <hwy/foreach_target.h>
-// must come after the definitions above
+// This include must come after the definitions above.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -90,7 +90,8 @@ class Execution {
   bool compute();
 
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
-  const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // if not ended(s)
+  // Call only if not ended(s).
+  const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }
 
   // Returns the send that a reply replaces for this reduction; null if there is none. Searches from step `next` on, and
   // sets `next` to the step after that send. Pass reductions in order, so that each step is looked at only once.

@@ -6,7 +6,7 @@
 
 namespace anello::run {
 
-// Skipped: the stream expects no bytes now; missed: its bytes have not arrived; moved: bytes were received.
+// skipped: the stream expects no bytes now; missed: its bytes have not arrived; moved: bytes were received.
 enum class Look { skipped, missed, moved };
 
 class ReceiveTurns {

@@ -49,7 +49,7 @@ class Regions {
   }
 
   void remove(const void* begin) {
-    std::shared_ptr<const Pages> gone;  // destroyed, and so freed, after the lock is released
+    std::shared_ptr<const Pages> gone;  // destroyed after the lock is released, which frees the pages
     const WriterLock lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
