@@ -104,7 +104,7 @@ struct Run {
   StopCheck stop;
 };
 
-// Makes step 5: one step on this rank's share of the batch. Returns the number of samples in that share.
+// Carries out step 5 with this rank's share of the batch. Returns the number of samples in that share.
 std::size_t train_step(Run& run, std::size_t epoch, std::size_t step) {
   const std::size_t count = epoch * run.sampler.steps() + step;
   const auto share = run.sampler.share(step);

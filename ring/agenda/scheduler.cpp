@@ -310,7 +310,7 @@ bool Scheduler::done(NamedOperation& operation) {
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
-  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // the operation may have been submitted with `waits`
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // submit() with `waits` has not offered the work
     offer_started();
     offer();  // even if it is done: the decision may still have to be sent to other ranks
   });

@@ -1,6 +1,6 @@
 // Reduce along a tree of the ranks, counted from the root (tree_shape.hpp). A rank passes data on while it adds. If
 // hosts have several ranks, one tree adds up within each host, and another tree adds up between one rank of each host.
-// In rank order, the root adds all contributions, or the ranks of a chain add one after another.
+// To add in rank order, the root adds all contributions, or the ranks of a chain add one after another.
 #include <utility>
 #include <vector>
 

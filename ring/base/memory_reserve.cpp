@@ -6,7 +6,8 @@
 namespace anello {
 namespace {
 
-// Malloc maps a block of this size separately, so after it is freed, every thread can use the memory for every size.
+// Malloc maps a block of this size separately. So after the block is freed, any thread can allocate the memory, in any
+// sizes.
 constexpr std::size_t kBytes = 1 << 20;
 constinit std::atomic<void*> reserve{nullptr};
 

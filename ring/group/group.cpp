@@ -145,7 +145,7 @@ std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
 }
 
 // May run in a callback of one of the group's operations, on the thread that has the baton. Then the group is not idle,
-// so release() returns before leave() could wait for this very thread.
+// so release() does not call leave(), which would wait for this very thread.
 void Group::Impl::release() {
   {
     const MutexLock lock(mutex_);

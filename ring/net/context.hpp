@@ -8,7 +8,7 @@ namespace anello::net {
 
 class Context : public asio::io_context {
  public:
-  // Throws Error{network} with the cause if a system call fails that the context needs for waiting.
+  // Throws Error{network} with the cause if a system call that the context needs for waiting fails.
   Context();
 };
 

@@ -57,7 +57,8 @@ struct Step {
   std::uint32_t order = 0;  // position in program order; of two possible steps, the one with the lower order goes first
   Act act = Act::send;
   bool incoming_left = false;  // reduce: the peer's data is the left operand
-  // For reduce and fold: the written value has every contribution. This step divides an average.
+  // For reduce and fold: the written value has every contribution. If the operation is an average, this step also
+  // divides.
   bool makes_result = false;
   bool reply = false;  // the step reduces, sends or receives a reply: see reply_elems
 };

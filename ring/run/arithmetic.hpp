@@ -60,8 +60,8 @@ struct Scaling {
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
 
-  // Returns the factor whose product has the same bits as the division and the multiplication. Empty if no single
-  // factor has this effect.
+  // Returns the factor by which one multiplication gives the same bits as the division and the multiplication. Empty if
+  // there is no such factor.
   std::optional<double> one_factor() const;
   void apply(void* results, std::size_t elems) const {
     if (divisor != 1) divide(results, results, elems, divisor);

@@ -50,7 +50,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
-  constexpr std::size_t kAhead = 256;  // more than the signature and the padding to the next cache line
+  constexpr std::size_t kAhead = 256;  // bytes; more than the signature and the padding to the next cache line
   const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
   replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
   for (std::size_t s = 0; s < plan_->streams.size() && replies_; s++) skip_replies(cursors_[s]);

@@ -173,7 +173,7 @@ class PipeReader {
   Bytes memory_;
   std::uint64_t written_ = 0, read_ = 0;  // `written_`: the writer's counter, as last seen
   std::uint64_t taken_up_ = 0;            // number of references read so far, including the current one
-  bool stands_ = false;                   // there is a current reference, to bytes at read_ or later
+  bool stands_ = false;                   // true if there is a current reference; its bytes are at read_ or later
   std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots that were filled when `written_` was loaded
   std::uint64_t slot_begin_ = 0;          // position of the next slot's contents; outdated if that slot is not filled
   std::uint64_t slot_end_ = 0;

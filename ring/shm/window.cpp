@@ -92,8 +92,8 @@ void Window::begin(std::uint64_t number) {
   mine_.begun.store(number);
 }
 
-// Fetches the cache line of `posted` now for the next post. The other side has read it, and reads it again only for the
-// next operation, after this one is complete.
+// Fetches the cache line of `posted` early, for this side's next write. The other side has read `posted`, and reads it
+// again only for the next operation, after this operation is complete.
 void Window::end(std::uint64_t number) {
   mine_.ended.store(number);
   wake();

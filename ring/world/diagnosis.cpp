@@ -82,7 +82,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
 void Diagnosis::failed(const failure::Verdict& why) {
   if (failed_.exchange(true)) return;
   send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message, identity_.generation});
-  // In this case the program gave the reason.
+  // True if the program itself gave the reason.
   const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;
   if (by_a_program) return;
   write_flight_file(why.message);

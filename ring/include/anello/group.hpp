@@ -2,8 +2,8 @@
 //
 // Order: every rank of a group must call the same operations in the same order with matching arguments. If a rank does
 // not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. In an operation in
-// which data goes only one way, such as a broadcast, a rank may already have returned. On this rank, its next call
-// throws, or World::finish().
+// which data goes only one way, such as a broadcast, a rank may already have returned. In that rank, the next call
+// throws; if there is none, World::finish() throws.
 //
 // Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
 // Calls that end in _async return at once, with a handle of the work.
