@@ -1,7 +1,6 @@
 #include "trainer/sampler.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -39,8 +38,7 @@ std::size_t Sampler::batch_size(std::size_t step) const {
 
 void Sampler::begin_epoch(std::size_t epoch) {
   epoch_ = epoch;
-  std::iota(permutation_.begin(), permutation_.end(), 0);
-  Random(seed_, Stream::permutation, epoch).shuffle(std::span(permutation_));
+  sampling::order_of_epoch(seed_, epoch, permutation_);
 }
 
 std::span<const std::uint32_t> Sampler::share(std::size_t step) {

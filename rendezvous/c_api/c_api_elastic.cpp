@@ -6,6 +6,7 @@
 #include "rendezvous/protocol/interruption.hpp"
 
 using namespace anello::c_api;
+using anello::text;
 using anello::elastic::EntryHash;
 using anello::rendezvous::Interruption;
 
@@ -68,6 +69,12 @@ anello_status anello_elastic_hash(const void* data, size_t bytes, uint64_t* high
     const anello::elastic::Hash hash = anello::elastic::hash_of({static_cast<const std::byte*>(data), bytes});
     *high = hash.high;
     *low = hash.low;
+  });
+}
+anello_status anello_elastic_order(uint64_t seed, uint64_t epoch, uint32_t* order, size_t count) {
+  return guarded([&] {
+    if (count > UINT32_MAX) refuse(text("there can be ", UINT32_MAX, " samples at most, not ", count));
+    if (count > 0) anello::sampling::order_of_epoch(seed, epoch, {&required(order, "list for the order"), count});
   });
 }
 

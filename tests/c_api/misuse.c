@@ -48,6 +48,7 @@ static void elastic_jobs(anello_world* world) {
   EXPECT(anello_elastic_hash("", 0, &high, NULL) == ANELLO_INVALID_ARGUMENT);
   OK(anello_elastic_hash(NULL, 0, &high, &low));
   EXPECT(high == 0x99aa06d3014798d8 && low == 0x6001c324468d497f);
+  EXPECT(anello_elastic_order(7, 3, NULL, 1) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_join(NULL, NULL) == ANELLO_INVALID_ARGUMENT);
   if (anello_size(anello_world_group(world)) > 1) return; /* the launcher's server is for a fixed job */
   EXPECT(anello_elastic_join(NULL, &job) == ANELLO_CONFIGURATION && job == NULL);

@@ -587,6 +587,10 @@ anello_status anello_elastic_end(anello_elastic* job, const anello_elastic_entry
                                  uint64_t bytes);
 /* XXH3 with 128 bits. Does not communicate; any thread. */
 anello_status anello_elastic_hash(const void* data, size_t bytes, uint64_t* high, uint64_t* low);
+/* Writes the numbers from 0 to count - 1 in the order in which the trainer takes its samples in an epoch: the same on
+ * every machine, and different for each seed and epoch. If all ranks take their parts of this order, no number of ranks
+ * changes the samples of a step. Does not communicate; any thread. */
+anello_status anello_elastic_order(uint64_t seed, uint64_t epoch, uint32_t* order, size_t count);
 
 /* How this process came into its newest world. */
 typedef struct {

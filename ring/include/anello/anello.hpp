@@ -10,6 +10,7 @@
 #include <anello/group.hpp>
 #include <anello/init.hpp>
 #include <anello/memory.hpp>
+#include <anello/sampling.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
 #include <anello/training.hpp>
