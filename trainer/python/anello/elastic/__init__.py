@@ -1,7 +1,18 @@
 """Elastic jobs: ranks may end and others join, and the training goes on with the state of those that live.
 
-docs/elastic.md describes them. `Job` is the part that other interfaces are built on.
-"""
-from .job import Change, Job, WorldEnds, hash_of
+    state = anello.elastic.State(model=model, optimizer=optimizer)
+    for world in anello.elastic.worlds(state):
+        with world:
+            for batch in anello.elastic.batches(data, global_batch=256, seed=1, epochs=10, state=state):
+                ...                                 # gradients of this rank's batch.samples; world.allreduce()
+                state.commit(optimizer.step)
 
-__all__ = ["Change", "Job", "WorldEnds", "hash_of"]
+Start the processes with `anello rendezvous --min-np N`; docs/elastic.md describes the jobs. `Job` is the part that
+other interfaces are built on. Neither numpy nor torch is imported here.
+"""
+from .batches import Batch, batches
+from .job import Change, Job, WorldEnds, hash_of
+from .loop import NotNeeded, run, worlds
+from .state import State
+
+__all__ = ["Batch", "Change", "Job", "NotNeeded", "State", "WorldEnds", "batches", "hash_of", "run", "worlds"]

@@ -47,11 +47,28 @@ class Change(NamedTuple):
 
 
 class _World(World):
-    """The world of a generation, which belongs to the job."""
+    """The world of a generation, which belongs to the job.
+
+    As a context manager it ends with job.finish(), or with an error that the job survives: then the program goes on
+    behind the `with` block, where job.enter() may follow. Another exception leaves the block, and ends the world on
+    every rank, with the exception as the reason.
+    """
 
     def __init__(self, handle: int, job: "Job") -> None:
         super().__init__(handle, lambda _: None)
         self._job = job  # which frees the handle
+        self.has_ended = False  # as planned, or by the loss of a rank
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> bool:  # type: ignore[override]
+        if kind is None:
+            self._job.finish()
+            return False
+        if self._job.survives(error):
+            self.has_ended = True
+            return True
+        if issubclass(kind, Exception):
+            self.abort(f"{kind.__name__}: {error}")
+        return False
 
     def finish(self) -> NoReturn:
         """ValueError: the job ends its worlds."""
@@ -66,19 +83,14 @@ class Job:
     """A process's part in the elastic job of `anello rendezvous --min-np N`, which ANELLO_RENDEZVOUS names.
 
         job = Job()
-        while job.enter():
-            try:
+        while not job.finished and job.enter():
+            with job.world as world:            # goes on behind the block after an error that the job survives
                 change = job.begin_synchronization(manifest)
                 ...                             # the first source sends the state to the receivers
                 job.end_synchronization(hashes)
                 while job.revision < steps:
-                    ...                         # collectives of job.world
+                    ...                         # collectives of the world
                     job.commit(update)          # writes the state
-                job.finish()
-                break
-            except Exception as error:
-                if not job.survives(error):
-                    raise
 
     Its methods raise the errors of `anello.errors`. Use it in one thread. Methods that block end when a handler of a
     signal raises, as Ctrl-C does; the job is then over. A job that is dropped without finish() is left, and the others
@@ -86,12 +98,14 @@ class Job:
 
     Attributes:
         world: the world of the newest generation, a `World`. ValueError if there is none. Calls on the worlds of
-            earlier generations, and their groups, raise ValueError.
+            earlier generations raise ValueError, and those on their groups RankFailed.
+        finished: whether finish() has ended the training.
     """
 
     def __init__(self) -> None:
         """Joins the job. Blocks until the rendezvous is found, for ANELLO_START_TIMEOUT at most."""
         self._interrupted = ctypes.c_int(0)  # must live as long as the handle
+        self.finished = False
         self._world: Optional[_World] = None
         self._failure: Optional[BaseException] = None
         self._owned = Owned(made(config_of(()), lib.anello_elastic_join, lib.anello_elastic_free, self._interrupted),
@@ -228,6 +242,7 @@ class Job:
         """
         self._blocking(lib.anello_elastic_finish)
         self._end_world()
+        self.finished = True
 
     def leave(self) -> None:
         """Leaves the job without waiting; the others go on without this process. Does nothing after that."""

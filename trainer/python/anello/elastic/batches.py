@@ -1,0 +1,72 @@
+"""The samples of each step, as a function of the committed steps alone."""
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, Iterator, List, NamedTuple
+
+from .._library import lib
+from ..arguments import integer
+from .state import State
+
+_MOST = 2**32 - 1
+
+
+class Batch(NamedTuple):
+    """A rank's share of a global batch.
+
+    Attributes:
+        samples: the numbers of this rank's samples. The list may be empty.
+        size: the number of samples of all ranks together; a mean over the batch divides by it.
+        epoch: from 0.
+        step: in the epoch, from 0.
+    """
+
+    samples: List[int]
+    size: int
+    epoch: int
+    step: int
+
+
+def batches(samples: Any, *, global_batch: int, seed: int, state: State, epochs: int = 1,
+            name: str = "batches") -> Iterator[Batch]:
+    """This rank's share of each batch that is not committed yet. The body of the loop commits each of them once.
+
+    Each epoch has one order of all samples, made from the seed and the epoch alone, as in Anello's trainer. It is
+    divided into global batches, and each batch into one share for each rank; shares differ by one sample at most. So
+    the samples of a step do not depend on the number of ranks. The position is part of the state, and a commit counts
+    it with the step: no sample is lost or used twice, wherever a rank ends. The last batch of an epoch may be smaller.
+
+    Args:
+        samples: the number of samples, or the data set.
+        global_batch: samples of a step on all ranks together.
+        name: distinguishes several loops of one training, each with a position of its own.
+    """
+    count = integer("samples", len(samples) if hasattr(samples, "__len__") else samples, 1, _MOST)
+    global_batch = integer("global_batch", global_batch, 1, _MOST)
+    seed = integer("seed", seed, 0, 2**64 - 1)
+    steps = (count - 1) // global_batch + 1
+    total = steps * integer("epochs", epochs, 0, _MOST)
+    while state._position(name) < total:
+        epoch, step = divmod(state._position(name), steps)
+        first, size = step * global_batch, min(global_batch, count - step * global_batch)
+        begin, end = part_of(size, state.world.rank, state.world.size)
+        token = object()
+        state._take(name, token)
+        yield Batch(_order(count, seed, epoch)[first + begin:first + end], size, epoch, step)
+        if state._has_taken(token):
+            raise RuntimeError("the last batch was not committed: call state.commit(...) once for each batch")
+
+
+def part_of(total: int, rank: int, size: int) -> "tuple[int, int]":
+    """The range [first, last) of `total` items that a rank gets; see the function of this name in trainer/sampler.hpp."""
+    even, over = divmod(total, size)
+    first = rank * even + min(rank, over)
+    return first, first + even + (1 if rank < over else 0)
+
+
+@functools.lru_cache(maxsize=2)  # so that a new world need not make it again
+def _order(count: int, seed: int, epoch: int) -> Any:
+    order = (ctypes.c_uint32 * count)()
+    lib.anello_elastic_order(seed, epoch, order, count)
+    return order

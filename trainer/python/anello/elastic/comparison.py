@@ -1,0 +1,30 @@
+"""The text by which ranks compare values. Equal values give equal texts, also if one of them was pickled."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensors import is_torch
+from .job import hash_of
+
+_SCALARS = (type(None), bool, int, float, complex, str, bytes)
+
+
+def as_text(value: Any) -> bytes:
+    """A text of a value, its type and all that it contains. An object of another kind gives only its type."""
+    kind = type(value)
+    named = f"{kind.__module__}.{kind.__qualname__}".encode()
+    if isinstance(value, _SCALARS):
+        return named + b" " + repr(value).encode("utf-8", "surrogatepass")
+    if isinstance(value, dict):
+        parts = sorted(as_text(key) + b"=" + as_text(its) for key, its in value.items())
+    elif isinstance(value, (set, frozenset)):
+        parts = sorted(map(as_text, value))
+    elif isinstance(value, (list, tuple)):
+        parts = list(map(as_text, value))
+    elif is_torch(value):
+        return named + str((value.dtype, tuple(value.shape))).encode() + hash_of(value.detach().cpu().contiguous())
+    elif hasattr(value, "tobytes") and hasattr(value, "dtype"):  # of numpy
+        return named + str((value.dtype, value.shape)).encode() + hash_of(bytearray(value.tobytes()))
+    else:
+        return named
+    return b"%s %d(" % (named, len(parts)) + b", ".join(b"%d:" % len(each) + each for each in parts) + b")"

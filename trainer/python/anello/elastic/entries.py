@@ -1,0 +1,176 @@
+"""The entries of a State: arrays, objects with a state_dict, and plain values."""
+from __future__ import annotations
+
+import array
+import copy
+import pickle
+import sys
+from typing import Any, Dict, List, NamedTuple
+
+from ..tensors import is_torch, view
+from ..view import kind_of
+from .comparison import as_text
+
+
+class Memory(NamedTuple):
+    """A tensor of the state, which is sent to the tensor of the same name on other ranks.
+
+    Attributes:
+        compared: whether it must be equal on all ranks.
+    """
+
+    name: str
+    tensor: Any
+    compared: bool = True
+
+
+class Entry:
+    """A part of the state, which one attribute of the State shows. A plain value.
+
+    A rank whose world has failed sets its values back to those of its last commit, since a step that failed may have
+    changed them. It does not set back memory that only an update writes.
+
+    Attributes:
+        value: the attribute.
+        holds_memory: whether an update writes memory of it; there is no copy of that.
+    """
+
+    holds_memory = False
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+        self._kept: Any = None
+
+    def assign(self, value: Any) -> None:
+        """Sets the attribute. AttributeError if its object is fixed."""
+        self.value = value
+
+    def manifest(self) -> List[str]:
+        """A line for each part that must be alike on all ranks before anything is sent."""
+        return [f"{self.name}: a value"]
+
+    def structure(self) -> Any:
+        """The values, and the shapes of tensors that other ranks may lack. It is pickled and sent before the memory."""
+        return self.value
+
+    def adopt(self, structure: Any) -> None:
+        """Takes the structure() of another rank."""
+        self.value = structure
+
+    def memory(self) -> List[Memory]:
+        """The tensors that are sent, in the same order on all ranks that have adopted the same structure."""
+        return []
+
+    def texts(self) -> Dict[str, bytes]:
+        """Texts by which ranks compare what is not memory."""
+        return {self.name: as_text(self.value)}
+
+    def keep(self) -> None:
+        """Keeps the values of this commit."""
+        self._kept = copy.deepcopy(self.value)
+
+    def set_back(self) -> None:
+        """Sets the values to those of keep()."""
+        self.value = copy.deepcopy(self._kept)
+
+
+class FixedEntry(Entry):
+    """An object that stays the same; its content changes."""
+
+    def assign(self, value: Any) -> None:
+        if value is not self.value:  # it is the same after state.weights *= 2
+            raise AttributeError(f"state.{self.name} is the {kind_of(self.value)} that the state was made with: write "
+                                 "into it, do not replace it")
+
+
+class MemoryEntry(FixedEntry):
+    """An object that consists of memory alone, which is sent in place."""
+
+    holds_memory = True
+
+    def manifest(self) -> List[str]:
+        return [_described(each) for each in self.memory()]
+
+    def structure(self) -> Any:
+        return None
+
+    def adopt(self, structure: Any) -> None:
+        pass
+
+    def texts(self) -> Dict[str, bytes]:
+        return {}
+
+    def keep(self) -> None:
+        pass
+
+    def set_back(self) -> None:
+        pass
+
+
+def _described(memory: Memory) -> str:
+    tensor = memory.tensor
+    shape = tuple(tensor.shape) if hasattr(tensor, "shape") else view(tensor).shape
+    return f"{memory.name}: {'x'.join(map(str, shape)) or 'one'} of {getattr(tensor, 'dtype', kind_of(tensor))}"
+
+
+class ArrayEntry(MemoryEntry):
+    """An array of numpy, a tensor of torch or a buffer."""
+
+    def memory(self) -> List[Memory]:
+        return [Memory(self.name, self.value)]
+
+
+class StateDictEntry(FixedEntry):
+    """An object with state_dict() and load_state_dict(), for example a schedule of learning rates."""
+
+    def manifest(self) -> List[str]:
+        return [f"{self.name}: {kind_of(self.value)}"]
+
+    def structure(self) -> Any:
+        return self.value.state_dict()
+
+    def adopt(self, structure: Any) -> None:
+        self.value.load_state_dict(structure)
+
+    def texts(self) -> Dict[str, bytes]:
+        return {self.name: as_text(self.value.state_dict())}
+
+    def keep(self) -> None:
+        self._kept = copy.deepcopy(self.value.state_dict())
+
+    def set_back(self) -> None:
+        self.value.load_state_dict(copy.deepcopy(self._kept))
+
+
+def entry_of(name: str, value: Any) -> Entry:
+    """The entry for an attribute. TypeError or ValueError names it if it cannot be sent."""
+    try:
+        entry = _kind_of_entry(value)(name, value)
+        entry.manifest()
+        for each in entry.memory():
+            require_writable(each)
+        pickle.dumps(entry.structure())
+    except Exception as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"state.{name} ({kind_of(value)}) cannot be sent to other ranks: {error}") from error
+    return entry
+
+
+def _kind_of_entry(value: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, (torch.nn.Module, torch.optim.Optimizer)):
+        from . import torch_entries
+        return torch_entries.kind_of_entry(value)
+    numpy_array = getattr(sys.modules.get("numpy"), "ndarray", ())
+    if is_torch(value) or isinstance(value, (array.array, bytearray, memoryview)) or isinstance(value, numpy_array):
+        return ArrayEntry
+    if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+        return StateDictEntry
+    return Entry
+
+
+def require_writable(memory: Memory) -> None:
+    """ValueError or TypeError if the tensor's memory cannot be sent. A tensor on a GPU is sent by way of a copy."""
+    if not is_torch(memory.tensor):
+        view(memory.tensor).in_place()

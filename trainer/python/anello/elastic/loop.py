@@ -1,0 +1,73 @@
+"""The loop over the worlds of an elastic job."""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Iterator
+
+from ..world import World
+from .job import Job
+from .state import State
+
+
+class NotNeeded(SystemExit):
+    """Raised where the others have finished without this process: its state is not the result.
+
+    It ends the script with the status 0, unless the program catches it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+def worlds(state: State) -> Iterator[World]:
+    """The worlds of an elastic job, one after another; in each of them all ranks begin with the newest state.
+
+        for world in anello.elastic.worlds(state):
+            with world:
+                ...                                         # train until the end
+
+    The `with` block ends in one of four ways. At its regular end the training has ended: it blocks until it has ended
+    on all ranks, and the loop ends. After the loss of a rank, and after a commit where processes join, it ends without
+    an exception, and the loop goes on with the next world. Any other exception leaves both, and ends this process's
+    part; the others go on without it. A `for` loop alone could not do that, because Python passes no exception of its
+    body to the iterator.
+
+    Joins the job of ANELLO_RENDEZVOUS; blocks until there is a world, before each turn. Raises NotNeeded, and the
+    errors of Job.
+    """
+    if state._job is not None:
+        raise ValueError("this state has had a job: make another State for another job")
+    job = Job()
+    state._attach(job)
+    while job.enter():
+        world = job.world
+        try:
+            state._synchronize()
+        except Exception as error:
+            if not job.survives(error):
+                raise
+            continue
+        yield world
+        if job.finished:
+            return
+        if not world.has_ended:  # type: ignore[attr-defined]
+            raise RuntimeError("the body of the loop over worlds() must be a block `with world:`, which ends the world")
+    raise NotNeeded
+
+
+def run(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function train(world, state, ...); the decorated one is called as train(state, ...).
+
+    It calls the function in each world, as the body of the loop over worlds(state), until it returns, and returns its
+    result. Raises what worlds() and the function raise.
+    """
+
+    @functools.wraps(train)
+    def wrapper(state: State, *arguments: Any, **options: Any) -> Any:
+        result = None
+        for world in worlds(state):
+            with world:
+                result = train(world, state, *arguments, **options)
+        return result
+
+    return wrapper
