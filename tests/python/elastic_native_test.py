@@ -123,3 +123,32 @@ def test_a_process_that_is_not_needed_ends_in_good_order(tmp_path):
         spare = made.trainee("integers", fast_from=1)
         result_of(made.processes[0])
         assert (spare.wait(), spare.out(), spare.err()) == (0, "", "")
+
+
+def test_buffers_are_set_back_after_a_failed_step_and_go_to_newcomers(tmp_path):
+    """Each rank has statistics of its own, which are not compared."""
+    script = """
+import os, time, torch, anello.elastic
+norm = torch.nn.BatchNorm1d(2).double()
+state = anello.elastic.State(norm=norm)
+for world in anello.elastic.worlds(state):
+    with world:
+        print("world", world.size, flush=True)
+        while state.revision < 10 or world.size == 2:
+            norm(torch.full((4, 2), 1.0 + world.rank, dtype=torch.float64))  # before a collective that may fail
+            if state.revision == 3 and world.rank == 2: os._exit(9)
+            time.sleep(0.05 if world.size == 2 else 0)
+            world.barrier()
+            state.commit(lambda: None)
+        print("ends", int(norm.num_batches_tracked) == state.revision, float(norm.running_mean[0]), flush=True)
+"""
+    with job(tmp_path, first=3) as made:
+        ranks = [made.script(script) for _ in range(3)]
+        while sum("world 2" in each.out() for each in ranks) < 2:
+            time.sleep(0.01)
+        late = made.script(script)
+        assert sorted(each.wait() for each in ranks) == [0, 0, 9] and late.wait() == 0
+        ends = [re.search("^ends (.*) (.*)$", each.out(), re.M).groups() for each in made.processes
+                if each.popen.returncode == 0]
+        assert [right for right, _ in ends] == ["True"] * 3
+        assert len({mean for _, mean in ends}) >= 2

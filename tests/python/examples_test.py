@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import elastic_jobs
 import pytest
 
 FOLDER = pathlib.Path(os.environ["ANELLO_SOURCE"]) / "trainer" / "examples"
@@ -22,6 +23,14 @@ def run(name, ranks, *arguments):
 def test_digits_are_learned(name):
     accuracy, ranks = re.search(r"accuracy ([\d.]+) on (\d) ranks", run(name, 2)).groups()
     assert float(accuracy) > 0.9 and ranks == "2"
+
+
+def test_digits_are_learned_by_an_elastic_job(tmp_path):
+    with elastic_jobs.job(tmp_path, first=2) as made:
+        ranks = [made.start(FOLDER / "elastic_digits.py") for _ in range(2)]
+        assert [each.wait() for each in ranks] == [0, 0], ranks[0].err()
+        accuracy = re.search("accuracy (.*) on 2 ranks after 450 steps", ranks[0].out() + ranks[1].out())[1]
+        assert float(accuracy) > 0.9
 
 
 def write_digits_as_mnist(folder):
