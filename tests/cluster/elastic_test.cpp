@@ -1,0 +1,81 @@
+// Elastic jobs on several hosts, by ssh and in an allocation of Slurm: processes and hosts are lost, hosts come, and
+// the result is that of an undisturbed training.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "ring/base/text.hpp"
+#include "tests/cluster/hosts.hpp"
+#include "tests/rendezvous/trainee.hpp"
+
+namespace anello::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 4000;
+constexpr const char* kQuick = "ANELLO_SILENCE_LIMIT=4000 ANELLO_FLIGHT_DIR=none ";
+
+class Elastic : public ::testing::Test {
+ protected:
+  // Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
+  static std::string training(int fast_from) { return text(" -- anello_trainee ", kSteps, " 10 ", fast_from); }
+  static void expect_results(testing::Process& job, std::size_t count) {
+    const testing::Outcome end = end_of(job);
+    EXPECT_EQ(end.code, 0) << end.out << end.err;
+    const std::string result = text("weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n");
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = end.out.find(result, at)) != std::string::npos; at += result.size()) found++;
+    EXPECT_EQ(found, count) << end.out << end.err;
+  }
+  static void expect_begins(testing::Process& job, int processes) {
+    for (int place = 0; place < processes; place++)
+      ASSERT_TRUE(job.says(text("[", place, "] world 1: "))) << job.out() << job.err();
+  }
+  // The other hosts go on within 5 s: the limit of silence, and one second.
+  static void expect_survives_the_loss_of_h2(testing::Process& job) {
+    const auto began = std::chrono::steady_clock::now();
+    const Unplugged unplugged(2);
+    ASSERT_TRUE(job.says("] world 2: ")) << job.out() << job.err();
+    std::printf("the others went on %.1f s after the loss of a host (silence limit 4 s)\n",
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    expect_results(job, 4);
+  }
+};
+
+TEST_F(Elastic, ALostHostIsLeftOut) {
+  const auto job = start(0, kQuick + ("anello run -H h0:2,h1:2,h2:2 --min-np 2 --max-restarts 0" + training(2)));
+  expect_begins(*job, 6);
+  expect_survives_the_loss_of_h2(*job);
+  expect_gone("anello_trainee");
+}
+
+TEST_F(Elastic, ALostNodeOfAnAllocationIsLeftOut) {
+  const auto job = start(0, kQuick + ("salloc -Q --no-kill -N 3 --ntasks-per-node=2 anello run -n 6 --min-np 2 "
+                                      "--max-restarts 0" +
+                                      training(2)));
+  expect_begins(*job, 6);
+  expect_survives_the_loss_of_h2(*job);
+  expect_gone("anello_trainee");
+}
+
+TEST_F(Elastic, AKilledProcessOfAnAllocationIsReplaced) {
+  const auto job = start(0, kQuick + ("salloc -Q -N 3 --ntasks-per-node=1 anello run -n 3 --min-np 1" + training(3)));
+  expect_begins(*job, 3);
+  kill(processes("anello_trainee").back(), SIGKILL);
+  expect_results(*job, 3);
+}
+
+TEST_F(Elastic, TheJobGrowsOnAHostThatIsListedLater) {
+  ASSERT_EQ(on(0, "echo h0:2 > hosts").code, 0);
+  const auto job = start(0, kQuick + ("anello run --host-discovery-script 'cat hosts' -n 2 --min-np 1" + training(2)));
+  expect_begins(*job, 2);
+  ASSERT_EQ(on(0, "echo h0:2 > new; echo h2:2 >> new; mv new hosts").code, 0);
+  ASSERT_TRUE(job->says("] world 2: ")) << job->out() << job->err();
+  expect_results(*job, 4);
+}
+
+}  // namespace
+}  // namespace anello::cluster

@@ -1,0 +1,108 @@
+// An elastic job whose processes are killed, stopped, added and asked to leave at random. Its result must be that of an
+// undisturbed training, and nothing may be left. ANELLO_ELASTIC_RUNS=1000 repeats it, with other seeds.
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/launch/launched.hpp"
+#include "tests/rendezvous/trainee.hpp"
+
+namespace anello::launch {
+namespace {
+
+// One job and what happens to it.
+class DisturbedJob {
+ public:
+  static constexpr int kPlaces = 6, kTrainingSteps = 3000, kDisturbedWorlds = 12;
+
+  explicit DisturbedJob(unsigned seed)
+      : random_(seed),
+        launcher_(
+            anello({"run", "-n", "4", "--min-np", "1", "--max-np", std::to_string(kPlaces), "--max-restarts", "1000",
+                    "--", TRAINEE, std::to_string(kTrainingSteps), "10", std::to_string(kDisturbedWorlds)}),
+            {.environment = {"ANELLO_FLIGHT_DIR=none", "ANELLO_SILENCE_LIMIT=2000"}}) {}
+
+  // Returns what went wrong.
+  std::string run() {
+    if (!launcher_.says("[3] world 1: ")) return "it does not begin";
+    name_ = variable(process_at(0), "ANELLO_JOB");
+    for (int events = 0; events < 200 && launcher_.wait(milliseconds(20 + int(random_() % 150))) < 0; events++)
+      happen();
+    if (launcher_.wait() != 0) return text("it ended with ", launcher_.wait());
+    const std::string result =
+        text("weights ", std::uint64_t(trainee::expected(100, kTrainingSteps)), " at ", kTrainingSteps, "\n");
+    std::size_t results = 0;
+    for (const std::string& line : testing::lines(launcher_.out())) {
+      if (line.find("] weights ") == std::string::npos) continue;
+      if (line + "\n" != line.substr(0, line.find(']') + 2) + result) return "another result: " + line;
+      results++;
+    }
+    if (results == 0) return "no process has a result";
+    return launcher_.none_left() ? "" : "processes are left";
+  }
+  const std::string& log() const { return log_; }
+  const Process& launcher() const { return launcher_; }
+
+ private:
+  void happen() {
+    const std::vector<int> ranks = places_with_ranks();
+    const bool same = ranks == last_ranks_;  // all of them have had the state for some time
+    last_ranks_ = ranks;
+    if (!same || ranks.size() < 3) return;
+    const int victim = ranks[random_() % ranks.size()];
+    const int event = int(random_() % 10);
+    if (event < 6) return signal(victim, SIGKILL);
+    if (event < 7) return signal(victim, SIGSTOP);
+    const std::string size = std::to_string(3 + random_() % (kPlaces - 2));
+    note("resize to " + size);
+    (void)testing::run(anello({"resize", "--job", name_, size}));  // refused while the job ends
+  }
+
+  void signal(int place, int number) {
+    note(text("signal ", number, " to process ", place));
+    if (const pid_t pid = process_at(place); pid > 0) ::kill(pid, number);
+    last_ranks_.clear();
+  }
+
+  std::vector<int> places_with_ranks() {
+    std::vector<int> out;
+    const std::string table = testing::run(anello({"status", name_})).out;
+    for (const std::string& line : testing::lines(table))
+      if (line.find(": rank ") != std::string::npos) out.push_back(std::atoi(line.c_str() + sizeof "process"));
+    return out;
+  }
+
+  pid_t process_at(int place) {
+    for (const pid_t pid : launcher_.marked())
+      if (variable(pid, "ANELLO_PLACE") == std::to_string(place)) return pid;
+    return -1;
+  }
+  static std::string variable(pid_t pid, const std::string& name) {
+    std::ifstream environment(text("/proc/", pid, "/environ"));
+    for (std::string entry; std::getline(environment, entry, '\0');)
+      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    return "";
+  }
+  void note(const std::string& event) { log_ += event + "\n"; }
+
+  std::mt19937 random_;
+  Process launcher_;
+  std::string name_, log_;
+  std::vector<int> last_ranks_;
+};
+
+TEST(ElasticEvents, ChangeNothing) {
+  const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
+  for (int seed = 1; seed <= (runs ? std::atoi(runs) : 2); seed++) {
+    DisturbedJob job{unsigned(seed)};
+    const std::string wrong = job.run();
+    ASSERT_EQ(wrong, "") << "seed " << seed << ":\n" << job.log() << job.launcher().out() << job.launcher().err();
+  }
+}
+
+}  // namespace
+}  // namespace anello::launch
