@@ -23,7 +23,8 @@ struct ElasticProcess {
   State state = State::arrived;
   std::uint32_t since = 0;  // its first generation; 0: it was in none
   int local_rank = -1;      // kept from world to world
-  Time answered{};          // when its last message came
+  bool asked = false;       // whether it is present
+  Time answered{};          // when its last message came, or since when it is asked
   bool missed = false;      // it has not answered for two inquiries
   bool retires = false;     // it was asked to leave, at the next commit
   std::optional<std::uint64_t> commits;

@@ -145,8 +145,6 @@ void Membership::gather(Time now) {
   deadlines_.start.reset();
   deadlines_.change.reset();
   deadlines_.inquiry = now;
-  for (auto& [id, process] : processes_)
-    if (process.was_in_a_world()) process.answered = now;
 }
 
 // A process of the world has come back. Those that wait for the commit at which to end it need not wait any longer.
@@ -225,6 +223,7 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
 // A process of the world is no longer there.
 Sends Membership::after_end(Time now) {
   if (members() > 0) {
+    deadlines_.inquiry = now;
     plan_change(now);
     return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
   }
@@ -257,9 +256,11 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 }
 
 ElasticStatus Membership::status() const {
-  ElasticStatus out{generation_, begun_, finished_, {}};
-  for (const auto& [id, process] : processes_)
-    out.processes.push_back({process.join.place, process.join.rank, process.join.pid, process.join.host});
+  ElasticStatus out{generation_, worlds_formed_, begun_, finished_, {}};
+  for (const auto& [id, process] : processes_) {
+    const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
+    out.processes.push_back({process.join.place, process.join.rank, is_awaited});
+  }
   return out;
 }
 

@@ -71,10 +71,8 @@ class Membership {
 
   Phase phase() const { return phase_; }
   std::uint32_t generation() const { return generation_; }  // of the newest world that has started; 0: none
-  int worlds_formed() const { return worlds_formed_; }      // worlds whose ranks were all complete
   ElasticStatus status() const;
-  std::size_t members() const;           // processes of that world that have not ended
-  bool begun() const { return begun_; }  // a world of this job has begun to train
+  std::size_t members() const;  // processes of that world that have not ended
   const std::string& last_failure() const { return last_failure_; }
 
  private:
@@ -110,6 +108,7 @@ class Membership {
   Sends start(const std::vector<MemberId>& chosen, Time now);
 
   std::vector<MemberId> awaited() const;
+  bool is_asked(const ElasticProcess& process) const;
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);

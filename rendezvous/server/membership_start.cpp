@@ -62,7 +62,6 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   const std::string change = generation_ == first_of_job_ ? "" : change_text(left_, processes, newest_complete_);
   for (ElasticProcess* process : processes) {
     process->state = State::starting;
-    process->answered = now;
     if (!process->was_in_a_world()) process->since = generation_;
   }
   give_ranks(processes, all);

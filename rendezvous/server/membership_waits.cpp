@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kSettle{200};  // several processes that come together make one change
 
+// True if the world cannot go on or change before the process has sent something.
 bool awaits(Membership::Phase phase, const ElasticProcess& process) {
   using State = ElasticProcess::State;
   switch (phase) {
@@ -69,17 +70,22 @@ Sends Membership::expired(Time now) {
   return sends;
 }
 
-// Asks the processes that are awaited, and those of the lobby. One that computes answers from another thread. One that
-// is stopped, or whose host is cut off, does not.
+// True for processes that are awaited, and those of the lobby. If a process of the world has ended or finished, the
+// others will come too, and perhaps none of them is left that notices if another one is stopped.
+bool Membership::is_asked(const ElasticProcess& process) const {
+  const bool ends = finished_ || !left_.empty();
+  return !process.was_in_a_world() || awaits(phase_, process) || (ends && process.state == State::member);
+}
+
+// A process that computes answers from another thread. One that is stopped, or whose host is cut off, does not.
 Sends Membership::inquire(Time now) {
   deadlines_.inquiry.reset();
   Sends sends;
-  const auto is_asked = [&](const ElasticProcess& process) {
-    return !process.was_in_a_world() || awaits(phase_, process);
-  };
   std::vector<MemberId> silent;
-  for (const auto& [id, process] : processes_)
-    if (is_asked(process) && now - process.answered >= limits_.silence) silent.push_back(id);
+  for (auto& [id, process] : processes_) {
+    if (!std::exchange(process.asked, is_asked(process))) process.answered = now;
+    if (process.asked && now - process.answered >= limits_.silence) silent.push_back(id);
+  }
   for (const MemberId id : silent) {
     const auto at = processes_.find(id);
     if (at == processes_.end() || !is_asked(at->second)) continue;  // the loss of another one has changed the phase
@@ -139,7 +145,6 @@ Sends Membership::ask_commits(Time now) {
   for (auto& [id, process] : processes_) {
     if (process.state != State::member) continue;
     process.commits.reset();
-    process.answered = now;
     send.to.push_back(id);
   }
   phase_ = Phase::counting;

@@ -314,7 +314,7 @@ void RendezvousServer::Impl::publish_stats() {
     stats_ = {.generation = membership_->generation(),
               .members = membership_->members(),
               .starting = membership_->phase() == rendezvous::Membership::Phase::starting,
-              .worlds_formed = membership_->worlds_formed(),
+              .worlds_formed = elastic_status_.worlds_formed,
               .rejected_connections = rejected_.counts(),
               .half_open = half_open_.size(),
               .newest = membership_->generation(),

@@ -55,12 +55,12 @@ struct ServerStats {
 // An elastic job at one moment.
 struct ElasticStatus {
   struct Process {
-    int place;  // ANELLO_PLACE, or -1
-    int rank;   // in the newest world; -1: it was in none yet
-    std::uint32_t pid;
-    std::string host;
+    int place;     // ANELLO_PLACE, or -1
+    int rank;      // in the newest world; -1: it was in none yet
+    bool awaited;  // the next world cannot begin before it has come or ended
   };
   std::uint32_t generation = 0;    // number of the newest world; 0: none
+  int worlds_formed = 0;           // worlds that all their ranks have completed
   bool begun = false;              // a world has begun to train
   bool finished = false;           // a process has finished its training
   std::vector<Process> processes;  // all that have joined, and not ended or finished

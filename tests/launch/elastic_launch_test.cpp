@@ -106,7 +106,7 @@ TEST_F(ElasticLaunch, AStoppedProcessIsReplaced) {
   ::kill(process_at(running, 1), SIGSTOP);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 3u) << running.out();
-  EXPECT_THAT(running.err(), HasSubstr("is stopped and has lost its place in the job, so it is killed\n"));
+  EXPECT_THAT(running.err(), HasSubstr("is stopped, and the next world waits for it, so it is killed\n"));
 }
 
 TEST_F(ElasticLaunch, AKilledProcessOfAnotherHostIsReplacedThere) {

@@ -228,6 +228,18 @@ TEST_F(ElasticSupervisorTest, AStoppedProcessThatTheMembershipGaveUpIsKilledAndR
   EXPECT_THAT(orders_now(), ElementsAre("start rank 1"));
 }
 
+TEST_F(ElasticSupervisorTest, AStoppedProcessForWhichTheNextWorldWaitsIsKilledAtOnce) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  orders_now();
+  supervisor_->reported({Report::Kind::stopped, 1, 101, (SIGSTOP << 8) | 0x7f}, now_);
+  view_.members = {{0, 0}, {1, 1, true}, {2, 2}};
+  pass(100);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 1"));
+  pass(1000);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "once";
+}
+
 TEST_F(ElasticSupervisorTest, AProcessWithoutAPlaceHasTheGraceToEnd) {
   job_.grace = milliseconds(3000);
   supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);

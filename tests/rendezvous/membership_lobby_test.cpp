@@ -231,5 +231,33 @@ TEST(Membership, AProcessThatIsAskedWhileTheWorldGathersLeavesAtOnce) {
   EXPECT_EQ(job.assigned(job.at[0]).size, 2);
 }
 
+// The others of its world have ended, so that no rank notices that it is stopped.
+TEST(Membership, TheLastProcessOfAWorldMayBeStopped) {
+  for (const bool announced : {false, true}) {
+    FourAtPlaces job({.min = 1, .max = 5, .first = 4, .silence = std::chrono::seconds(5)});
+    job.come();
+    if (announced) {
+      job.wait(milliseconds(250));
+      for (const MemberId id : job.at) job.receive(id, Commits{5});
+    }
+    job.stopped = {job.at[2]};
+    for (const int place : {0, 1, 3}) job.end(job.at[place]);
+    job.answer_for(milliseconds(4500));
+    EXPECT_EQ(job.failure(job.at[2]), "none") << announced;
+    job.answer_for(milliseconds(2500));
+    EXPECT_THAT(job.failure(job.at[2]), HasSubstr("it was silent for 5 s")) << announced;
+  }
+}
+
+TEST(Membership, AStoppedProcessDoesNotKeepAFinishedJobAlive) {
+  FourAtPlaces job({.min = 1, .max = 5, .first = 4, .silence = std::chrono::seconds(5)});
+  for (const int place : {0, 1, 3}) job.receive(job.at[place], Done{});
+  job.answer_for(milliseconds(100'000));
+  EXPECT_EQ(job.failure(job.at[2]), "none") << "it computes";
+  job.stopped = {job.at[2]};
+  job.answer_for(milliseconds(6500));
+  EXPECT_THAT(job.failure(job.at[2]), HasSubstr("it was silent for 5 s"));
+}
+
 }  // namespace
 }  // namespace anello::rendezvous

@@ -242,7 +242,7 @@ TEST(Membership, AfterTheFirstHasFinishedNobodyIsAdmitted) {
   job.complete();
   job.receive(job.c, Done{});
   EXPECT_EQ(job.membership.members(), 0u);
-  EXPECT_FALSE(job.membership.begun());
+  EXPECT_FALSE(job.membership.status().begun);
 }
 
 TEST(Membership, AProcessThatOthersCannotReachIsRefusedAlone) {

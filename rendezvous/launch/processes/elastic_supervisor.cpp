@@ -44,13 +44,14 @@ void ElasticSupervisor::wake(Clock::time_point now) {
 void ElasticSupervisor::look(Clock::time_point now) {
   view_ = look_();
   std::vector<bool> present(places_.size());
-  for (Place& place : places_) place.rank = -1;
+  for (Place& place : places_) place.rank = -1, place.awaited = false;
   for (const MembershipView::Member& member : view_.members) {
     if (member.place < 0 || member.place >= job_.size) continue;
     present[std::size_t(member.place)] = true;
     Place& place = at(member.place);
     place.joined = true;
     place.rank = member.rank;
+    place.awaited = member.awaited;
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
     any_trained_ = any_trained_ || place.trained;
   }
@@ -142,18 +143,21 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   return true;
 }
 
-// A process that the membership has given up must not go on. One that is stopped cannot end, and one that runs has
-// received an error.
+// A process that the membership has given up must not go on. One that runs has received an error. One that is stopped
+// cannot end; if the next world waits for it, the other ranks have given it up, and the membership would do so later.
 void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
   Place& place = at(number);
-  if (!place.absent_since) return;
-  const bool stopped = ranks_.is_stopped(number);
-  if (view_.finished ? !stopped : !stopped && now - *place.absent_since < job_.grace) return;
+  const bool stopped = ranks_.is_stopped(number) && place.alive;
+  const bool delays = stopped && place.awaited;
+  const bool late = place.absent_since && (stopped || (!view_.finished && now - *place.absent_since >= job_.grace));
+  if (!delays && !late) return;
   actions_.print(text("process ", number, " (pid ", ranks_.pid(number), ") ", stopped ? "is stopped" : "does not end",
-                      " and has lost its place in the job, so it is killed"));
+                      delays ? ", and the next world waits for it" : " and has lost its place in the job",
+                      ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
   place.joined = false;  // once
   place.absent_since.reset();
+  ranks_.continued(number);
 }
 
 void ElasticSupervisor::end_if_over(Clock::time_point now) {

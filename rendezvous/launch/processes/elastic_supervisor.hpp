@@ -20,7 +20,8 @@ namespace anello::launch {
 struct MembershipView {
   struct Member {
     int place;
-    int rank;  // in the newest world; -1: it was in none
+    int rank;              // in the newest world; -1: it was in none
+    bool awaited = false;  // the next world cannot begin before it has come or ended
   };
   std::uint32_t generation = 0;          // number of the newest world
   bool begun = false, finished = false;  // the training, on one process at least
@@ -57,6 +58,7 @@ class ElasticSupervisor : public Supervisor {
     bool joined = false, trained = false;  // its process, according to the membership
     bool leaves = false;                   // its process was asked to leave
     int rank = -1;                         // its process's rank in the newest world
+    bool awaited = false;                  // its process, according to the membership
     int starts = 0;
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
