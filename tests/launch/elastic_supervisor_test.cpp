@@ -324,9 +324,9 @@ TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
     return std::string();
   };
   EXPECT_EQ(why([&] { supervisor_->resize(1, now_); }),
-            "1 processes are not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
+            "1 process is not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
   EXPECT_THAT(why([&] { supervisor_->resize(5, now_); }), HasSubstr("5 processes are not possible"));
-  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 processes would be left"));
+  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 process would be left"));
   view_.finished = true;
   EXPECT_EQ(why([&] { supervisor_->resize(3, now_); }), "the job is ending");
 }

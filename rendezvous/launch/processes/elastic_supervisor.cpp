@@ -23,6 +23,10 @@ milliseconds rest_after(int failures) {
   return std::min(kFirstRest * (1 << std::min(failures - 2, kMaxDoublings)), kMaxRest);
 }
 
+std::string counted_processes(int count) {
+  return text(count, count == 1 ? " process" : " processes");
+}
+
 }  // namespace
 
 ElasticSupervisor::ElasticSupervisor(const Job& job, Actions actions, std::function<MembershipView()> look)
@@ -179,7 +183,7 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
   if (possible >= limits_.min) return short_since_.reset();
   if (!short_since_) short_since_ = now;
   if (job_.discovery.empty() || now - *short_since_ >= limits_.patience)
-    give_up(text("only ", possible, possible == 1 ? " process runs" : " processes run",
+    give_up(text("only ", counted_processes(possible), possible == 1 ? " runs" : " run",
                  " or can be started, and --min-np is ", limits_.min),
             now);
 }
@@ -245,8 +249,9 @@ std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   require_running();
   const int most = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive || !place.closed; }));
   if (processes < limits_.min || processes > most)
-    throw Error(ErrorCode::invalid_argument, text(processes, " processes are not possible, only ", limits_.min,
-                                                  " (--min-np) to ", most, " (its places, by --max-np)"));
+    throw Error(ErrorCode::invalid_argument,
+                text(counted_processes(processes), processes == 1 ? " is" : " are", " not possible, only ", limits_.min,
+                     " (--min-np) to ", most, " (its places, by --max-np)"));
   const int before = std::exchange(target_, processes);
   if (processes > before) fresh_ += processes - before;
   int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
@@ -256,7 +261,7 @@ std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
     staying--;
   }
   next_look_ = now;
-  return text("the job goes from ", before, " to ", processes, " processes");
+  return text("the job goes from ", before, " to ", counted_processes(processes));
 }
 
 std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::time_point now) {
@@ -266,7 +271,7 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   for (const int number : places) living += at(number).alive && !at(number).leaves;
   if (target_ - living < limits_.min)
     throw Error(ErrorCode::invalid_argument,
-                text("only ", target_ - living, " processes would be left, and --min-np is ", limits_.min,
+                text("only ", counted_processes(target_ - living), " would be left, and --min-np is ", limits_.min,
                      "; `anello resize` can start others first"));
   for (const int number : places) {
     if (at(number).alive && !at(number).leaves) ask_to_leave(number);
@@ -274,7 +279,7 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   }
   target_ -= living;
   next_look_ = now;
-  return text(living, living == 1 ? " process leaves" : " processes leave", " at the next commit");
+  return text(counted_processes(living), living == 1 ? " leaves" : " leave", " at the next commit");
 }
 
 void ElasticSupervisor::fit_places(Clock::time_point now) {
