@@ -75,6 +75,7 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   Place& place = at(report.rank);
   place.alive = false;
   if (std::exchange(place.leaves, false)) {
+    place.starts = place.failures = 0;  // it is free for another process
     actions_.print(text("process ", report.rank, " has left, as it was asked to"));
     next_look_ = now;
     return;
