@@ -13,7 +13,8 @@ inline constexpr std::array kElementTypes = {
 };
 
 constexpr bool is_known(DType dtype) {
-  return dtype >= kElementTypes.front() && dtype <= kElementTypes.back();
+  constexpr DType first = kElementTypes.front(), last = kElementTypes.back();  // g++ would load them at run time
+  return dtype >= first && dtype <= last;
 }
 
 // True if elements of this type are moved, but not computed with. Inline, because even the smallest operation calls
