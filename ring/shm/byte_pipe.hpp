@@ -154,6 +154,8 @@ class PipeReader {
   // Returns the place of the next bytes, up to the end of their reference. Empty if the next bytes were copied, or none
   // have arrived.
   std::optional<Place> referred();
+  // True if the last look found a reference, to the next bytes or to later ones.
+  bool has_reference() const { return stands_; }
   // Returns the next bytes that were copied, up to the memory's end, a reference or a slot; empty if there are none.
   // Valid until consume(). The run may end with bytes that align() skipped, so a reader that calls align() must count
   // the bytes itself. Throws Error{protocol} if the other side claims more bytes than fit.

@@ -117,7 +117,7 @@ std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
 
 Bytes ShmLink::peek() {
   Bytes run = in_.peek();
-  if (run.empty())
+  if (run.empty() && in_.has_reference())
     if (const std::optional<Place> place = in_.referred()) run = regions_.memory_of(*place);
   return run.first(std::min(run.size(), kBiteBytes));
 }
