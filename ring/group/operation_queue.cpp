@@ -50,11 +50,14 @@ const Planner::Planned& OperationQueue::plan(const Call& operation, std::uint64_
   return planner_.plan(operation);
 }
 
-// Completes the signature for an operation that will be queued after `earlier` more operations. If this function
-// throws, nothing has changed.
+// Completes the signature: the values that have no effect on the plan, and the place in the queue after `earlier` more
+// operations. If this throws, nothing has changed.
 void OperationQueue::prepare(Operation& pending, std::uint64_t earlier) {
+  const Call& call = *pending.call;
   pending.signature.group = group_->id;
   pending.signature.sequence = pending_.submitted() + earlier;
+  pending.signature.fingerprint = call.fingerprint;
+  pending.signature.hidden = {.known = true, .postscale = call.postscale, .token = call.token};
   if (has_failed()) throw Error(*failure_).within(describe(pending, *group_));
 }
 

@@ -48,11 +48,12 @@ const Planner::Planned& Planner::plan(const Call& call) {
   const Asked asked = what_is_asked(call);
   const bool same_parts =
       std::ranges::equal(call.counts, shape_.counts) && std::ranges::equal(call.received, shape_.received);
-  if (planned_.plan && same_parts && asked == asked_) {
-    set_values(call);
-    return planned_;
-  }
-  planned_.plan = nullptr;  // if the code below throws, no old plan must remain
+  if (!planned_.plan || !same_parts || asked != asked_) make_choice(call, asked);
+  return planned_;
+}
+
+void Planner::make_choice(const Call& call, const Asked& asked) {
+  planned_.plan = nullptr;  // if the rest throws, no old plan must remain
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
@@ -61,65 +62,56 @@ const Planner::Planned& Planner::plan(const Call& call) {
   shape_.counts.assign(call.counts.begin(), call.counts.end());
   shape_.received.assign(call.received.begin(), call.received.end());
   planned_.signature = with_choice(asked);
-  set_values(call);
   planned_.may_be_direct = may_be_direct(asked);
-  planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
+  planned_.shows_tensors = asked.forced == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(call.dtype, call.op, call.wire.value_or(call.dtype));
   planned_.plan = &plan_for(planned_.signature);
   planned_.in_short_messages = run::MessageExecution::suits(*planned_.plan, planned_.arithmetic);
-  return planned_;
 }
 
-// Sets the values of the signature that have no effect on the plan.
-void Planner::set_values(const Call& call) {
-  planned_.signature.fingerprint = call.fingerprint;
-  planned_.signature.hidden = {.known = true, .postscale = call.postscale, .token = call.token};
-}
-
-Planner::Asked Planner::what_is_asked(const Call& call) const {
-  Asked asked;
-  Signature& signature = asked.signature;
-  signature.generation = generation_;
-  signature.count = call.count;
-  signature.root = call.root;
-  signature.kind = call.kind;
-  signature.op = call.op;
-  signature.dtype = call.dtype;
-  signature.wire = call.wire == call.dtype ? kAsTheyAre : call.wire.value_or(kAsTheyAre);
-  if (!call.algorithm.empty())
-    signature.algorithm = algorithm_named(ErrorCode::invalid_argument, "algorithm", call.algorithm);
-  asked.slab_bytes = call.slab_bytes;
+Planner::Asked Planner::what_is_asked(const Call& call) {
+  Asked asked{.count = call.count,
+              .slab_bytes = call.slab_bytes,
+              .root = call.root,
+              .kind = call.kind,
+              .op = call.op,
+              .dtype = call.dtype,
+              .wire = call.wire == call.dtype ? kAsTheyAre : call.wire.value_or(kAsTheyAre)};
+  if (!call.algorithm.empty()) asked.forced = algorithm_named(ErrorCode::invalid_argument, "algorithm", call.algorithm);
   return asked;
 }
 
 algorithms::Facts Planner::facts_for(const Asked& asked) const {
-  const Signature& signature = asked.signature;
   algorithms::Facts facts = facts_;
-  if (signature.algorithm != Algorithm::automatic) facts.forced = signature.algorithm;
+  if (asked.forced != Algorithm::automatic) facts.forced = asked.forced;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
-  facts.elem_bytes = size_bytes(signature.dtype);
-  const bool has_parts = facts_of(signature.kind).parts;
+  facts.elem_bytes = size_bytes(asked.dtype);
+  const bool has_parts = facts_of(asked.kind).parts;
   const bool counts_one = has_parts && shape_.counts.empty();  // then `count` is the size of one part
-  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
+  facts.bytes = asked.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   if (has_parts && !counts_one) facts.largest_part_bytes = std::ranges::max(shape_.counts) * facts.elem_bytes;
-  facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
+  facts.narrow = asked.wire != kAsTheyAre || asked.dtype == DType::f16 || asked.dtype == DType::bf16;
   return facts;
 }
 
 // Depends only on values that are equal on all ranks whose signatures match. Ignores a forced algorithm, because
 // another rank may have chosen the same algorithm without force.
 bool Planner::may_be_direct(Asked asked) const {
-  asked.signature.algorithm = Algorithm::automatic;
-  return asked.signature.wire == kAsTheyAre && algorithms::may_be_direct(asked.signature.kind, facts_for(asked));
+  asked.forced = Algorithm::automatic;
+  return asked.wire == kAsTheyAre && algorithms::may_be_direct(asked.kind, facts_for(asked));
 }
 
 Signature Planner::with_choice(const Asked& asked) const {
-  Signature signature = asked.signature;
-  signature.algorithm = Algorithm::automatic;
-  const algorithms::Choice choice = choose(signature.kind, facts_for(asked), table_);
-  signature.algorithm = choice.algorithm;
-  signature.slab_elems = choice.slab_elems;
-  return signature;
+  const algorithms::Choice choice = choose(asked.kind, facts_for(asked), table_);
+  return {.generation = generation_,
+          .count = asked.count,
+          .slab_elems = choice.slab_elems,
+          .root = asked.root,
+          .kind = asked.kind,
+          .op = asked.op,
+          .dtype = asked.dtype,
+          .wire = asked.wire,
+          .algorithm = choice.algorithm};
 }
 
 // An operation without elements moves no data, so a rank that wrongly calls it with elements would not be noticed.

@@ -28,7 +28,7 @@ class Planner {
           const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
-    Signature signature;  // group and sequence number are not set: the caller sets them
+    Signature signature;  // without the group, the sequence number and the values that have no effect on the plan
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // the plan suits run::MessageExecution
@@ -59,13 +59,19 @@ class Planner {
 
   // The facts of a call on which the choice of a plan depends.
   struct Asked {
-    Signature signature;  // has the forced algorithm
+    std::uint64_t count = 0;
     std::int64_t slab_bytes = algorithms::kSuitableSlab;
+    std::int32_t root = -1;
+    Kind kind = Kind::barrier;
+    Op op = Op::sum;
+    DType dtype = DType::u8;
+    DType wire = kAsTheyAre;
+    Algorithm forced = Algorithm::automatic;
 
     friend bool operator==(const Asked&, const Asked&) = default;
   };
-  void set_values(const Call& call);
-  Asked what_is_asked(const Call& call) const;
+  void make_choice(const Call& call, const Asked& asked);
+  static Asked what_is_asked(const Call& call);
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;
   bool may_be_direct(Asked asked) const;
