@@ -165,14 +165,15 @@ OperationRunner::Step OperationRunner::step() {
     return Step::stuck;
   }
   bool moved = pass();
-  // Peers may have sent data before the world failed that arrived after the first pass. So one more pass is made.
-  if (!moved && !carrier_->done() && has_failed()) moved = pass();
+  const bool failed = has_failed();
+  // Data that peers sent before the world failed may have arrived after the first pass, so one more pass is made.
+  if (failed && !moved) moved = pass();
   if (moved && stall_.moved()) control_->moving(operation_->signature);
   if (carrier_->done()) {
     conclude();
     return Step::complete;
   }
-  if (has_failed() && !(moved && carrier_->notices_death())) throw control_->error();
+  if (failed && !(moved && carrier_->notices_death())) throw control_->error();
   return moved ? Step::moved : Step::stuck;
 }
 
