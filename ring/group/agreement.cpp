@@ -9,10 +9,11 @@
 
 namespace anello::group {
 
-Signature Agreement::signature() const {
-  Signature signature = operation_->signature;
-  signature.results = results_.checksum;
-  return signature;
+const Signature& Agreement::signature() {
+  if (results_.checksum == 0) return operation_->signature;
+  signature_ = operation_->signature;
+  signature_.results = results_.checksum;
+  return signature_;
 }
 
 void Agreement::sum_up_results() {

@@ -20,9 +20,9 @@ class Agreement {
 
   // `pending` must outlive the operation.
   void begin(const Operation& pending) { operation_ = &pending; }
-  // Returns the operation's signature with the checksum of earlier results.
-  Signature signature() const;
-  // Returns the error for a peer whose signature, `encoded`, differs from this rank's. `peer`: its rank in the group.
+  // Returns the operation's signature with the checksum of earlier results. Valid until the operation ends.
+  const Signature& signature();
+  // Returns the error for a peer whose signature differs. `peer`: its rank in the group.
   Error explain(int peer, const Signature& encoded);
   // Call when the operation is done. Throws Error{mismatch} if the numbers that the peers sent differ from those that
   // this call expects.
@@ -60,6 +60,7 @@ class Agreement {
   bool compares_;
   const Operation* operation_ = nullptr;
   Results results_;
+  Signature signature_;
   std::optional<Differing> differing_;
 };
 

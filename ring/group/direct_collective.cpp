@@ -56,7 +56,7 @@ void DirectCollective::begin(const run::Load& load) {
     if (peer != rank_ && !windows_[std::size_t(peer)]) connect(peer, *load.links[std::size_t(peer)]);
   trace_ = load.trace;
   if (trace_ && may_show()) trace_->start();
-  post(load.signature);
+  post(*load.signature);
 }
 
 // A link over TCP has no window. Then this rank cannot show its tensors to all peers.

@@ -29,10 +29,10 @@ double late_factor(const Call& operation) {
   return is_narrowed(operation) ? 1 : operation.postscale;
 }
 
-void set_nothing(run::Load& load, Bytes nothing) {
+void set_nothing(run::Load& load, const run::Buffer& nothing) {
   static const run::Arithmetic bytes = run::arithmetic(DType::u8, Op::max);
   load.arithmetic = &bytes;
-  load.input = load.output = run::Buffer(nothing.data(), 1);
+  load.input = load.output = &nothing;
 }
 
 }  // namespace
@@ -41,30 +41,30 @@ double early_factor(const Call& operation, int size) {
   return has_elements(operation) ? operation.prescale / early_divisor(operation, size) : 1;
 }
 
-void set_load(run::Load& load, const Operation& pending, int size, double factor, Bytes nothing) {
+void set_load(run::Load& load, const Operation& pending, int size, double factor, const run::Buffer& nothing) {
   const Call& operation = *pending.call;
   load.plan = pending.plan;
   load.result_scaling.reset();
   load.input_scaling.reset();
   if (!has_elements(operation)) return set_nothing(load, nothing);
   load.arithmetic = &pending.arithmetic;
-  load.input = operation.input;
-  load.output = operation.output;
+  load.input = &operation.input;
+  load.output = &operation.output;
   const double divisor = late_divisor(operation, size), result_factor = late_factor(operation);
   if (divisor != 1 || result_factor != 1) load.result_scaling = run::scaling(operation.dtype, divisor, result_factor);
   if (factor != 1) load.input_scaling = run::scaling(operation.dtype, 1, factor);
 }
 
 void multiply_input(run::Load& load, DType dtype) {
-  each_run(load.output, load.input, load.plan->input_elems, load.arithmetic->shift,
+  each_run(*load.output, *load.input, load.plan->input_elems, load.arithmetic->shift,
            [&](Bytes out, Bytes in) { run::scale(dtype, out, in, load.input_scaling->factor); });
   load.input = load.output;
   load.input_scaling.reset();
 }
 
-bool multiply_results(const Operation& pending) {
+bool multiply_narrowed_results(const Operation& pending) {
   const Call& operation = *pending.call;
-  if (operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return false;
+  if (!is_narrowed(operation) || !has_elements(operation)) return false;
   each_run(operation.output, operation.output, pending.plan->output_elems, pending.arithmetic.shift,
            [&](Bytes run, Bytes) { run::scale(operation.dtype, run, run, operation.postscale); });
   return true;

@@ -69,7 +69,7 @@ auto OperationRunner::with_world_ranks(Work work) {
 // fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   set_load(load_, *operation_, size_, factor, nothing_);
-  load_.signature = agreement_.signature();
+  load_.signature = &agreement_.signature();
   load_.trace = timeline_->active() ? &trace_ : nullptr;
   carrier_ = &choose();
   if (open_links()) with_world_ranks([&] { return carrier_->send(); });
@@ -85,7 +85,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
   const bool is_short = operation_->in_short_messages && !operation_->may_be_direct && !load_.trace;
-  if (is_short && run::MessageExecution::suits(load_.input, load_.output, load_.inputs())) return messages_;
+  if (is_short && run::MessageExecution::suits(*load_.input, *load_.output, load_.inputs())) return messages_;
   streaming_.prepare(load_);
   return streaming_;
 }

@@ -88,8 +88,9 @@ class OperationRunner {
   Agreement agreement_;
   StallClock stall_;
   run::StepTrace trace_;
-  std::vector<link::Link*> link_of_;     // by rank
-  std::array<std::byte, 16> nothing_{};  // an operation without elements sends or receives a byte here
+  std::vector<link::Link*> link_of_;  // by rank
+  std::array<std::byte, 16> no_data_{};
+  run::Buffer nothing_{no_data_.data(), 1};  // an operation without elements sends this
 
   run::Streaming streaming_;
   run::MessageExecution messages_;

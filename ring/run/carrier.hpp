@@ -24,9 +24,9 @@ class StepTrace;
 struct Load {
   const plan::Plan* plan = nullptr;
   const Arithmetic* arithmetic = nullptr;
-  Buffer input, output;
+  const Buffer *input = nullptr, *output = nullptr;
   std::optional<Scaling> result_scaling, input_scaling;  // inputs are only multiplied
-  Signature signature;
+  const Signature* signature = nullptr;
   std::span<link::Link* const> links;  // by rank; those that the carrier needs are open
   StepTrace* trace = nullptr;          // null: the timeline is off
 

@@ -27,19 +27,18 @@ bool MessageExecution::suits(const plan::Plan& plan, const Arithmetic& arithmeti
       plan.steps, [&](const plan::Step& step) { return step.range.count << arithmetic.shift <= kMaxDataBytes; });
 }
 
-void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input,
-                             const Buffer& output, const Scaling* results, const Signature& signature,
-                             std::span<link::Link* const> links) {
-  use(links);
+void MessageExecution::begin(const Load& load) {
+  use(load.links);
+  const plan::Plan& plan = *load.plan;
   plan_ = &plan;
-  arithmetic_ = arithmetic;
-  results_ = results;
-  std::byte* const scratch = with_room(scratch_, plan.scratch_elems << arithmetic.shift);
-  spaces_ = {input.single(0, 0), output.single(0, 0), scratch};
-  encode(signature, signature_);
+  arithmetic_ = load.arithmetic;
+  results_ = load.results();
+  std::byte* const scratch = with_room(scratch_, plan.scratch_elems << arithmetic_->shift);
+  spaces_ = {load.input->single(0, 0), load.output->single(0, 0), scratch};
+  encode(*load.signature, signature_);
   unfinished_ = std::uint32_t(plan.streams.size());
   if (streams_.size() < unfinished_) streams_.resize(unfinished_);
-  first_receive_ = first_local_ = kept_ = 0;
+  std::uint32_t first_receive = 0, first_local = 0;
   for (std::uint32_t s = 0; s < unfinished_; s++) {
     const plan::Stream& planned = plan.streams[s];
     Stream& stream = streams_[s];
@@ -50,15 +49,18 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
     stream.moved = 0;
     stream.bytes = kSignatureBytes + bytes_of(*stream.step);
     stream.peer = planned.peer;
-    stream.link = links[std::size_t(planned.peer)];
-    stream.memory = stream.link->memory();
-    stream.link->begin(planned.kind == Kind::send, false);
-    first_local_ = s + 1;
-    if (planned.kind == Kind::send) first_receive_ = s + 1;
+    stream.link = load.links[std::size_t(planned.peer)];
+    const bool sends = planned.kind == Kind::send;
+    if (!sends) stream.memory = stream.link->memory();
+    stream.link->begin(sends, false);
+    first_local = s + 1;
+    if (sends) first_receive = s + 1;
   }
-  unsent_ = first_receive_;
+  first_receive_ = unsent_ = first_receive;
+  first_local_ = first_local;
+  kept_ = 0;
   set(unfinished_ > 0 ? Status::moving : Status::done);
-  turns_.start(first_receive_, first_local_);
+  turns_.start(first_receive, first_local);
 }
 
 void MessageExecution::end_step(Stream& stream) {
@@ -184,7 +186,7 @@ void MessageExecution::take(Stream& stream, const std::byte* message) {
   std::byte* const place = at(step.place);
   if (step.act == Act::reduce) {
     const std::byte* const mine = at(plan_->sources[step.first_source]);
-    arithmetic_.combine(place, step.incoming_left ? data : mine, step.incoming_left ? mine : data, step.range.count);
+    arithmetic_->combine(place, step.incoming_left ? data : mine, step.incoming_left ? mine : data, step.range.count);
   } else {
     std::memcpy(place, data, stream.bytes - stream.ahead);
   }
@@ -209,11 +211,11 @@ void MessageExecution::fold(const plan::Step& step) {
     if (const std::byte* const source = at(sources[0]); source != place) std::memcpy(place, source, bytes_of(step));
   } else {
     std::byte* const partial = with_room(partial_, kFoldBytes);
-    const std::uint64_t block = block_elems(arithmetic_);
+    const std::uint64_t block = block_elems(*arithmetic_);
     for (std::uint64_t from = 0; from < step.range.count; from += block) {
-      const std::size_t skipped = from << arithmetic_.shift;
+      const std::size_t skipped = from << arithmetic_->shift;
       const auto source = [&](std::uint32_t k) { return at(sources[k]) + skipped; };
-      run::fold(arithmetic_, step.sources, source, place + skipped, partial, std::min(block, step.range.count - from));
+      run::fold(*arithmetic_, step.sources, source, place + skipped, partial, std::min(block, step.range.count - from));
     }
   }
   if (results_ && step.makes_result) results_->apply(place, step.range.count);

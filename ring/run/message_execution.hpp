@@ -29,15 +29,8 @@ class MessageExecution final : public LinkCarrier {
     return !inputs && input.list().empty() && output.list().empty();
   }
 
-  // Requires that suits() is true for the plan and the call. `results`: the scaling of results, or null. `links`: by
-  // rank; the links to the plan's peers must be set. Plan, links, tensors and scaling must outlive the execution.
-  // Throws std::bad_alloc.
-  void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
-             const Scaling* results, const Signature& signature, std::span<link::Link* const> links);
-  void begin(const Load& load) override {
-    start(*load.plan, *load.arithmetic, load.input, load.output, load.results(), load.signature, load.links);
-  }
-
+  // Requires that suits() is true for the plan and the call. The load must outlive the execution.
+  void begin(const Load& load) override;
   bool pass() override;
   bool send() override;
 
@@ -46,14 +39,14 @@ class MessageExecution final : public LinkCarrier {
   // Returns the bytes of elements moved or computed so far, and the total. A message counts when it has been sent or
   // used.
   std::pair<std::uint64_t, std::uint64_t> progress() const override;
-  Moved moved() const override { return moved_by(*plan_, arithmetic_.shift); }
+  Moved moved() const override { return moved_by(*plan_, arithmetic_->shift); }
 
  private:
   static constexpr std::size_t kPieces = 32;  // maximum number of pieces in one call of a link
   struct Stream {
     const plan::Step *step = nullptr, *end = nullptr;  // the next step, and the end of the stream's steps
     link::Link* link = nullptr;
-    link::MemoryLink* memory = nullptr;  // the same link, if it goes through memory
+    link::MemoryLink* memory = nullptr;  // the same link, if the stream receives and the link goes through memory
     int peer = -1;
     std::uint32_t ahead = 0;             // bytes of the signature before the first step's data
     std::uint32_t moved = 0, bytes = 0;  // bytes of the current message and its signature: moved so far, total
@@ -61,9 +54,9 @@ class MessageExecution final : public LinkCarrier {
     bool ended() const { return step == end; }
     bool is_moved() const { return moved == bytes; }
   };
-  std::uint32_t bytes_of(const plan::Step& step) const { return std::uint32_t(step.range.count << arithmetic_.shift); }
+  std::uint32_t bytes_of(const plan::Step& step) const { return std::uint32_t(step.range.count << arithmetic_->shift); }
   std::byte* at(plan::Operand operand) const {
-    return spaces_[std::size_t(operand.space)] + (operand.at << arithmetic_.shift);
+    return spaces_[std::size_t(operand.space)] + (operand.at << arithmetic_->shift);
   }
   bool has_ended(const plan::Step& step) const { return streams_[step.stream].step > &step; }
   // Inline, because most steps depend on one other step or none.
@@ -88,7 +81,7 @@ class MessageExecution final : public LinkCarrier {
 
   Explain explain_;
   const plan::Plan* plan_ = nullptr;
-  Arithmetic arithmetic_;
+  const Arithmetic* arithmetic_ = nullptr;
   const Scaling* results_ = nullptr;
   std::array<std::byte*, 3> spaces_{};  // by Space
   EncodedSignature signature_;

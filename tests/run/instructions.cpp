@@ -64,6 +64,8 @@ struct Rank {
   Driver driver{explain};
   bool by_message = false;  // uses MessageExecution and not Driver and Execution
   MessageExecution messages{explain};
+  Buffer buffer;
+  Load load;  // of the messages
 
   bool done() const { return by_message ? messages.done() : execution.done(); }
 };
@@ -95,11 +97,17 @@ struct Ranks {
   void allreduce() {
     for (Pipe& pipe : pipes) pipe.sent = pipe.received = 0;
     for (const auto& rank : all) {
-      const Buffer buffer(rank->memory.data(), signature.count);
+      rank->buffer = Buffer(rank->memory.data(), signature.count);
       if (rank->by_message) {
-        rank->messages.start(rank->plan, kNothing, buffer, buffer, nullptr, signature, rank->links);
+        rank->load = {.plan = &rank->plan,
+                      .arithmetic = &kNothing,
+                      .input = &rank->buffer,
+                      .output = &rank->buffer,
+                      .signature = &signature,
+                      .links = rank->links};
+        rank->messages.begin(rank->load);
       } else {
-        rank->execution.start(rank->plan, kNothing, buffer, buffer);
+        rank->execution.start(rank->plan, kNothing, rank->buffer, rank->buffer);
         rank->driver.start(rank->execution, signature, rank->links);
       }
     }

@@ -33,8 +33,20 @@ struct Member {
     signature.count = count;
     for (RunsLink& each : of) links.push_back(&each);
   }
-  void start(const Scaling* results = nullptr) {
-    execution.start(plan, kLopsided, whole(words), whole(words), results, signature, links);
+  void start() { start(whole(words), whole(words), kLopsided); }
+  void start(const Buffer& its_input, const Buffer& its_output, const Arithmetic& its_arithmetic,
+             const std::optional<Scaling>& results = {}) {
+    input = its_input;
+    output = its_output;
+    arithmetic = its_arithmetic;
+    load = {.plan = &plan,
+            .arithmetic = &arithmetic,
+            .input = &input,
+            .output = &output,
+            .result_scaling = results,
+            .signature = &signature,
+            .links = links};
+    execution.begin(load);
   }
   // Runs until nothing moves any more.
   void run() {
@@ -58,6 +70,9 @@ struct Member {
   std::vector<link::Link*> links;
   RunsLink& link;                   // to the first of the others
   std::optional<Signature> theirs;  // a peer's signature that differs
+  Buffer input, output;
+  Arithmetic arithmetic;
+  Load load;
   MessageExecution execution{[this](int peer, const Signature& other) {
     theirs = other;
     return Error(ErrorCode::mismatch, "signatures differ", peer + 70);

@@ -181,7 +181,7 @@ TEST(MessageExecution, CopiesWhatThisRankKeeps) {
   Member one(Kind::allgather, 1, 3, Algorithm::automatic);
   Words gathered(6, 0);
   one.link.incoming = message(one.signature, numbers(3, 100));
-  one.execution.start(one.plan, kLopsided, whole(one.words), whole(gathered), nullptr, one.signature, one.links);
+  one.start(whole(one.words), whole(gathered), kLopsided);
   EXPECT_TRUE(one.execution.send());
   EXPECT_FALSE(one.execution.done());
   EXPECT_EQ(gathered[3], 0U) << "the link first";
@@ -196,7 +196,7 @@ TEST(MessageExecution, ScalesWhatItReduces) {
   const Buffer buffer(reinterpret_cast<std::byte*>(values.data()), 2);
   const Scaling by = scaling(DType::f32, 2, 10);
   one.link.incoming = message(one.signature, {std::bit_cast<std::uint32_t>(3.0f), std::bit_cast<std::uint32_t>(7.0f)});
-  one.execution.start(one.plan, arithmetic(DType::f32, Op::sum), buffer, buffer, &by, one.signature, one.links);
+  one.start(buffer, buffer, arithmetic(DType::f32, Op::sum), by);
   one.run();
   EXPECT_EQ(values, (std::vector<float>{20, 60}));
 }
@@ -265,7 +265,7 @@ TEST(MessageExecution, SendsOnWhatItReduced) {
 TEST(MessageExecution, SendsTheSignatureOnceInEachDirection) {
   Member one(Kind::allgather, 0, 2, Algorithm::ring, 3);
   Words gathered(6, 0);
-  one.execution.start(one.plan, kLopsided, whole(one.words), whole(gathered), nullptr, one.signature, one.links);
+  one.start(whole(one.words), whole(gathered), kLopsided);
   EXPECT_TRUE(one.execution.send());
   EXPECT_EQ(one.of[1].sent, std::vector<std::size_t>{56});
   one.send(2, numbers(2, 300));
@@ -352,7 +352,7 @@ TEST(MessageExecution, FoldsMoreThanABlock) {
   const Buffer buffer(reinterpret_cast<std::byte*>(halves.data()), kHalves);
   const Scaling by = scaling(DType::f16, 2, 1);
   ASSERT_TRUE(MessageExecution::suits(one.plan, arithmetic(DType::f16, Op::sum)));
-  one.execution.start(one.plan, arithmetic(DType::f16, Op::sum), buffer, buffer, &by, one.signature, one.links);
+  one.start(buffer, buffer, arithmetic(DType::f16, Op::sum), by);
   for (const int peer : {1, 2}) one.send(peer, Words(kHalves / 2, 0x3c003c00));
   one.run();
   EXPECT_TRUE(one.execution.done());

@@ -108,6 +108,7 @@ struct Simulation::Seat {
   };
   run::Driver driver{explain};
   run::MessageExecution messages{explain};
+  run::Load load;  // of the messages
 };
 
 struct Simulation::Rank {
@@ -203,7 +204,14 @@ void Simulation::start(Seat& seat, const Task& task) {
                                  run::MessageExecution::suits(task.input, task.output, inputs);
   seat.by_message = can_go_by_message && random_.percent(std::uint64_t(weather_.by_message_percent));
   if (seat.by_message) {
-    seat.messages.start(*task.plan, task.arithmetic, task.input, task.output, results, task.signature, seat.links);
+    seat.load = {.plan = task.plan,
+                 .arithmetic = &task.arithmetic,
+                 .input = &task.input,
+                 .output = &task.output,
+                 .signature = &task.signature,
+                 .links = seat.links};
+    if (results) seat.load.result_scaling = *results;
+    seat.messages.begin(seat.load);
   } else {
     seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, results, inputs);
     seat.driver.start(seat.execution, task.signature, seat.links);
