@@ -49,9 +49,14 @@ std::size_t PipeWriter::fill_slot(std::span<const ConstBytes> pieces) {
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
   if (end > read_) return 0;
   PipeState::Slot& slot = state_.slots[filled_++ % PipeState::kSlots];
-  // Writes the first cache line last, because the reader polls this line and would take it away between two writes.
-  if (bytes > kFirstBytes) copy(pieces, kFirstBytes, bytes, slot.bytes);
-  copy(pieces, 0, kFirstBytes, slot.bytes);
+  // The first cache line is written last: the reader polls it, and would take it away between two writes.
+  if (bytes > kFirstBytes) {
+    copy(pieces, kFirstBytes, bytes, slot.bytes);
+    copy(pieces, 0, kFirstBytes, slot.bytes);
+  } else {
+    std::byte* to = slot.bytes.data();
+    for (const ConstBytes piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
+  }
   slot.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
   end = taken_ = written_ += bytes;
   used_slot_bytes_ = sizeof slot.head + bytes;
