@@ -108,9 +108,13 @@ std::span<const ConstBytes> MessageExecution::pieces_to_send(const Stream& strea
     pieces_[count++] = data.subspan(std::exchange(skipped, 0));
   } while (++step != stream.end && count < pieces_.size() && is_ready(*step));
   const std::span<const ConstBytes> pieces = std::span(pieces_).first(count);
-  if (!has_signature || count > 2 || !stream.link->prefers_one_piece()) return pieces;
-  pieces_[0] = joined(pieces[0], pieces[1], with_room(joined_, pieces[0].size() + pieces[1].size()));
-  return pieces.first(1);
+  return has_signature && count == 2 && stream.link->prefers_one_piece() ? join_pieces() : pieces;
+}
+
+std::span<const ConstBytes> MessageExecution::join_pieces() {
+  const ConstBytes signature = pieces_[0], data = pieces_[1];
+  pieces_[0] = joined(signature, data, with_room(joined_, signature.size() + data.size()));
+  return std::span(pieces_).first(1);
 }
 
 // True if more of the message is expected, and its step waits for nothing except sends. If two ranks first send each

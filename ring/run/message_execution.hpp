@@ -70,6 +70,7 @@ class MessageExecution final : public LinkCarrier {
   void end_step(Stream& stream);
   bool send_some(Stream& stream);
   std::span<const ConstBytes> pieces_to_send(const Stream& stream);
+  std::span<const ConstBytes> join_pieces();
   Look receive_some(Stream& stream);
   bool receive(Stream& stream);
   static Bytes room_to_keep(Stream& stream);
