@@ -199,6 +199,24 @@ print("result", state.weights[0], state.change.receivers)
             assert each.popen.returncode == 9 or "result 20.0 [1]" in each.out()
 
 
+def test_a_value_that_a_newcomer_cannot_take_ends_it_and_the_others_go_on(tmp_path):
+    begin = LOOP.replace("steps=0", "schedule=Schedule()").replace("state = ", """
+class Schedule:
+    def state_dict(self): return 3
+    def load_state_dict(self, given):
+        if len(sys.argv) > 1 and given == 3: raise KeyError("another version")
+state = """, 1)
+    body = "while state.revision < 1500 and (state.revision < 20 or not os.path.exists(END)): time.sleep(0.02); one_step(world)"
+    script = code(body, begin.replace("import anello,", f"END = {str(tmp_path / 'end')!r}\nimport anello,"))
+    with job(tmp_path) as made:
+        first = made.script(script)
+        first.says("world 1")
+        odd = made.start("-c", script, "odd")
+        assert odd.wait() == 1 and "KeyError: 'another version'" in odd.err()
+        (tmp_path / "end").touch()
+        assert first.wait() == 0, first.err()
+
+
 def test_values_are_set_back_after_a_step_that_failed(tmp_path):
     body = """
 while state.revision < 12:

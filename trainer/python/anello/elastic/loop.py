@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Iterator
 
+from ..errors import Error
 from ..world import World
 from .job import Job
 from .state import State
@@ -44,9 +45,11 @@ def worlds(state: State) -> Iterator[World]:
         try:
             state._synchronize()
         except Exception as error:
-            if not job.survives(error):
-                raise
-            continue
+            if job.survives(error):
+                continue
+            if not isinstance(error, Error):  # the others wait for this rank
+                world.abort(f"{type(error).__name__}: {error}")
+            raise
         yield world
         if job.finished:
             return
