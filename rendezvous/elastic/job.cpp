@@ -96,7 +96,8 @@ class Job::Impl {
     exchanging,  // the program sends its state
     training,    // all ranks have the state
     ended,       // as planned, after a commit
-    over         // this process has left it
+    left,        // by this process, or there is none yet
+    over         // this process has left the job
   };
 
   ProcessMark process_;
@@ -105,7 +106,7 @@ class Job::Impl {
   const Options options_;
   rendezvous::StandingConnection connection_;
   std::optional<World> world_;
-  Phase phase_ = Phase::over;
+  Phase phase_ = Phase::left;
   Decision decision_;  // while the program exchanges its state
   Change change_;
   bool begun_ = false;     // a world of this job has begun to train before
@@ -122,10 +123,14 @@ World& Job::Impl::world() {
 }
 
 bool Job::Impl::enter() {
+  check_phase("enter", phase_ != Phase::over, "this process's part in the job has ended");
   leave_world();
   for (;;) {
     const std::optional<rendezvous::Assigned> place = connection_.enter(change_.generation);
-    if (!place) return false;
+    if (!place) {
+      phase_ = Phase::over;
+      return false;
+    }
     count_worlds(*place);
     begun_ = place->begun;
     change_ = {.generation = place->generation, .rank = place->rank, .size = place->size, .reason = place->change};
@@ -176,6 +181,7 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
   if (idle_worlds_ < kWorlds) return;
   const std::string why = text(kWorlds, " worlds in a row have failed at commit ", state_.revision(),
                                " although no process has ended; ANELLO_LOG=info shows the errors");
+  phase_ = Phase::over;
   connection_.fail(why);
   throw Error(ErrorCode::rendezvous, why);
 }
@@ -200,7 +206,7 @@ void Job::Impl::leave_world() {
     was_in_a_world_ = true;
   }
   world_.reset();
-  phase_ = Phase::over;
+  phase_ = Phase::left;
 }
 
 void Job::Impl::make_world() {
@@ -285,7 +291,7 @@ bool Job::Impl::end_commit() {
 
 // All ranks get a mismatch of the state's entries, and the ranks that fit go on.
 bool Job::Impl::survives(const Error& error) const {
-  if (!world_ || phase_ == Phase::over) return false;
+  if (!world_ || phase_ == Phase::left || phase_ == Phase::over) return false;
   const bool synchronizes = phase_ == Phase::starting || phase_ == Phase::exchanging;
   if (synchronizes && error.code() == ErrorCode::mismatch)
     return error.rank() != change_.rank && (state_.holds() || error.rank() >= 0);

@@ -260,3 +260,72 @@ def _says_within(process, text, limit):
     while text not in process.out() and time.monotonic() < end:
         time.sleep(0.01)
     return text in process.out()
+
+
+JOB = """
+import anello.elastic, numpy, time
+job = anello.elastic.Job()
+assert job.enter()
+def begin_and_end():
+    job.begin_synchronization("")
+    job.end_synchronization({})
+"""
+
+
+@pytest.mark.parametrize("text, why", [
+    ("job.commit()", "commit: the state has not been synchronized in this world"),
+    ("job.finish()", "finish: the state has not been synchronized in this world"),
+    ("job.end_synchronization({})", "end_synchronization: call begin_synchronization() in this world first"),
+    ("job.begin_synchronization(''); job.begin_synchronization('')", "begin_synchronization: it is called once in each"),
+    ("begin_and_end(); job.begin_synchronization('')", "begin_synchronization: it is called once in each"),
+    ("job.begin_synchronization(''); job.commit()", "commit: the state has not been synchronized in this world"),
+    ("job.end_synchronization({'w': b'short'})", "the hash of 'w' has 5 bytes, not 16"),
+    ("begin_and_end(); job.finish(); job.commit()", "commit: the state has not been synchronized in this world"),
+    ("begin_and_end(); job.finish(); job.world", "the job has no world"),
+    ("begin_and_end(); job.finish(); job.enter()", "enter: this process's part in the job has ended"),
+    ("job.leave(); job.revision", "the job has ended"),
+])
+def test_calls_of_a_job_that_are_out_of_turn_are_refused(tmp_path, text, why):
+    assert why in failing(tmp_path, JOB + text)
+
+
+def test_a_job_says_how_far_it_is(tmp_path):
+    with job(tmp_path) as made:
+        process = made.script(JOB + """
+print(job.revision, job.holds, job.clean, job.finished)
+begin_and_end()
+job.commit(lambda: print(job.revision, job.holds, job.clean))
+try: job.commit(lambda: 1 / 0)
+except ZeroDivisionError as error: print(job.survives(error), job.revision, job.clean)
+try: job.commit()
+except ValueError as error: print(error)
+print(job.survives(error := anello.RankFailed("x", "rank_dead", 0)), job.change.sources, job.change.receivers)
+job.finish()
+print(job.finished)
+""")
+        assert process.wait() == 0, process.err()
+        assert process.out().splitlines() == [
+            "0 False True False", "0 True False", "False 1 False",
+            "State::commit: a commit after revision 1 is running or has failed; only a synchronization makes the state "
+            "complete again", "False [0] []", "True"]
+
+
+def test_a_planned_end_cannot_be_ignored(tmp_path):
+    script = JOB + """
+begin_and_end()
+print("world", job.world.size, flush=True)
+try:
+    while job.world.size < 2: time.sleep(0.01), job.commit()
+except anello.elastic.WorldEnds:
+    try: job.commit()
+    except ValueError as error: print(error)
+    assert job.enter()
+    begin_and_end()
+job.finish()
+"""
+    with job(tmp_path) as made:
+        first = made.script(script)
+        first.says("world 1")
+        second = made.script(script)
+        assert (first.wait(), second.wait()) == (0, 0), first.err() + second.err()
+        assert "commit: the world has ended as planned: call next() or enter()" in first.out()

@@ -123,6 +123,9 @@ def test_a_process_that_is_not_needed_ends_in_good_order(tmp_path):
         spare = made.trainee("integers", fast_from=1)
         result_of(made.processes[0])
         assert (spare.wait(), spare.out(), spare.err()) == (0, "", "")
+        again = made.script("from anello.elastic import Job\njob = Job()\nprint(job.enter())\njob.enter()")
+        assert again.wait() == 1 and again.out() == "False\n"
+        assert "enter: this process's part in the job has ended" in again.err()
 
 
 def test_buffers_are_set_back_after_a_failed_step_and_go_to_newcomers(tmp_path):

@@ -62,7 +62,8 @@ class Job {
   bool next();
 
   // Leaves the world and makes the next one. Blocks until every process of the last world has come or ended, and
-  // enough are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}.
+  // enough are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}, and
+  // Error{invalid_argument} after this process's part has ended.
   bool enter();
   World& world();                // of the newest generation; it lives until the next enter()
   const Change& change() const;  // likewise
