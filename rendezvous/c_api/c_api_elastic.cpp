@@ -66,7 +66,7 @@ anello_status anello_elastic_hash(const void* data, size_t bytes, uint64_t* high
     required(high, "out parameter");
     required(low, "out parameter");
     if (bytes > 0 && !data) refuse("the data is NULL");
-    const anello::elastic::Hash hash = anello::elastic::hash_of({static_cast<const std::byte*>(data), bytes});
+    const anello::elastic::Hash hash = anello::elastic::Hash::of({static_cast<const std::byte*>(data), bytes});
     *high = hash.high;
     *low = hash.low;
   });

@@ -12,7 +12,7 @@
 
 namespace anello::elastic {
 
-Hash hash_of(std::span<const std::byte> bytes) {
+Hash Hash::of(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
   return {hash.high64, hash.low64};
 }

@@ -34,7 +34,7 @@ std::string entry_name(std::size_t number) {
 Report report_of(const Contents& state, const std::vector<group::NamedValue>& manifest) {
   Writer all;
   for (const group::NamedValue& each : manifest) all.str(each.value);
-  return {state.holds, state.clean, state.revision, hash_of(std::as_bytes(std::span(all.bytes())))};
+  return {state.holds, state.clean, state.revision, Hash::of(std::as_bytes(std::span(all.bytes())))};
 }
 
 Reports gather_reports(World& world, const Report& mine, bool begun) {

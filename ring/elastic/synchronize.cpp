@@ -72,7 +72,7 @@ std::vector<EntryHash> hashes_of(const Contents& state, const Texts& texts) {
   auto small = texts.begin();
   for (const Entry& each : state.entries)
     hashes.push_back(
-        {each.name, hash_of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated))});
+        {each.name, Hash::of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated))});
   return hashes;
 }
 

@@ -26,7 +26,7 @@ struct Owner {
 using Owners = std::array<Owner, 3>;
 
 Hash hash_of_number(double number) {
-  return hash_of(std::as_bytes(std::span(&number, 1)));
+  return Hash::of(std::as_bytes(std::span(&number, 1)));
 }
 
 void exchange(World& world, Owner& its) {

@@ -112,11 +112,11 @@ TEST(State, MovesWithItsEntries) {
 }
 
 TEST(Hash, IsThatOfXxHash) {
-  EXPECT_EQ(hex(hash_of({})), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(hex(Hash::of({})), "99aa06d3014798d86001c324468d497f");
   std::array<std::byte, 1> one{};
-  const Hash before = hash_of(one);
+  const Hash before = Hash::of(one);
   one[0] = std::byte(1);
-  EXPECT_NE(hash_of(one), before);
+  EXPECT_NE(Hash::of(one), before);
 }
 
 }  // namespace

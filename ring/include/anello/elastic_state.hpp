@@ -22,9 +22,9 @@ namespace anello::elastic {
 // The hash by which ranks compare an entry of the state: XXH3 with 128 bits (Yann Collet, xxHash).
 struct Hash {
   std::uint64_t high = 0, low = 0;
+  static Hash of(std::span<const std::byte> bytes);  // pure; any thread
   friend bool operator==(const Hash&, const Hash&) = default;
 };
-Hash hash_of(std::span<const std::byte> bytes);  // pure; any thread
 
 // An entry that the program sends to other ranks itself; see Job::end_synchronization().
 struct EntryHash {
