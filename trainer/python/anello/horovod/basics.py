@@ -5,64 +5,28 @@ import array
 import atexit
 import threading
 import time
-from typing import Any, Dict, Iterable, List, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
-from ..agenda import Gpu
 from ..errors import Error, Mismatch
 from ..world import World
-from ..world import init as _join_world
 from .ending import end_with_script
+from .gpus import Gpus, NoGpus
 from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, require_set
-from .settings import from_horovod, misspelt, timeline
+from .settings import misspelt, timeline
 from .user_warning import warn
+from .worlds import ElasticWorlds, FixedWorld, Worlds, is_elastic, worlds_of_process
 
 _START = "hvd.init()"
 _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
+_worlds: Worlds = FixedWorld()
+_sets_of_init: List[ProcessSet] = []  # in an elastic job: they are registered in each new world
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
 _joins = 0  # how often all ranks have called join() together, in all worlds of this process
 
 
-class Gpus(Protocol):
-    """Describes how a framework's tensors in GPU memory are sent."""
-
-    def usable(self) -> bool:
-        """True if the engine can use such tensors of this process without a copy."""
-
-    def missing(self) -> str:
-        """Describes what this process needs for that and does not have."""
-
-    def enable(self, on_all_ranks: bool) -> None:
-        """Called by init(), with the same argument on all ranks."""
-
-    def enabled(self) -> bool:
-        """True if tensors need not be copied to host memory."""
-
-    def own(self) -> Optional[Gpu]:
-        """The GPU of this rank; for operations in which this rank takes part without tensors."""
-
-
-class _NoGpus:
-    """For frameworks whose tensors are copied to host memory."""
-
-    def usable(self) -> bool:
-        return False
-
-    def missing(self) -> str:
-        return "uses a framework whose tensors go through host memory"
-
-    def enable(self, on_all_ranks: bool) -> None:
-        pass
-
-    def enabled(self) -> bool:
-        return False
-
-    def own(self) -> Optional[Gpu]:
-        return None
-
-
-_gpus: Gpus = _NoGpus()
+_gpus: Gpus = NoGpus()
 
 
 def use_gpus(of_framework: Gpus) -> None:
@@ -75,21 +39,76 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
     """Joins the world, and then computes a first sum; does nothing if the world is there already.
 
     If one rank's arguments are wrong, raises ValueError on all ranks, and all leave the world. Raises Mismatch if the
-    ranks were given different process sets.
+    ranks were given different process sets. In an elastic job, arguments are checked before the process joins, and may
+    have sets with ranks that are not there yet.
 
     Args:
         comm: None, or the list of all ranks.
         process_sets: sets to register; "dynamic" is accepted, since sets can always be added.
     """
-    global _world, _sets
+    global _worlds, _sets_of_init
     with _lock:
         if _world is not None:
             return
-        _world = _join_world(from_horovod())
-        _sets = ProcessSets(_world)
+        if is_elastic():
+            if comm is not None:
+                raise ValueError("comm must be None in an elastic job, because its ranks change")
+            _sets_of_init = _wanted(process_sets)
+        _worlds = worlds_of_process()
+        _join()
+    if is_elastic():
+        _begin_elastic()
+    else:
+        _begin(*_checked(comm, process_sets))
+
+
+def elastic_worlds() -> Optional[ElasticWorlds]:
+    """This process's part in an elastic job. None before init(), and in a job that keeps its ranks."""
+    return _worlds if isinstance(_worlds, ElasticWorlds) else None
+
+
+def commit() -> None:
+    """Counts a commit of an elastic job. Raises HostsUpdatedInterrupt if its world ends here as planned."""
+    if isinstance(_worlds, ElasticWorlds):
+        _worlds.commit()
+
+
+def next_world() -> None:
+    """In an elastic job: leaves the world, and makes the next one. Ends the script if this process is not needed."""
+    _join_next()
+    _begin_elastic()
+
+
+def _begin_elastic() -> None:
+    while True:
+        try:
+            return _begin([each for each in _sets_of_init if each.fits(world().size)], None)
+        except Error as error:
+            if not _worlds.survives(error):
+                raise
+        _join_next()
+
+
+def _join_next() -> None:
+    with _lock:
+        if _sets is not None:
+            _sets.end("its world has ended: in an elastic job, add process sets at the beginning of the function that "
+                      "hvd.elastic.run() calls")
+        _join()
+
+
+def _join() -> None:
+    global _world, _sets
+    _world = _sets = None
+    _world = _worlds.next()
+    _sets = ProcessSets(_world)
+
+
+def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
+    """The part of init() that follows when the world is there. `refusal`: why this rank's arguments are wrong."""
+    assert _world is not None and _sets is not None
     for name, meant in misspelt().items() if _world.rank == 0 else ():
         warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
-    wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
     with_timeline, refusals, with_gpu, with_sets = _first_sums(
         _world.size, float(records), float(refusal is not None), float(_gpus.usable()), float(bool(wanted)))
@@ -122,15 +141,23 @@ def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[s
     assert _world is not None and _sets is not None
     if comm is not None and not (isinstance(comm, Iterable) and list(comm) == list(range(_world.size))):
         return [], "comm must be None: make a process set of some ranks with add_process_set()"
-    if process_sets is None or process_sets == "dynamic":
-        return [], None
-    if isinstance(process_sets, (str, ProcessSet)) or not isinstance(process_sets, Iterable):
-        return [], f'process_sets must be a list of process sets, or "dynamic"; not {process_sets!r}'
     try:
-        wanted = [as_process_set(each) for each in process_sets]
+        wanted = _wanted(process_sets)
     except (TypeError, ValueError) as error:
-        return [], f"process_sets: {error}"
+        return [], str(error)
     return wanted, _sets.refusal(wanted)
+
+
+def _wanted(process_sets: Any) -> List[ProcessSet]:
+    """The argument process_sets of init(). TypeError or ValueError if it is wrong in itself."""
+    if process_sets is None or process_sets == "dynamic":
+        return []
+    if isinstance(process_sets, (str, ProcessSet)) or not isinstance(process_sets, Iterable):
+        raise ValueError(f'process_sets must be a list of process sets, or "dynamic"; not {process_sets!r}')
+    try:
+        return [as_process_set(each) for each in process_sets]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"process_sets: {error}") from error
 
 
 def _first_sums(size: int, *mine: float) -> List[float]:
@@ -161,24 +188,34 @@ def shutdown() -> None:
 
 def _end(patience: Optional[float]) -> None:
     """Ends the world. Waits up to `patience` seconds for the other ranks (None: without a limit), then leaves it."""
-    global _world, _sets
+    global _world, _sets, _worlds
     with _lock:
-        world, sets = _world, _sets
-        _world = _sets = None
+        world, sets, worlds = _world, _sets, _worlds
+        _world, _sets = None, None
     if world is None or sets is None:
         return
     try:
-        if world.failure() is None:
-            # Other ranks may wait in a named operation: this barrier makes their messages name this rank.
-            began = time.monotonic()
-            global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
-            left = None if patience is None else max(0.0, patience - (time.monotonic() - began))
-            world.barrier_async(name=_END).wait(left)
+        if worlds.may_finish():
+            if world.failure() is None:
+                _wait_for_others(world, patience)
             sets.end()
-            world.finish()
+            worlds.finish(world)
     finally:
         sets.end()
-        world.leave()
+        worlds.leave(world)
+        _worlds = FixedWorld()
+
+
+def _wait_for_others(world: World, patience: Optional[float]) -> None:
+    # Other ranks may wait in a named operation: this barrier makes their messages name this rank.
+    began = time.monotonic()
+    try:
+        global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
+        left = None if patience is None else max(0.0, patience - (time.monotonic() - began))
+        world.barrier_async(name=_END).wait(left)
+    except Error as error:
+        if not _worlds.survives(error):
+            raise
 
 
 def is_initialized() -> bool:
@@ -293,7 +330,7 @@ def stop_timeline() -> None:
 @atexit.register
 def _at_exit() -> None:
     if _world is not None:
-        end_with_script(_world, _end, "call hvd.join() after its loop")
+        end_with_script(_world, _end, "call hvd.join() after its loop", _worlds.leave)
 
 
 def mpi_threads_supported() -> bool:

@@ -1,102 +1,176 @@
-"""Horovod's elastic interface for worlds of a fixed size.
+"""Horovod's elastic interface: a state that is committed, and a function that goes on when the ranks of the job change.
 
-A state can be committed, restored and made equal on all ranks. If a rank fails the world ends, and `anello run
---restarts N` starts the script again. A script that continues then loads its own checkpoint (`anello.save_on_rank_0`
-writes it).
+Without an elastic job the ranks are fixed. If a rank fails, the world ends, and `anello run --restarts N` starts the
+script again, which then loads its own checkpoint (`anello.save_on_rank_0` writes it).
 """
 from __future__ import annotations
 
 import copy
-import functools
-from typing import TYPE_CHECKING, Any, Callable, List
+import queue
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
+from . import basics
 from .objects import broadcast_object
 from .refusals import on_all_ranks
+
+
+class Source:
+    """The rank that has the newest state while the ranks synchronize. It is not always rank 0."""
+
+    rank = 0
+    was_asked = False
+
+
+def source_rank() -> int:
+    """The rank from which a program's own sync() must broadcast: it has the newest state. Horovod does not have it."""
+    Source.was_asked = True
+    return Source.rank
+
+
+def from_source(value: Any) -> Any:
+    """The value of the rank that has the newest state, on all ranks."""
+    return broadcast_object(value, Source.rank)
+
+
+class StateHandler:
+    """Saves, restores and synchronizes one value of a state. Programs derive handlers for their own types."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def save(self) -> None:
+        """Keeps a copy of the value."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Restores the value of the last copy."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives all ranks the value of source_rank(). All ranks call."""
+        raise NotImplementedError
+
+    def set_value(self, value: Any) -> None:
+        """Called when the program gives the state another object."""
+        self.value = value
+        self.save()
+
+    def describe(self) -> Dict[str, str]:
+        """Lines for the comparison of the ranks' states: parts of the value, with their types and shapes."""
+        return {"": type(self.value).__name__}
+
+    def hashes(self) -> Dict[str, bytes]:
+        """Hashes of 16 bytes of parts that are equal on all ranks after a synchronization."""
+        return {}
+
+
+class ObjectHandler(StateHandler):
+    """For objects with state_dict() and load_state_dict()."""
+
+    def __init__(self, value: Any, broadcast: Callable[[Any], Any] = from_source) -> None:
+        super().__init__(value)
+        self._broadcast = broadcast
+
+    def save(self) -> None:
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+
+    def sync(self) -> None:
+        state = self._broadcast(on_all_ranks(self.value.state_dict))
+        on_all_ranks(lambda: self.value.load_state_dict(state))
 
 
 class State:
     """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes.
 
     Args:
-        bcast_object: gives all ranks an object of rank 0.
-        get_rank: accepted, but not used, because the hosts are fixed.
+        bcast_object: gives all ranks an object of the rank that has the newest state.
+        get_rank: accepted, but not used.
     """
 
+    _handlers: Dict[str, StateHandler] = {}
+    _names: List[str] = []
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
-    def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Any = None,
-                 **values: Any) -> None:
+    def __init__(self, bcast_object: Callable[[Any], Any] = from_source, get_rank: Any = None, **values: Any) -> None:
         self._broadcast_object = bcast_object
-        self._names = list(values)
-        self._callbacks: List[Callable[[], None]] = []
+        self._reset_callbacks: List[Callable[[], None]] = []
+        self._host_messages: Any = queue.Queue()
+        self._last_updated_timestamp = 0
+        handlers = {name: self._handler_of(value) for name, value in values.items()}
+        self._handlers = {name: each for name, each in handlers.items() if each is not None}
+        self._names = [name for name in values if name not in self._handlers]
         for name, value in values.items():
-            setattr(self, name, value)
-        self.save()
+            object.__setattr__(self, name, value)
+        State.save(self)  # the attributes of a derived class may not be there yet
 
-    def register_reset_callbacks(self, callbacks: List[Callable[[], None]]) -> None:
-        """Adds functions that are called when the world has changed."""
-        self._callbacks.extend(callbacks)
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._handlers:
+            self._handlers[name].set_value(value)
+        object.__setattr__(self, name, value)
+
+    def _handler_of(self, value: Any) -> Optional[StateHandler]:
+        has_state = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+        return ObjectHandler(value, self._broadcast_object) if has_state else None
+
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Adds functions that are called in each new world, before the state is synchronized."""
+        self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """Calls the functions of register_reset_callbacks()."""
-        for each in self._callbacks:
+        """Called in each new world: resets the state, then calls the functions of register_reset_callbacks()."""
+        self._host_messages = queue.Queue()
+        self.reset()
+        for each in self._reset_callbacks:
             each()
 
+    def reset(self) -> None:
+        """For derived classes: follows the ranks of a new world, before the state is synchronized."""
+
+    def on_hosts_updated(self, timestamp: Any, update_res: Any) -> None:
+        """Notes that hosts were added or removed. Nothing depends on it: the engine plans the change of the ranks."""
+        self._host_messages.put((timestamp, update_res))
+
     def commit(self) -> None:
-        """Keeps a copy of the present values."""
+        """Keeps a copy of the present values. All ranks commit after the same steps.
+
+        Raises HostsUpdatedInterrupt if the world ends here because processes join or leave.
+        """
         self.save()
+        basics.commit()
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Does nothing: the hosts of a world are fixed."""
+        """Does nothing, and sends nothing: a world that has to change ends in commit()."""
 
     def save(self) -> None:
         """Keeps a copy of the present values."""
-        self._saved = {name: _saved(getattr(self, name)) for name in self._names}
+        for each in self._handlers.values():
+            each.save()
+        self._saved = {name: copy.deepcopy(getattr(self, name)) for name in self._names}
 
     def restore(self) -> None:
         """Restores the values of the last copy."""
-        for name in self._names:
-            setattr(self, name, _restored(getattr(self, name), self._saved[name]))
+        for each in self._handlers.values():
+            each.restore()
+        for name, value in self._saved.items():
+            object.__setattr__(self, name, copy.deepcopy(value))
+
+    def _is_torn(self) -> bool:
+        """True if values that are not copied were written after the last commit. Then restore() cannot restore them."""
+        return False
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and keeps a copy. If one rank cannot set a value, all ranks raise."""
-        for name in self._names:
-            setattr(self, name, self._synchronized(getattr(self, name)))
+        """Gives all ranks the newest values, and keeps a copy. If one rank cannot set a value, all ranks raise.
+
+        In hvd.elastic.run() they are those of the rank with the most commits, otherwise those of rank 0.
+        """
+        for each in self._handlers.values():
+            each.sync()
+        values = self._broadcast_object({name: getattr(self, name) for name in self._names})
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         on_all_ranks(self.save)
-
-    def _synchronized(self, value: Any) -> Any:
-        """The value of rank 0. Frameworks override it for their models and optimizers."""
-        if not _has_state(value):
-            return self._broadcast_object(value)
-        state = self._broadcast_object(on_all_ranks(value.state_dict))
-        on_all_ranks(lambda: value.load_state_dict(state))
-        return value
-
-
-def _has_state(value: Any) -> bool:
-    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
-
-
-def _saved(value: Any) -> Any:
-    return copy.deepcopy(value.state_dict() if _has_state(value) else value)
-
-
-def _restored(value: Any, saved: Any) -> Any:
-    if not _has_state(value):
-        return copy.deepcopy(saved)
-    value.load_state_dict(copy.deepcopy(saved))
-    return value
-
-
-def run(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function of a State: all ranks begin with the values of rank 0."""
-
-    @functools.wraps(train)
-    def wrapper(state: State, *arguments: Any, **options: Any) -> Any:
-        state.sync()
-        return train(state, *arguments, **options)
-
-    return wrapper

@@ -11,7 +11,8 @@ from ..world import World, script_failures
 PATIENCE_S = 60.0  # how long a rank whose script has ended waits for the others
 
 
-def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> None:
+def end_with_script(world: World, end: Callable[[float], None], remedy: str,
+                    leave: Callable[[World], None] = World.leave) -> None:
     """Called at exit: a script need not end its world. If it failed, the other ranks fail at once with its reason.
 
     Other ranks may still have much work that does not need this rank. If they wait for this rank, they fail when it
@@ -20,10 +21,11 @@ def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> 
     Args:
         end: ends the world regularly, and raises TimeoutError if the other ranks take longer than the given seconds.
         remedy: advice for a script that has less data than the other ranks.
+        leave: leaves the world without waiting.
     """
     if script_failures:
         world.abort(script_failures[-1])
-        world.leave()
+        leave(world)
         return
     try:
         end(PATIENCE_S)

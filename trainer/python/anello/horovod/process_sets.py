@@ -29,6 +29,7 @@ class ProcessSet:
         self.process_set_id: Optional[int] = None
         self.number: Optional[int] = None
         self._agenda: Optional[Agenda] = None
+        self._why_ended: Optional[str] = None
 
     def __deepcopy__(self, _: Any) -> "ProcessSet":
         """Returns this set itself, so that a copy of a layer uses it too."""
@@ -42,6 +43,10 @@ class ProcessSet:
         """True if this process belongs to the set."""
         self._require_registered()
         return self._agenda is not None
+
+    def fits(self, size: int) -> bool:
+        """True if a world of this size has all its ranks."""
+        return all(0 <= rank < size for rank in self.ranks)
 
     def size(self) -> int:
         """The number of its ranks."""
@@ -71,7 +76,7 @@ class ProcessSet:
         if self.number is None:  # a program can set process_set_id itself
             if self is global_process_set:
                 raise ValueError("Horovod has not been initialized; use hvd.init().")
-            raise ValueError(f"{self} is not registered: give it to init() or add_process_set()")
+            raise ValueError(f"{self} is not registered: {self._why_ended or 'give it to init() or add_process_set()'}")
 
     def __repr__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm=None)"
@@ -195,7 +200,7 @@ class ProcessSets:
         for each in wanted:
             if each.number is not None:
                 return f"{each} is already registered"
-            if any(rank < 0 or rank >= self.world.size for rank in each.ranks):
+            if not each.fits(self.world.size):
                 return (f"the process set {each.ranks} has a rank that is not in the world of "
                         f"{self.world.size} ranks")
             same = known.setdefault(tuple(each.ranks), each)
@@ -213,11 +218,12 @@ class ProcessSets:
         self.all.remove(given)
         return True
 
-    def end(self) -> None:
-        """Ends all sets, because the world ends now."""
+    def end(self, why: Optional[str] = None) -> None:
+        """Ends all sets, because the world ends now. `why`: for the error of a later use of a set."""
         global _current
         for each in self.all:
             self._forget(each)
+            each._why_ended = why
         global_process_set.ranks = []
         _current = None
 

@@ -1,4 +1,4 @@
-"""Horovod's elastic interface for worlds of a fixed size, with variables of TensorFlow and models of Keras."""
+"""Horovod's elastic interface, with variables of TensorFlow and models of Keras."""
 from __future__ import annotations
 
 import functools
@@ -6,22 +6,22 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import tensorflow as tf
 
-from ..horovod import elastic
-from ..horovod.elastic import State
+from ..horovod import elastic_run
+from ..horovod.elastic import Source, State, source_rank
 from .errors import raising_of_world
 from .variables import broadcast_variables, of_optimizer, of_tensorflow, require_built
 
-__all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
+__all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run", "source_rank"]
 
 ObjectState = State
 
 
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function of a State: all ranks begin with the values of rank 0.
+    """Decorates a function of a State: see anello.horovod.elastic_run.run().
 
     Raises HorovodInternalError if the world has ended, even if the error came from a graph.
     """
-    return functools.wraps(train)(functools.partial(raising_of_world, elastic.run(train)))
+    return elastic_run.run(functools.wraps(train)(functools.partial(raising_of_world, train)))
 
 
 class TensorFlowState(State):
@@ -37,6 +37,7 @@ class TensorFlowState(State):
         self.session: Any = session or (None if tf.executing_eagerly() else tf.compat.v1.get_default_session())
         self._broadcast = None if tf.executing_eagerly() else broadcast_variables(self.variables, 0)
         super().__init__(**values)
+        self.save()
 
     @property
     def variables(self) -> List[Any]:
@@ -59,12 +60,18 @@ class TensorFlowState(State):
         super().restore()
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and keeps a copy."""
+        """Gives all ranks the newest values, and keeps a copy; see State.sync()."""
+        raising_of_world(self._sync_variables)
+        super().sync()
+
+    def _sync_variables(self) -> None:
         if self._broadcast is None:
-            broadcast_variables(self.variables, 0)
+            broadcast_variables(self.variables, Source.rank)
+        elif Source.rank != 0:
+            raise ValueError(f"rank {Source.rank} has the newest state, but the graph of this TensorFlowState broadcasts "
+                             "that of rank 0: use eager TensorFlow in elastic jobs")
         else:
             self.session.run(self._broadcast)
-        super().sync()
 
 
 class TensorFlowKerasState(TensorFlowState):

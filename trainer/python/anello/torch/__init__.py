@@ -10,6 +10,7 @@ import torch as _torch
 
 from .. import errors as _errors
 from ..horovod import basics as _basics
+from ..horovod import exceptions
 from ..horovod import user_warning as _user_warning
 from ..horovod.basics import (add_process_set, barrier, ccl_built, cross_rank, cross_size, cuda_built, ddl_built,
                               gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, join, local_rank,
@@ -34,13 +35,13 @@ from .sync_batch_norm import SyncBatchNorm
 _basics.use_gpus(_gpus)
 _user_warning.skip(_torch.__file__)
 HorovodInternalError = _errors.Error
-__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "Parallel",
-           "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm", "add_process_set", "allgather",
+__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min",
+           "Parallel", "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm", "add_process_set", "allgather",
            "allgather_async", "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_",
            "alltoall", "alltoall_async", "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
            "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank",
-           "cross_size", "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled",
-           "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+           "cross_size", "cuda_built", "ddl_built", "elastic", "exceptions", "global_process_set", "gloo_built",
+           "gloo_enabled", "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
            "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
            "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join", "local_rank",
            "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "poll",

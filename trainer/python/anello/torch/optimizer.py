@@ -26,6 +26,7 @@ from ..errors import Mismatch
 from ..horovod.basics import joins
 from ..horovod.grouping import grouped
 from ..horovod.numbering import next_number
+from ..horovod.process_sets import ProcessSet, watch
 from ..horovod.reductions import Average, Sum, reduction_named
 from ..horovod.settings import bucket_bytes
 from ..horovod.user_warning import warn
@@ -35,6 +36,17 @@ from .claim import Claim
 from .grouping import Groups, on_one_device
 from .same_start import Agreed, SameStart
 from .trained import Trained
+
+
+class _Worlds:
+    """Informs the optimizers of the end of their worlds."""
+
+    def added(self, process_set: ProcessSet, world: Any) -> None:
+        pass
+
+    def removed(self, process_set: ProcessSet) -> None:
+        for each in [each for each in _alive if each._reduction.process_set is process_set]:
+            each.forget_world()
 
 
 class Distributed(torch.optim.Optimizer):
@@ -47,6 +59,7 @@ class Distributed(torch.optim.Optimizer):
         self._sparse_as_dense = sparse_as_dense
         self._synchronized = False
         self._should_synchronize = True
+        self.steps_begun = 0  # steps that may have changed parameters
         self._error: Optional[Exception] = None  # the first error since synchronize()
         self._groups = groups
         self._compare_parameters = compare_parameters
@@ -65,6 +78,7 @@ class Distributed(torch.optim.Optimizer):
         self._keep_lost()
         if groups is not None:
             grouped(list(self._trained.names), groups)
+        _alive.add(self)
 
     def _follow_parameters(self) -> bool:
         """Updates the list of trained parameters. Returns True if they have changed."""
@@ -74,6 +88,19 @@ class Distributed(torch.optim.Optimizer):
         self.set_backward_passes_per_step(self.backward_passes_per_step)
         self._begin_training(changed=self._number is not None)
         return True
+
+    def forget_world(self) -> None:
+        """Called when the world ends: gives up the step under way. The next step will be a first step.
+
+        Gradients get memory of their own, because a rank of the old world that was stopped may still write to theirs.
+        """
+        with self._sending, torch.no_grad():
+            for each in self._bucket_of:
+                each.grad = None if each.grad is None else each.grad.clone()
+            self._set_buckets([])
+            self._claim.is_sending = self._synchronized = False
+            self._error = None
+            self._restart_count()
 
     def _follow(self) -> None:
         """Makes this step a first step if what the ranks agreed on has changed."""
@@ -294,6 +321,7 @@ class Distributed(torch.optim.Optimizer):
         self._require_all_averaged()
         self._synchronized = False
         self._note_step()
+        self.steps_begun += 1
         return super().step(closure)
 
     def _require_all_averaged(self) -> None:
@@ -360,6 +388,10 @@ class Distributed(torch.optim.Optimizer):
             super().zero_grad(*arguments, **options)
             for bucket in self._buckets:
                 bucket.zero()
+
+
+_alive: "weakref.WeakSet[Distributed]" = weakref.WeakSet()
+watch(_Worlds())
 
 
 def _nothing_lost(parameter: torch.nn.Parameter) -> torch.Tensor:

@@ -1,0 +1,7 @@
+"""Horovod's elastic interface, with models, optimizers and samplers of torch."""
+from ...horovod.elastic import source_rank
+from ...horovod.elastic_run import run
+from .sampler import ElasticSampler
+from .state import ObjectState, State, TorchState
+
+__all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run", "source_rank"]
