@@ -2,6 +2,7 @@
 import json
 import re
 import signal
+import time
 
 import pytest
 import torch
@@ -163,3 +164,251 @@ def test_a_stopped_rank_loses_its_place(job):
     assert "it was silent for 3 s" in stopped.out()
     running.go()
     check_results(running.all)
+
+
+def test_values_are_restored_after_a_failure_and_kept_after_a_planned_change(job):
+    running = job(BEGINNING + """
+state = hvd.elastic.ObjectState(value=0, worlds=0)
+sync, state.sync = state.sync, lambda: (say("sync"), sync())
+
+@hvd.elastic.run
+def train(state):
+    state.worlds += 1
+    say(f"world {state.worlds}: rank {hvd.rank()} of {hvd.size()}, value {state.value}")
+    state.value += 1
+    if state.worlds <= 2:
+        raise hvd.exceptions.HostsUpdatedInterrupt(skip_sync=state.worlds == 2)
+    if state.worlds == 3:
+        state.commit()
+        state.value += 10
+        wait(state.worlds)
+    while not gone():
+        pass
+
+def wait(world):
+    say("waits")
+    while True:
+        hvd.allreduce(torch.ones(1))
+
+train(state)
+""", 3)
+    running.found("waits")
+    running.remove(running.at(1)).kill()
+    running.found("world 4")
+    running.go()
+    for each in running.all:
+        assert each.ends() == 0, each.out()
+        lines = [line for line in each.out().splitlines() if not line.startswith("anello: ")]
+        ranks = [re.sub("rank .", "rank", line) for line in lines]
+        assert ranks == ["sync", "world 1: rank of 3, value 0", "sync", "world 2: rank of 3, value 1",
+                         "world 3: rank of 3, value 2", "waits", "sync", "world 4: rank of 2, value 3"]
+
+
+def test_an_error_of_the_program_ends_only_its_rank(job):
+    running = job(TRAINING.replace("wait(state)\n        step", """wait(state)
+            if state.worlds == 1 and hvd.rank() == 1:
+                raise KeyError("lost")
+        step"""), 3)
+    running.found("waits in world 1")
+    running.go()
+    culprit = running.remove(running.at(1))
+    assert culprit.ends() == 1
+    assert "KeyError: 'lost'" in culprit.out()
+    check_results(running.all)
+    assert "KeyError: 'lost'" in running.outs()
+
+
+def test_a_script_that_ends_in_its_training_leaves_the_job(job):
+    running = job(TRAINING.replace("wait(state)\n        step", """wait(state)
+            if state.worlds == 1 and hvd.rank() == 1:
+                sys.exit(0)
+        step"""), 3)
+    running.found("waits in world 1")
+    running.go()
+    assert running.remove(running.at(1)).ends() == 0
+    check_results(running.all)
+
+
+def test_calls_that_differ_end_the_job(job):
+    running = job(BEGINNING + """
+state = hvd.elastic.ObjectState()
+
+@hvd.elastic.run
+def train(state):
+    say("world 1: rank", hvd.rank(), "of")
+    hvd.allreduce(torch.ones(1 + hvd.rank()), name="uneven")
+
+train(state)
+""", 3)
+    for each in running.all:
+        assert each.ends() == 1
+        assert "Mismatch" in each.out()
+        assert each.out().count("world 1") == 1
+
+
+def test_a_newcomer_with_another_model_ends_alone(job):
+    running = job(TRAINING, 2)
+    running.found("waits in world 1")
+    stranger = running.start(script=TRAINING.replace("model_and_optimizer()\n", "model_and_optimizer(5)\n"))
+    assert running.remove(stranger).ends() == 1
+    assert "(1, 5)" in stranger.out() and "(1, 4)" in stranger.out()
+    running.go()
+    check_results(running.all)
+
+
+def test_a_process_that_is_not_needed_ends(job):
+    running = job(BEGINNING + """
+state = hvd.elastic.ObjectState(worlds=1)
+train = hvd.elastic.run(lambda state: say("trains"))
+train(state)
+say("after the training")
+while not gone():
+    time.sleep(0.01)
+""", 2)
+    running.found("after the training")
+    late = running.start()
+    time.sleep(0.5)
+    running.go()
+    for each in running.all:
+        assert each.ends() == 0, each.out()
+    assert "finished the job without this one" in late.out()
+    assert "trains" not in late.out()
+
+
+@pytest.mark.parametrize("pad", [True, False])
+def test_a_sampler_gives_each_index_once(job, pad):
+    running = job(BEGINNING + f"""
+dataset = list(range(1003))
+sampler = hvd.elastic.ElasticSampler(dataset, pad={pad})
+loader = torch.utils.data.DataLoader(dataset, batch_size=4, sampler=sampler)
+state = hvd.elastic.TorchState(sampler=sampler, seen=[], worlds=1, step=0)
+
+def count():
+    state.worlds += 1
+
+state.register_reset_callbacks([count])
+
+@hvd.elastic.run
+def train(state):
+    say(f"world {{state.worlds}}: rank {{hvd.rank()}} of")
+    for index, batch in enumerate(loader):
+        state.seen = state.seen + sum(hvd.allgather_object(batch.tolist()), [])
+        sampler.record_batch(index, 4)
+        state.commit()
+        state.step += 1
+        if state.step in (20, 40) and state.worlds == state.step // 20:
+            wait(state)
+        if not hvd.allreduce(torch.tensor(float(len(sampler) > 4 * (index + 1))), op=hvd.Min):
+            break  # the ranks have different numbers of batches
+    state.rest = sum(hvd.allgather_object(list(sampler)[4 * (index + 1):]), [])
+    say("seen", state.seen + state.rest)
+
+train(state)
+""", 3)
+    running.found("waits in world 1")
+    running.remove(running.at(0)).kill()
+    running.found("waits in world 2")
+    running.start(2)
+    running.found("world 3: rank . of")
+    running.go()
+    for each in running.all:
+        assert each.ends() == 0, each.out()
+        seen = json.loads(each.found("seen (.*)")[1])
+        assert len(set(seen)) == 1003
+        assert len(seen) == 1003 or pad and len(seen) < 1007
+
+
+WITHOUT_COPIES = TRAINING.replace("State(model, optimizer", "State(model, optimizer, copy=False")
+
+
+def test_without_copies_the_state_is_that_of_the_last_step(job):
+    running = job(WITHOUT_COPIES, 3)
+    running.found("waits in world 1")
+    running.remove(running.at(0)).kill()
+    running.found("waits in world 2")
+    running.start()
+    running.found("waits in world 3")
+    running.go()
+    check_results(running.all)
+
+
+@pytest.mark.parametrize("others", ["commit", "fail too"])
+def test_without_copies_a_step_that_was_not_committed_is_not_kept(job, others):
+    running = job(WITHOUT_COPIES.replace("        state.step += 1\n", f"""
+        if state.step == STEPS // 2 and state.worlds == 1:
+            if hvd.rank() == 2:
+                time.sleep(0.5)
+                os.kill(os.getpid(), 9)
+            if hvd.rank() == 0 or {others == "fail too"}:
+                hvd.allreduce(torch.ones(1), name="fails")
+        state.step += 1
+"""), 3)
+    running.found("waits in world 1")
+    running.go()
+    assert running.remove(running.at(2)).ends() == -signal.SIGKILL
+    if others == "commit":
+        check_results(running.all)
+        assert "rank 0 received" in running.outs()
+        return
+    for each in running.all:
+        assert each.ends() == 1
+        assert "have only a part of it; start the job again from a checkpoint" in each.out()
+
+
+@pytest.mark.parametrize("root", ["0", "hvd.elastic.source_rank()"])
+def test_a_program_must_not_broadcast_an_older_state_of_rank_0(job, root):
+    script = TRAINING.replace('say("sync")', f"self.own = hvd.broadcast_object(self.own, root_rank={root})")
+    running = job(script.replace("step=0,", "step=0, own=7,").replace("        state.step += 1\n", """
+        if state.step == STEPS // 2 and state.worlds == 1:
+            if hvd.rank() == 2:
+                time.sleep(0.5)
+                os.kill(os.getpid(), 9)
+            if hvd.rank() == 0:
+                hvd.allreduce(torch.ones(1), name="fails")
+        state.step += 1
+"""), 3)
+    running.found("waits in world 1")
+    running.go()
+    assert running.remove(running.at(2)).ends() == -signal.SIGKILL
+    if root != "0":
+        check_results(running.all)
+        return
+    for each in running.all:
+        assert each.ends() == 1
+        assert "rank 1 has the newest state, so sync() must not broadcast from rank 0" in each.out()
+
+
+def test_process_sets_of_init_are_made_again_and_others_end_with_their_world(job):
+    running = job(BEGINNING.replace("hvd.init()", "hvd.init(process_sets=[pair, [0, 2]])").replace("hvd.init(", """
+pair = hvd.ProcessSet([0, 1])
+added = hvd.ProcessSet([0])
+hvd.init(""", 1) + """
+state = hvd.elastic.ObjectState(worlds=0)
+
+@hvd.elastic.run
+def train(state):
+    state.worlds += 1
+    say(f"world {state.worlds}: rank {hvd.rank()} of {hvd.size()}")
+    if hvd.rank() < 2:
+        say("pair", hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=pair).item(), pair.process_set_id)
+    if state.worlds == 1:
+        hvd.add_process_set(added)
+    else:
+        try:
+            added.size()
+        except ValueError as error:
+            say(error)
+        hvd.add_process_set(added)
+    state.commit()
+    wait(state)
+
+train(state)
+""", 3)
+    running.found("waits in world 1")
+    running.remove(running.at(1)).kill()
+    running.found("waits in world 2")
+    running.go()
+    for each in running.all:
+        assert each.ends() == 0, each.out()
+        assert "pair 2.0 1\n" in each.out().split("world 2: ")[1]
+        assert "its world has ended: in an elastic job, add process sets at the beginning" in each.out()

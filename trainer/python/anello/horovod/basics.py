@@ -101,7 +101,7 @@ def _join() -> None:
     global _world, _sets
     _world = _sets = None
     _world = _worlds.next()
-    _sets = ProcessSets(_world)
+    _sets = ProcessSets(_world, is_elastic())
 
 
 def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:

@@ -12,24 +12,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 from . import basics
 from .objects import broadcast_object
 from .refusals import on_all_ranks
-
-
-class Source:
-    """The rank that has the newest state while the ranks synchronize. It is not always rank 0."""
-
-    rank = 0
-    was_asked = False
-
-
-def source_rank() -> int:
-    """The rank from which a program's own sync() must broadcast: it has the newest state. Horovod does not have it."""
-    Source.was_asked = True
-    return Source.rank
+from .source import source_rank
 
 
 def from_source(value: Any) -> Any:
     """The value of the rank that has the newest state, on all ranks."""
-    return broadcast_object(value, Source.rank)
+    return broadcast_object(value, source_rank())
 
 
 class StateHandler:

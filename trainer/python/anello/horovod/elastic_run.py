@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Iterable
+import sys
+from typing import Any, Callable, Dict
 
 from ..errors import Error
 from . import basics
-from .elastic import Source, State, StateHandler, from_source
+from .elastic import State, StateHandler
 from .exceptions import HostsUpdatedInterrupt
 from .process_sets import global_process_set
+from .source import synchronizing
 from .worlds import ElasticWorlds
 
 _END = "the end of the function that hvd.elastic.run() calls"
-_PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +46,7 @@ def run(train: Callable[..., Any]) -> Callable[..., Any]:
 def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any]) -> Any:
     is_first, skip_sync = True, False
     while True:
-        has_failed = False
+        failure = ""
         try:
             if not is_first:
                 state.on_reset()
@@ -58,13 +59,15 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
         except Error as error:
             if not worlds.survives(error):
                 raise
-            has_failed, skip_sync = True, False
+            failure, skip_sync = str(error), False
             if state._is_torn():
                 worlds.spoil()
         # Nothing of the old world writes to the state any more when the next one is there.
         basics.next_world()
         is_first = False
-        if has_failed:
+        if failure:
+            if basics.rank() == 0:
+                print(f"anello: the training goes on at its last commit, after: {failure}", file=sys.stderr, flush=True)
             state.restore()
 
 
@@ -73,26 +76,12 @@ def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
         state.sync()
         return
     change = worlds.job.begin_synchronization(_manifest(state))
-    Source.rank, Source.was_asked = change.sources[0], False
-    try:
-        if change.receivers or not skip_sync:
+    skips = not change.receivers and worlds.job.world.min(int(skip_sync)) == 1  # ranks may differ
+    if not skips:
+        with synchronizing(change.sources[0]):
             state.sync()
-            _require_source(state)
-    finally:
-        Source.rank = 0
-    worlds.job.end_synchronization({} if skip_sync else _hashes(state))
+    worlds.job.end_synchronization({} if skips else _hashes(state))
     worlds.is_synchronized = True
-
-
-def _require_source(state: State) -> None:
-    """A program's own sync() may broadcast from rank 0, as Horovod's do. ValueError if that has an older state."""
-    parts: Iterable[Any] = (state, *state._handlers.values())
-    own = [type(each).__name__ for each in parts if type(each).sync.__module__.split(".")[0] != _PACKAGE]
-    if state._broadcast_object is not from_source:
-        own.append("bcast_object")
-    if own and Source.rank != 0 and not Source.was_asked:
-        raise ValueError(f"rank {Source.rank} has the newest state, but {own[0]} may have sent that of rank 0: let it "
-                         "broadcast from hvd.elastic.source_rank()")
 
 
 def _manifest(state: State) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Iterable, List, Optional, Protocol, Sequence, Union
 
 from ..agenda import Agenda
 from ..errors import Mismatch
+from .source import require_newest
 
 
 class ProcessSet:
@@ -66,8 +67,9 @@ class ProcessSet:
         return self._agenda
 
     def rank_of(self, world_rank: int) -> int:
-        """The number in the set of a rank of the world. ValueError if it is not a member."""
+        """The number in the set of a rank of the world, the root of a broadcast. ValueError if it is not a member."""
         self._require_registered()
+        require_newest(world_rank)
         if world_rank not in self.ranks:
             raise ValueError(f"rank {world_rank} is not one of the ranks {self.ranks} of the process set")
         return self.ranks.index(world_rank)
@@ -141,9 +143,11 @@ def set_with_number(number: int) -> ProcessSet:
 class ProcessSets:
     """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: Any, is_elastic: bool) -> None:
+        """`is_elastic`: the job's ranks change, so a set of some ranks may become a set of all ranks."""
         global _current
         self.world = world
+        self._is_elastic = is_elastic
         self.all: List[ProcessSet] = []
         self._next_number = 0
         self._on_gpus = False
@@ -196,7 +200,8 @@ class ProcessSets:
 
     def refusal(self, wanted: Sequence[ProcessSet]) -> Optional[str]:
         """Why these sets cannot all be registered, or None. Does not communicate."""
-        known = {tuple(each.ranks): each for each in self.all}
+        known = {tuple(each.ranks): each for each in self.all
+                 if each is not global_process_set or not self._is_elastic}
         for each in wanted:
             if each.number is not None:
                 return f"{each} is already registered"

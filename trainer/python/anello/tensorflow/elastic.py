@@ -7,7 +7,8 @@ from typing import Any, Callable, List, Optional, Sequence
 import tensorflow as tf
 
 from ..horovod import elastic_run
-from ..horovod.elastic import Source, State, source_rank
+from ..horovod.elastic import State
+from ..horovod.source import source_rank
 from .errors import raising_of_world
 from .variables import broadcast_variables, of_optimizer, of_tensorflow, require_built
 
@@ -66,10 +67,10 @@ class TensorFlowState(State):
 
     def _sync_variables(self) -> None:
         if self._broadcast is None:
-            broadcast_variables(self.variables, Source.rank)
-        elif Source.rank != 0:
-            raise ValueError(f"rank {Source.rank} has the newest state, but the graph of this TensorFlowState broadcasts "
-                             "that of rank 0: use eager TensorFlow in elastic jobs")
+            broadcast_variables(self.variables, source_rank())
+        elif source_rank() != 0:
+            raise ValueError(f"rank {source_rank()} has the newest state, but the graph of this TensorFlowState "
+                             "broadcasts that of rank 0: use eager TensorFlow in elastic jobs")
         else:
             self.session.run(self._broadcast)
 

@@ -1,6 +1,6 @@
 """Horovod's elastic interface, with models, optimizers and samplers of torch."""
-from ...horovod.elastic import source_rank
 from ...horovod.elastic_run import run
+from ...horovod.source import source_rank
 from .sampler import ElasticSampler
 from .state import ObjectState, State, TorchState
 

@@ -8,8 +8,9 @@ import torch
 
 from ...elastic import hash_of
 from ...horovod import elastic
-from ...horovod.elastic import Source, StateHandler
+from ...horovod.elastic import StateHandler
 from ...horovod.refusals import on_all_ranks
+from ...horovod.source import source_rank
 from ..functions import broadcast_optimizer_state, broadcast_parameters
 from ..optimizer import Distributed
 from .sampler import ElasticSampler
@@ -29,7 +30,7 @@ class ModelStateHandler(StateHandler):
         self.value.load_state_dict(self._saved, strict=self.copies)
 
     def sync(self) -> None:
-        broadcast_parameters(on_all_ranks(self.value.state_dict), Source.rank)
+        broadcast_parameters(on_all_ranks(self.value.state_dict), source_rank())
 
     def describe(self) -> Dict[str, str]:
         return _described(self._tensors())
@@ -61,7 +62,7 @@ class OptimizerStateHandler(StateHandler):
             each.copy_(self._lost[name]) if name in self._lost else each.zero_()
 
     def sync(self) -> None:
-        broadcast_optimizer_state(self.value, Source.rank)
+        broadcast_optimizer_state(self.value, source_rank())
 
     def describe(self) -> Dict[str, str]:
         return {"": type(self.value).__name__,
