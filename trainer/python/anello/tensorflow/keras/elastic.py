@@ -1,13 +1,14 @@
-"""Horovod's elastic interface for worlds of a fixed size, with models of Keras."""
+"""Horovod's elastic interface, with models of Keras."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
 import tensorflow as tf
 
-from ..elastic import State, TensorFlowKerasState, run
+from ..elastic import State, TensorFlowKerasState, run, source_rank
 
-__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
+__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run",
+           "source_rank"]
 
 Logs = Optional[Mapping[str, Any]]
 
@@ -33,10 +34,14 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         self.batches_remaining -= 1
         if self.batches_remaining == 0:
-            self.state.commit()
+            self.commit()
             self.batches_remaining = self.batches_per_commit
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self.commit()
+
+    def commit(self) -> None:
+        """Commits the state. A derived class may do more."""
         self.state.commit()
 
 
