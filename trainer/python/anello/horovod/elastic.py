@@ -47,6 +47,10 @@ class StateHandler:
         """Lines for the comparison of the ranks' states: parts of the value, with their types and shapes."""
         return {"": type(self.value).__name__}
 
+    def size(self) -> int:
+        """The number of bytes that a synchronization sends, for messages."""
+        return 0
+
     def hashes(self) -> Dict[str, bytes]:
         """Hashes of 16 bytes of parts that are equal on all ranks after a synchronization."""
         return {}

@@ -1,11 +1,12 @@
 """Calls a training function in one world after the other."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from typing import Any, Callable, Dict
 
-from ..errors import Error
+from ..errors import Error, Mismatch
 from . import basics
 from .elastic import State, StateHandler
 from .exceptions import HostsUpdatedInterrupt
@@ -14,6 +15,8 @@ from .source import synchronizing
 from .worlds import ElasticWorlds
 
 _END = "the end of the function that hvd.elastic.run() calls"
+_DIFFERS = "the end after calls that differ"
+_MOMENT_S = 2.0
 
 
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,6 +61,7 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
             skip_sync = change.skip_sync
         except Error as error:
             if not worlds.survives(error):
+                _wait_for_mismatch(error)
                 raise
             failure, skip_sync = str(error), False
             if state._is_torn():
@@ -71,6 +75,13 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
             state.restore()
 
 
+def _wait_for_mismatch(error: Error) -> None:
+    """Lets all ranks get the error of calls that differ. A rank that sees another one end would go on without it."""
+    if isinstance(error, Mismatch):
+        with contextlib.suppress(Error, TimeoutError):
+            global_process_set.agenda.barrier(name=_DIFFERS, waits=True).wait(_MOMENT_S)
+
+
 def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
     if worlds.is_synchronized:  # by an earlier function of the script
         state.sync()
@@ -80,17 +91,20 @@ def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
     if not skips:
         with synchronizing(change.sources[0]):
             state.sync()
-    worlds.job.end_synchronization({} if skips else _hashes(state))
+    worlds.job.end_synchronization({} if skips else _hashes(state), sum(each.size() for each in _handlers(state).values()))
     worlds.is_synchronized = True
 
 
 def _manifest(state: State) -> str:
     """A line for each part of the state, by which the ranks see whether they train the same."""
-    parts = {name: each.describe() for name, each in state._handlers.items() if isinstance(each, StateHandler)}
-    lines = [f"{name}{part}: {text}" for name in parts for part, text in parts[name].items()]
+    lines = [f"{name}{part}: {text}" for name, each in _handlers(state).items() for part, text in each.describe().items()]
     return "\n".join([*lines, *(f"{name}: a value" for name in state._names)])
 
 
 def _hashes(state: State) -> Dict[str, bytes]:
-    parts = {name: each.hashes() for name, each in state._handlers.items() if isinstance(each, StateHandler)}
-    return {name + part: its for name in parts for part, its in parts[name].items()}
+    return {name + part: its for name, each in _handlers(state).items() for part, its in each.hashes().items()}
+
+
+def _handlers(state: State) -> Dict[str, StateHandler]:
+    """The handlers that can describe their values: a program's own may have no base class."""
+    return {name: each for name, each in state._handlers.items() if isinstance(each, StateHandler)}

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Dict, Union
 
-from ..elastic import Job, WorldEnds
+from ..elastic import Job, NotNeeded, WorldEnds
 from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
@@ -72,7 +72,7 @@ class ElasticWorlds:
         if not self.job.enter():
             print("anello: the other processes have finished the job without this one, which ends", file=sys.stderr,
                   flush=True)
-            sys.exit(0)
+            raise NotNeeded
         os.environ.update(_of_horovod(self.job.world))
         return self.job.world
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import copy as copying
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 import torch
 
@@ -16,7 +16,21 @@ from ..optimizer import Distributed
 from .sampler import ElasticSampler
 
 
-class ModelStateHandler(StateHandler):
+class _TensorsHandler(StateHandler):
+    """A handler of an object that has tensors."""
+
+    def size(self) -> int:
+        return sum(each.numel() * each.element_size() for each in self._tensors().values())
+
+    def hashes(self) -> Dict[str, bytes]:
+        return {name: hash_of(each.detach().cpu().contiguous()) for name, each in self._tensors().items()
+                if each.layout == torch.strided}
+
+    def _tensors(self) -> Dict[str, torch.Tensor]:
+        raise NotImplementedError
+
+
+class ModelStateHandler(_TensorsHandler):
     """A model. Without copies, only its buffers are copied, which a forward pass may change."""
 
     copies = True
@@ -33,16 +47,13 @@ class ModelStateHandler(StateHandler):
         broadcast_parameters(on_all_ranks(self.value.state_dict), source_rank())
 
     def describe(self) -> Dict[str, str]:
-        return _described(self._tensors())
-
-    def hashes(self) -> Dict[str, bytes]:
-        return _hashes(self._tensors())
+        return {name: _kind(each) for name, each in self._tensors().items()}
 
     def _tensors(self) -> Dict[str, torch.Tensor]:
         return {f".{name}": each for name, each in self.value.state_dict().items() if isinstance(each, torch.Tensor)}
 
 
-class OptimizerStateHandler(StateHandler):
+class OptimizerStateHandler(_TensorsHandler):
     """An optimizer. Without copies, only the options of its groups are copied."""
 
     copies = True
@@ -69,9 +80,10 @@ class OptimizerStateHandler(StateHandler):
                 **{f", group {k}": ", ".join(_kind(each) for each in group["params"])
                    for k, group in enumerate(self.value.param_groups)}}
 
-    def hashes(self) -> Dict[str, bytes]:
+    def _tensors(self) -> Dict[str, torch.Tensor]:
         state = self.value.state_dict()["state"]
-        return _hashes({f", {name} of parameter {k}": each for k in sorted(state) for name, each in _items(state[k])})
+        return {f", {name} of parameter {k}": each for k in sorted(state) for name, each in state[k].items()
+                if isinstance(each, torch.Tensor)}
 
     def is_torn(self) -> bool:
         """True if a step that was not committed may have changed parameters of which there is no copy."""
@@ -153,18 +165,6 @@ class TorchState(State):
 
 def _kind(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).replace('torch.', '')} {tuple(tensor.shape)}"
-
-
-def _described(tensors: Mapping[str, torch.Tensor]) -> Dict[str, str]:
-    return {name: _kind(each) for name, each in tensors.items()}
-
-
-def _hashes(tensors: Mapping[str, torch.Tensor]) -> Dict[str, bytes]:
-    return {name: hash_of(each.detach().cpu().contiguous()) for name, each in tensors.items() if each.layout == torch.strided}
-
-
-def _items(state: Any) -> List[Tuple[str, torch.Tensor]]:
-    return [(name, each) for name, each in state.items() if isinstance(each, torch.Tensor)]
 
 
 def _options(groups: Any) -> Any:
