@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 
-_PATIENCE = 120  # seconds
+import elastic_jobs
 
 
 def _until(condition, what):
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + elastic_jobs.LONG
     while not condition():
         assert time.monotonic() < end, what()
         time.sleep(0.01)
@@ -98,56 +98,45 @@ class Process:
         if not self.has_ended():
             os.kill(self.pid, number)
 
-    def kill(self):
+    def end(self):
         self.signal(signal.SIGKILL)
         self.ends()
 
 
-class Job:
+class Job(elastic_jobs.Job):
     """A rendezvous, and the processes of a script. The variable GO names a file that go() makes."""
 
-    def __init__(self, nursery, folder, script, ranks, minimum=1, **environment):
-        self.folder, self._nursery, self._numbers, self.all = folder, nursery, itertools.count(), []
-        self._script = script
-        program = os.environ["ANELLO_PROGRAM"]
-        self._server = subprocess.Popen([program, "rendezvous", "--min-np", str(minimum), "--max-np", "6", "--np",
-                                         str(ranks)], stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
-        address = self._server.stdout.readline().strip().split("=")[1]
-        self._environment = {"ANELLO_FLIGHT_DIR": "none", "ANELLO_ELASTIC": "1", "ANELLO_RENDEZVOUS": address,
-                             "GO": str(folder / "go"), **environment}
-        self.start(ranks)
+    def __init__(self, nursery, folder, script, ranks, **options):
+        super().__init__(folder, maximum=6, first=ranks, **options)
+        self._environment.update(ANELLO_ELASTIC="1", GO=str(folder / "go"))
+        self._nursery, self._numbers, self._script = nursery, itertools.count(), script
+        self.add(ranks)
 
-    def start(self, count=1, script=None):
+    def add(self, count=1, script=None):
         """Starts processes of the job's script, or of another one. Returns the last one."""
         for number in itertools.islice(self._numbers, count):
             path = self.folder / f"script{number}.py"
             path.write_text(script or self._script)
-            self.all.append(Process(self._nursery, path, path.with_suffix(".txt"), self._environment))
-        return self.all[-1]
+            self.processes.append(Process(self._nursery, path, path.with_suffix(".txt"), self._environment))
+        return self.processes[-1]
 
     def found(self, pattern):
         """Waits until the output of all processes matches."""
-        return [each.found(pattern) for each in self.all]
+        return [each.found(pattern) for each in self.processes]
 
     def at(self, rank):
         """The process whose script has printed this rank of the first world."""
-        return next(each for each in self.all if re.search(f"world 1: rank {rank} of", each.out()))
+        return next(each for each in self.processes if re.search(f"world 1: rank {rank} of", each.out()))
 
     def remove(self, process):
-        self.all.remove(process)
+        self.processes.remove(process)
         return process
 
     def go(self):
         (self.folder / "go").touch()
 
     def outs(self):
-        return "\n".join(each.out() for each in self.all)
-
-    def end(self):
-        for each in self.all:
-            each.kill()
-        self._server.kill()
-        self._server.communicate()
+        return "\n".join(each.out() for each in self.processes)
 
 
 if __name__ == "__main__":

@@ -94,8 +94,8 @@ def nursery():
 def job(nursery, tmp_path):
     jobs = []
 
-    def make(script, ranks, **environment):
-        jobs.append(Job(nursery, tmp_path, script, ranks, **environment))
+    def make(script, ranks, **options):
+        jobs.append(Job(nursery, tmp_path, script, ranks, **options))
         return jobs[-1]
 
     yield make
@@ -129,11 +129,11 @@ def check_results(processes):
 def test_the_others_go_on_when_a_rank_is_killed(job, victim):
     running = job(TRAINING, 3)
     running.found("waits in world 1")
-    running.remove(running.at(victim)).kill()
+    running.remove(running.at(victim)).end()
     running.found("waits in world 2")
     running.go()
-    check_results(running.all)
-    for each in running.all:
+    check_results(running.processes)
+    for each in running.processes:
         assert re.search(f"restore\nreset (.) of 2\nsync\n(anello: .*\n)?world 2: rank \\1 of 2 at {STEPS // 2}\n", each.out())
         assert "sum 2.0" in each.out()
     assert f"left: rank {victim} (" in running.outs()
@@ -142,19 +142,19 @@ def test_the_others_go_on_when_a_rank_is_killed(job, victim):
 def test_a_process_that_comes_later_gets_the_state_of_the_others(job):
     running = job(TRAINING, 2)
     running.found("waits in world 1")
-    third = running.start()
+    third = running.add()
     running.found("waits in world 2")
     running.go()
-    check_results(running.all)
+    check_results(running.processes)
     assert third.out().startswith(f"sync\nworld 2: rank 2 of 3 at {STEPS // 2}\n")
-    for each in running.all:
+    for each in running.processes:
         assert "restore" not in each.out()
         assert "sum 3.0" in each.out()
     assert "joined: " in running.outs()
 
 
 def test_a_stopped_rank_loses_its_place(job):
-    running = job(TRAINING, 3, ANELLO_SILENCE_LIMIT="3000")
+    running = job(TRAINING, 3, silence_ms=3000)
     running.found("waits in world 1")
     stopped = running.remove(running.at(1))
     stopped.signal(signal.SIGSTOP)
@@ -163,7 +163,7 @@ def test_a_stopped_rank_loses_its_place(job):
     assert stopped.ends() == 1
     assert "it was silent for 3 s" in stopped.out()
     running.go()
-    check_results(running.all)
+    check_results(running.processes)
 
 
 def test_values_are_restored_after_a_failure_and_kept_after_a_planned_change(job):
@@ -193,10 +193,10 @@ def wait(world):
 train(state)
 """, 3)
     running.found("waits")
-    running.remove(running.at(1)).kill()
+    running.remove(running.at(1)).end()
     running.found("world 4")
     running.go()
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 0, each.out()
         lines = [line for line in each.out().splitlines() if not line.startswith("anello: ")]
         ranks = [re.sub("rank .", "rank", line) for line in lines]
@@ -214,7 +214,7 @@ def test_an_error_of_the_program_ends_only_its_rank(job):
     culprit = running.remove(running.at(1))
     assert culprit.ends() == 1
     assert "KeyError: 'lost'" in culprit.out()
-    check_results(running.all)
+    check_results(running.processes)
     assert "KeyError: 'lost'" in running.outs()
 
 
@@ -226,7 +226,7 @@ def test_a_script_that_ends_in_its_training_leaves_the_job(job):
     running.found("waits in world 1")
     running.go()
     assert running.remove(running.at(1)).ends() == 0
-    check_results(running.all)
+    check_results(running.processes)
 
 
 def test_calls_that_differ_end_the_job(job):
@@ -240,7 +240,7 @@ def train(state):
 
 train(state)
 """, 3)
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 1
         assert "Mismatch" in each.out()
         assert each.out().count("world 1") == 1
@@ -249,11 +249,11 @@ train(state)
 def test_a_newcomer_with_another_model_ends_alone(job):
     running = job(TRAINING, 2)
     running.found("waits in world 1")
-    stranger = running.start(script=TRAINING.replace("model_and_optimizer()\n", "model_and_optimizer(5)\n"))
+    stranger = running.add(script=TRAINING.replace("model_and_optimizer()\n", "model_and_optimizer(5)\n"))
     assert running.remove(stranger).ends() == 1
     assert "(1, 5)" in stranger.out() and "(1, 4)" in stranger.out()
     running.go()
-    check_results(running.all)
+    check_results(running.processes)
 
 
 def test_a_process_that_is_not_needed_ends(job):
@@ -266,10 +266,10 @@ while not gone():
     time.sleep(0.01)
 """, 2)
     running.found("after the training")
-    late = running.start()
+    late = running.add()
     time.sleep(0.5)
     running.go()
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 0, each.out()
     assert "finished the job without this one" in late.out()
     assert "trains" not in late.out()
@@ -306,12 +306,12 @@ def train(state):
 train(state)
 """, 3)
     running.found("waits in world 1")
-    running.remove(running.at(0)).kill()
+    running.remove(running.at(0)).end()
     running.found("waits in world 2")
-    running.start(2)
+    running.add(2)
     running.found("world 3: rank . of")
     running.go()
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 0, each.out()
         seen = json.loads(each.found("seen (.*)")[1])
         assert len(set(seen)) == 1003
@@ -324,12 +324,12 @@ WITHOUT_COPIES = TRAINING.replace("State(model, optimizer", "State(model, optimi
 def test_without_copies_the_state_is_that_of_the_last_step(job):
     running = job(WITHOUT_COPIES, 3)
     running.found("waits in world 1")
-    running.remove(running.at(0)).kill()
+    running.remove(running.at(0)).end()
     running.found("waits in world 2")
-    running.start()
+    running.add()
     running.found("waits in world 3")
     running.go()
-    check_results(running.all)
+    check_results(running.processes)
 
 
 @pytest.mark.parametrize("others", ["commit", "fail too"])
@@ -347,10 +347,10 @@ def test_without_copies_a_step_that_was_not_committed_is_not_kept(job, others):
     running.go()
     assert running.remove(running.at(2)).ends() == -signal.SIGKILL
     if others == "commit":
-        check_results(running.all)
+        check_results(running.processes)
         assert "rank 0 received" in running.outs()
         return
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 1
         assert "have only a part of it; start the job again from a checkpoint" in each.out()
 
@@ -371,9 +371,9 @@ def test_a_program_must_not_broadcast_an_older_state_of_rank_0(job, root):
     running.go()
     assert running.remove(running.at(2)).ends() == -signal.SIGKILL
     if root != "0":
-        check_results(running.all)
+        check_results(running.processes)
         return
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 1
         assert "rank 1 has the newest state, so sync() must not broadcast from rank 0" in each.out()
 
@@ -405,10 +405,23 @@ def train(state):
 train(state)
 """, 3)
     running.found("waits in world 1")
-    running.remove(running.at(1)).kill()
+    running.remove(running.at(1)).end()
     running.found("waits in world 2")
     running.go()
-    for each in running.all:
+    for each in running.processes:
         assert each.ends() == 0, each.out()
         assert "pair 2.0 1\n" in each.out().split("world 2: ")[1]
         assert "its world has ended: in an elastic job, add process sets at the beginning" in each.out()
+
+
+def test_a_newcomer_must_not_call_an_operation_alone(job):
+    running = job(TRAINING, 2)
+    running.found("waits in world 1")
+    hasty = running.add(script=TRAINING.replace("@hvd.elastic.run", """
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+@hvd.elastic.run"""))
+    assert running.remove(hasty).ends() == 1
+    assert "this process has joined a job that trains already" in hasty.out()
+    running.go()
+    check_results(running.processes)

@@ -11,7 +11,7 @@ from ..errors import Error, Mismatch
 from ..world import World
 from .ending import end_with_script
 from .gpus import Gpus, NoGpus
-from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, require_set
+from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, refuse_operations, require_set
 from .settings import misspelt, timeline
 from .user_warning import warn
 from .worlds import ElasticWorlds, FixedWorld, Worlds, is_elastic, worlds_of_process
@@ -56,8 +56,11 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
             _sets_of_init = _wanted(process_sets)
         _worlds = worlds_of_process()
         _join()
-    if is_elastic():
+    if isinstance(_worlds, ElasticWorlds):
         _begin_elastic()
+        if _worlds.job.change.generation > 1:
+            refuse_operations("this process has joined a job that trains already, so its other ranks do not call an "
+                              "operation between hvd.init() and the function of hvd.elastic.run(): call it there")
     else:
         _begin(*_checked(comm, process_sets))
 
@@ -194,6 +197,7 @@ def _end(patience: Optional[float]) -> None:
         _world, _sets = None, None
     if world is None or sets is None:
         return
+    refuse_operations(None)
     try:
         if worlds.may_finish():
             if world.failure() is None:

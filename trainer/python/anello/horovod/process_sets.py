@@ -62,6 +62,8 @@ class ProcessSet:
     def agenda(self) -> Agenda:
         """The set's operations. ValueError if this process does not belong to it."""
         self._require_registered()
+        if _refusal is not None:
+            raise ValueError(_refusal)
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
         return self._agenda
@@ -114,6 +116,13 @@ class Watcher(Protocol):
 _AGREEMENT = "process sets"  # the operation in which the ranks compare their calls of add() and remove()
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
+_refusal: Optional[str] = None  # why no operation may be submitted now
+
+
+def refuse_operations(why: Optional[str]) -> None:
+    """From now on, operations raise ValueError with this reason; None: they are allowed again."""
+    global _refusal
+    _refusal = why
 
 
 def watch(watcher: Watcher) -> None:
