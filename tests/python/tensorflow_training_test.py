@@ -270,7 +270,8 @@ def test_elastic_state_of_objects(given):
 
 
 def test_elastic_state_is_broadcast_as_it_is_asked():
-    state = hvd.elastic.ObjectState(bcast_object=lambda value: value + 1, get_rank=hvd.rank, epoch=hvd.rank())
+    state = hvd.elastic.ObjectState(bcast_object=lambda values: {"epoch": values["epoch"] + 1}, get_rank=hvd.rank,
+                                    epoch=hvd.rank())
     state.sync()
     assert state.epoch == hvd.rank() + 1
 

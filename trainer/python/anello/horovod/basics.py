@@ -23,7 +23,7 @@ _worlds: Worlds = FixedWorld()
 _sets_of_init: List[ProcessSet] = []  # in an elastic job: they are registered in each new world
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
-_joins = 0  # how often all ranks have called join() together, in all worlds of this process
+_joins = 0  # how often all ranks of this world have called join() together
 
 
 _gpus: Gpus = NoGpus()
@@ -101,8 +101,8 @@ def _join_next() -> None:
 
 
 def _join() -> None:
-    global _world, _sets
-    _world = _sets = None
+    global _world, _sets, _joins
+    _world, _sets, _joins = None, None, 0
     _world = _worlds.next()
     _sets = ProcessSets(_world, is_elastic())
 

@@ -78,7 +78,8 @@ class State:
     """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes.
 
     Args:
-        bcast_object: gives all ranks an object of the rank that has the newest state.
+        bcast_object: gives all ranks an object of the rank that has the newest state. It gets a dict of the values,
+            and what an object's state_dict() returns.
         get_rank: accepted, but not used.
     """
 
@@ -88,7 +89,9 @@ class State:
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, bcast_object: Callable[[Any], Any] = from_source, get_rank: Any = None, **values: Any) -> None:
-        self._broadcast_object = bcast_object
+        # Scripts give hvd.broadcast_object, which would broadcast from rank 0.
+        is_ours = getattr(bcast_object, "__name__", "") == "broadcast_object"
+        self._broadcast_object = from_source if is_ours else bcast_object
         self._reset_callbacks: List[Callable[[], None]] = []
         self._host_messages: Any = queue.Queue()
         self._last_updated_timestamp = 0

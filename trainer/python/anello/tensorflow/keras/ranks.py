@@ -53,6 +53,15 @@ class Ranks:
         self._is_compared = False
         self._agenda: Any = None
 
+    def follow_world(self) -> bool:
+        """True if the world is another one than in the last call. The optimizer begins anew: some ranks may be new."""
+        if self._agenda is not None and self._agenda() is self.process_set.agenda:
+            return False
+        self._agenda = weakref.ref(self.process_set.agenda)
+        self._agreed.clear()
+        self._name, self._is_compared = None, False
+        return True
+
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
         """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if their variables differ."""
         if not self._has_others():
@@ -85,9 +94,7 @@ class Ranks:
 
     def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
         """Compares the variables if the program has changed them, or makes a function. Blocks only in this case."""
-        if self._agenda is None or self._agenda() is not self.process_set.agenda:
-            self._agenda = weakref.ref(self.process_set.agenda)
-            self._agreed.clear()
+        self.follow_world()
         trained = [variable for gradient, variable in zip(gradients, variables)
                    if gradient is not None and not self.gradients.is_local(variable)]
         self._trained = trained

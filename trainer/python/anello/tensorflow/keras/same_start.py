@@ -62,9 +62,11 @@ def _comparing(fit: Any) -> Any:
         ranks = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_ranks", None)
         if ranks is None or not tf.executing_eagerly():
             return fit(model, *arguments, **options)
-        if getattr(model, "_fitted_for", None) is not ranks:
+        is_new_world = ranks.process_set.included() and ranks.follow_world()
+        if is_new_world or getattr(model, "_fitted_for", None) is not ranks:
             object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
-            model.train_function = None  # an earlier one would use only this rank's gradients
+            # An earlier one would use only this rank's gradients, or those of the ranks that were there.
+            model.train_function = None
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
         return fit(*given.args, **given.kwargs)
