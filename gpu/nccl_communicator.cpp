@@ -139,8 +139,9 @@ void NcclCommunicator::State::watch() {
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this]() ANELLO_REQUIRES(mutex) { return stopping; });
     if (stopping || !comm) continue;
-    // With StartFailure::is_thrown, the thread that starts finds the start's failures itself. But the world's failure
-    // must reach that thread in any case.
+    // If a failed start is to be thrown (StartFailure::is_thrown), the thread that starts the communicator finds the
+    // failure itself, so this thread looks for failures only after the start. It always checks whether the world has
+    // failed, because then it must abort the communicator, so that the start ends too.
     const bool looks = started || start_failure == StartFailure::ends_world;
     const std::optional<Error> why = looks ? find_failure() : std::nullopt;
     lock.unlock();

@@ -1,10 +1,10 @@
 // Layout, little-endian: "ANELLOCK", version (u32), number of bytes from here to the checksum (u64); two lists of
-// facts, each as a count (u32) and for each fact two strings (u32 length, bytes); epoch and step (u64); the sums of
-// that epoch's metrics (f64); two lists of tensors, each as a count (u32) and for each tensor its number of elements
-// (u64) and f32s; CRC-32 of all bytes before it (u32). The first list of facts has the options that must be equal if
-// one run continues another; the second has further facts that matter. The second list of tensors has the rounding
-// errors that error feedback has kept, one tensor for each rank. Called on one rank; blocks. Errors are Error{file}
-// with the file's name.
+// facts, each as a count (u32) and for each fact two strings (u32 length, bytes); the number of complete epochs, and of
+// complete steps in the epoch after them (u64 each); the sums of the metrics over these steps (f64); two lists of
+// tensors, each as a count (u32) and for each tensor its number of elements (u64) and f32s; CRC-32 of all bytes before
+// it (u32). The first list of facts has the options that must be equal if one run continues another; the second has
+// further facts that matter. The second list of tensors has the rounding errors that error feedback has kept, one
+// tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the file's name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +37,7 @@ void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, 
 
 struct SavedState {
   Progress progress;
-  Facts adjustable;  // facts of the run that wrote the file
+  Facts adjustable;  // the adjustable facts of the run that wrote the file, which may differ from those of this run
   Residuals residuals;
 };
 

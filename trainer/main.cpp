@@ -151,7 +151,8 @@ bool train_epoch(Run& run, Progress& done) {
   return !stop;
 }
 
-// Trains the rest of all epochs. Returns false if the ranks stopped before the end; then the state is saved.
+// Trains from `done` to the end of the last epoch, and returns true. If the ranks are asked to stop before that, saves
+// a checkpoint of the steps so far, and returns false.
 bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::optional<Metrics>& tested) {
   while (done.epoch < run.options.epochs) {
     if (!train_epoch(run, done)) {

@@ -15,9 +15,9 @@ namespace {
 struct Event {
   enum class Kind : std::uint8_t {
     worked,      // a rank has finished a piece of a stream's step
-    departs,     // a transfer begins, while its sender still copies the rest of it
-    first_byte,  // a transfer reaches the receiver's interface
-    look,        // data has arrived or will arrive, so a stream may be able to continue
+    departs,     // the first bytes of a transfer leave the sender, which still copies the rest into the link
+    first_byte,  // the first byte of a transfer from another host reaches the receiver's interface
+    look,        // a stream checks whether it can continue, because enough data should have arrived for it now
   };
   double at_us;
   std::uint64_t number;  // of two events at the same time, the one with the lower number happens first

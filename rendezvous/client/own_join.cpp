@@ -13,7 +13,9 @@ namespace anello::rendezvous {
 std::vector<std::string> own_addresses(const Settings& settings, const std::string& secret, std::string usual,
                                        bool from_elsewhere, const std::vector<net::Interface>& interfaces) {
   const auto leads_elsewhere = [](const net::Interface& one) { return !one.name.starts_with("lo"); };
-  if (from_elsewhere && settings.iface.empty() && net::is_loopback(usual) &&  // by /etc/hosts
+  // `usual` is a loopback address if /etc/hosts gives such an address for this host's name, under which the rank has
+  // reached the server. Ranks of other hosts cannot connect to it, so another address is chosen.
+  if (from_elsewhere && settings.iface.empty() && net::is_loopback(usual) &&
       std::any_of(interfaces.begin(), interfaces.end(), leads_elsewhere))
     usual = net::choose_address("^lo", usual, interfaces);
   std::vector<std::string> addresses = net::choose_addresses(settings.iface, usual, interfaces);

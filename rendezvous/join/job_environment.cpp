@@ -137,8 +137,8 @@ void require_agreement(const std::vector<Placement>& found) {
 std::string alone_by_half_of_the_variables(const Variables& variables) {
   const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
   if (rank.has_value() == size.has_value()) return {};
-  // RANK alone may have another meaning, so MASTER_ADDR must be set too. WORLD_SIZE=1 is right for a process that runs
-  // alone.
+  // If only RANK is set, it may be another program's variable; it counts as ours only if MASTER_ADDR is set too. If
+  // only WORLD_SIZE is set, it counts unless it is 1, because 1 is right for a process that runs alone.
   const bool means_it = size ? std::atoi(size->c_str()) != 1 : variables("MASTER_ADDR").has_value();
   if (!means_it) return {};
   const char* const set = size ? kByVariables.size : kByVariables.rank;

@@ -28,7 +28,7 @@ class Roster {
  public:
   using Time = rendezvous::Time;
   using MemberId = rendezvous::MemberId;
-  using Send = rendezvous::Send;  // the receivers of a Failed are no longer members: their later events are ignored
+  using Send = rendezvous::Send;  // a rank that is sent a Failed is no member any more, so its later events are ignored
   using Sends = rendezvous::Sends;
   enum class Phase { gathering, starting };
 
@@ -42,7 +42,7 @@ class Roster {
   struct Formed {
     std::uint32_t generation = 0;
     int size = 0;
-    std::vector<Reach> ranks;  // those that have left the rendezvous
+    std::vector<Reach> ranks;  // the ranks of this world that have left the rendezvous so far
     std::uint64_t incarnation = 0;
   };
 

@@ -107,7 +107,8 @@ void take_properties(std::uint32_t word, Signature& s) {
   s.algorithm = Algorithm(word);
 }
 
-// Encodes whole words, without a Writer or a returned copy, because every operation calls encode().
+// Writes whole words directly into `bytes`. A Writer would be slower, because it allocates a text, and every operation
+// calls encode().
 void encode(const Signature& s, EncodedSignature& bytes) {
   char* at = bytes.data();
   const auto put = [&at](std::uint64_t word) {

@@ -1,8 +1,8 @@
-// The library's threads block the signals that others send, so that the program's handlers run only on the program's
-// own threads, and interrupt only these. Signals that a thread causes itself are not blocked, because a crash here must
-// reach the code that reports crashes, such as a sanitizer or Python's faulthandler. (If such a signal were blocked,
-// the kernel would end the process without a report.) SIGABRT is blocked, because others send it too; abort() unblocks
-// it.
+// The library's threads block all signals that other threads or processes can send. So the program's signal handlers
+// run only on the program's own threads, and interrupt only the program's own system calls. Signals that a thread
+// causes itself by a fault, such as SIGSEGV, are not blocked: if they were, the kernel would end the process at once,
+// and the handler that reports crashes (of a sanitizer, or Python's faulthandler) would not run. SIGABRT is blocked,
+// because other processes send it too; abort() unblocks it before it raises it.
 #pragma once
 #include <signal.h>
 

@@ -1,10 +1,11 @@
 // Detects that the ranks of a group called different operations, and which rank is at fault. Pure: time is passed in,
 // messages go to the Flood.
 //
-// If nothing moves in a rank's operation for a while, the rank sends `waiting`, and every member compares that
-// operation with its own call. Ranks that wait in the same operation would all send the same message. So each rank
-// first waits for a time that depends on its rank and the operation (spread()), and sends nothing if another rank has
-// sent the message by then. So an operation that waits costs about one flood, in a world of any size.
+// If nothing moves in a rank's operation for a while, the rank sends `waiting`, which describes the operation. Every
+// member that receives this message compares the operation with its own call. If several ranks wait in one operation, a
+// single message is enough. Therefore each rank first delays its message, for a time that depends on its rank and the
+// operation (spread()). If another rank's message about the operation arrives in this time, the rank does not send its
+// own. So an operation that waits costs only about one flood, in a world of any size.
 //
 // Two different operations with one sequence number are a conflict, and a conflict ends the world. Then every member
 // sends `called`, even if it calls its operation later, or finds out about the conflict only from a message. A rank

@@ -46,8 +46,10 @@ void Agreement::compare_numbers() {
   throw Error(ErrorCode::mismatch, why);
 }
 
-// If the sequence numbers differ, the ranks diverged at an earlier operation. The two calls with the lower of the two
-// numbers explain the difference best.
+// Compares the peer's call with this rank's call that has the same sequence number. If that number is lower than the
+// current one, the ranks made different calls there or even earlier, so this pair explains the error better than the
+// current call. If this rank has not begun an operation with that number yet, or has no record of it any more, compares
+// with its current call.
 Error Agreement::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;

@@ -18,15 +18,15 @@ inline std::uint64_t slabs_of(std::uint64_t count, std::uint64_t slab_elems) {
 
 // Calls first(slab), second(slab) and third(slab) for each slab of [0, count). slab_elems 0: there is one slab. A
 // slab's second() is called after first() of the next slab, and its third() after second() of the next `behind` slabs.
-// Messages between two ranks are sent in this order. So a slab can make progress while earlier slabs wait for other
-// ranks.
+// Two ranks send their messages to each other in the order of these calls. So while a slab waits for other ranks
+// between its calls, the next slabs can already make progress.
 template <class First, class Second, class Third>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,
                Third third, std::uint64_t behind = 1) {
   if (slab_elems == 0) slab_elems = count;
   const std::uint64_t slabs = slabs_of(count, slab_elems);
   const auto emit = [&](std::uint64_t index, auto& part) {
-    if (index >= slabs) return;  // index - 1 may have been below 0 and wrapped
+    if (index >= slabs) return;  // true also if a subtraction in the loop below has wrapped round to a huge number
     builder.slab(index);
     part(Range{index * slab_elems, std::min(slab_elems, count - index * slab_elems)});
   };

@@ -154,7 +154,8 @@ std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
   return std::size_t(elems) << arithmetic_.wire_shift;
 }
 
-// Uses received elements, in the type in which they were sent, as the step requires.
+// Carries out the step for elements that were received: copies them to the step's place, or reduces them into it.
+// `incoming` has the elements in the type in which they were sent.
 void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   if (!in_blocks_) return take_whole(step, incoming, from, elems);
   while (elems > 0) {

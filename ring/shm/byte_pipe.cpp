@@ -30,9 +30,10 @@ void fetch(const PipeState::Slot& slot, std::size_t bytes) {
 
 }  // namespace
 
-// align() or a slot may have moved `written_` beyond the memory's size. Then there is no room until the reader has read
-// up to there. A piece that does not fit is cut at a multiple of kElementBytes, because the rest may be sent in a slot,
-// and an element must not be split.
+// The room ends at `used` plus the size of the memory, because the bytes from `used` on are still needed. align() or a
+// slot may have moved `written_` beyond this end; then there is no room until `used` has grown enough. The end is a
+// multiple of kElementBytes, because a piece that does not fit is cut there: its rest may be sent in a slot, and an
+// element must not be split.
 std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
   const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;

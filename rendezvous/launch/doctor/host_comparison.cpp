@@ -99,7 +99,8 @@ struct Grouping {
 };
 
 struct Complaint {
-  std::string_view of_many, of_one;  // predicates
+  // The predicates of the sentences about several links and about one link, such as "are slow" and "is slow".
+  std::string_view of_many, of_one;
   std::function<std::string(double)> show;
   double good;
   std::string_view remedy;

@@ -18,7 +18,9 @@ constexpr milliseconds kReporting{1000}, kReportingLoss{500};
 // an error that is only a consequence.
 constexpr milliseconds kSearching{200};
 
-constexpr int kSeldom = 3;  // multiplies the time until it is printed again which ranks still run
+// If ranks still run some time after the last exit, a message names them. The next such message comes when this
+// multiple of that time has passed since the last exit.
+constexpr int kSeldom = 3;
 
 bool was_killed(int status) {
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;

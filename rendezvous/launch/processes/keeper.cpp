@@ -178,7 +178,7 @@ class Keeper {
   MeetingPlaces places_;
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
-  bool complete_ = false;  // no rank is started any more
+  bool complete_ = false;  // true once this process will start no further rank
   bool killing_ = false, done_ = false;
   int watched_signal_ = 0;  // 0: none
   Clock::time_point watched_until_{};

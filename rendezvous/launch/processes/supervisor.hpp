@@ -105,7 +105,8 @@ class Supervisor {
   void not_started(int rank, int problem, Clock::time_point now);
   std::string lack_of_memory() const;
 
-  const std::optional<std::uint64_t> kills_before_;  // for lack of memory
+  // How many processes the kernel had killed for lack of memory before this job; empty: it cannot be found out.
+  const std::optional<std::uint64_t> kills_before_;
   std::optional<Clock::time_point> job_limit_;
   std::vector<int> ended_;  // ranks that the launcher ended, ascending
   Clock::time_point signalled_at_{};

@@ -38,12 +38,14 @@ class Error : public std::exception {
   Error(ErrorCode code, std::string message, int rank = -1);
 
   ErrorCode code() const noexcept { return code_; }
-  // The rank at fault; -1 if there is none, or it cannot be determined. After a mismatch: the rank whose call differs
-  // from the call of more than half of the group's ranks; the lowest of them if there are several. If no call has such
-  // a majority, as between two ranks, either rank may be wrong: then it is -1, and the message names all calls.
+  // The rank at fault; -1 if there is none, or it cannot be determined. After a mismatch: if more than half of the
+  // group's ranks made the same call, the lowest rank that made a different one. If no call has such a majority, for
+  // example in a group of two ranks, it cannot be determined which rank is wrong: then rank() is -1, and the message
+  // names all calls.
   int rank() const noexcept { return rank_; }
-  const std::string& message() const noexcept { return message_; }      // one line, without contexts
-  const char* what() const noexcept override { return what_.c_str(); }  // the contexts, outermost first; the message
+  const std::string& message() const noexcept { return message_; }  // one line, without the contexts that within() adds
+  // The contexts that within() added, the last one first, and then the message.
+  const char* what() const noexcept override { return what_.c_str(); }
 
   // Adds a context: a description of the attempt that failed: `catch (Error& e) { throw e.within("joining"); }`.
   Error& within(std::string_view attempt);

@@ -19,9 +19,9 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Returns at least `bytes` bytes of zeroed memory, in whole pages. Other processes map it when a collective first uses
-// it. Allocate once, not in every step, because this takes time. Throws Error{unsupported} if there is not enough
-// memory. Any thread.
+// Returns at least `bytes` bytes of zeroed memory, in whole pages. Other ranks' processes map the memory when a
+// collective first uses it. Allocating and mapping take time, so allocate once, not in every step. Throws
+// Error{unsupported} if there is not enough memory. Any thread.
 [[nodiscard]] void* allocate(std::size_t bytes);
 
 // Frees memory from allocate(); does nothing for null. No operation should be using the memory. If an operation still

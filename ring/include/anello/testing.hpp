@@ -9,10 +9,10 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Runs `program` on `ranks` threads, each with its own World, and blocks until all threads have ended. If one of them
-// throws, the world of the others is aborted, and the first exception is thrown again here. Rank, size, rendezvous and
-// the other settings of the kind "given" are ignored. Flight recorder files are written only if `settings` name a
-// folder for them.
+// Runs `program` on `ranks` threads, each with its own World object, and blocks until all threads have ended. If a
+// thread throws, its rank aborts the world, so that the other threads do not wait for it. When all threads have ended,
+// run_world() throws the exception that came first. Rank, size, rendezvous and the other settings of the kind "given"
+// are ignored. Flight recorder files are written only if `settings` name a folder for them.
 void run_world(int ranks, const std::function<void(World&)>& program,
                const Settings& settings = Settings::from_environment());
 
