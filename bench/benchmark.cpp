@@ -24,7 +24,8 @@ nlohmann::ordered_json config_of(const Library& library, const Collective& colle
   config["operation"] = collective.name;
   config["world"] = library.size();
   config["machine"] = machine();
-  if (options.iterations > 0) config["iterations"] = options.iterations;  // otherwise the budget of time decides
+  // If `iterations` is 0, the budget of time decides how often calls are repeated.
+  if (options.iterations > 0) config["iterations"] = options.iterations;
   if (options.warmup >= 0) config["warmup"] = options.warmup;
   config["optimized"] = kOptimized;
   return config;

@@ -10,7 +10,7 @@ namespace anello::bench {
 class JsonFile {
  public:
   JsonFile() = default;
-  explicit JsonFile(const std::string& path);      // an empty path: no file. Throws Error{file}
+  explicit JsonFile(const std::string& path);      // with an empty path, write() does nothing; throws Error{file}
   void write(const nlohmann::ordered_json& json);  // throws Error{file}
 
  private:

@@ -99,7 +99,7 @@ void refuse_capture(const Device& device, GpuStream stream, std::string_view wha
 // must not allocate or free memory, and must not wait.
 class Capture {
  public:
-  Capture(const Device& device, GpuStream stream);  // Both functions throw Error{device}.
+  Capture(const Device& device, GpuStream stream);  // the constructor and end() throw Error{device}
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;

@@ -124,7 +124,7 @@ GpuGradients::Impl::~Impl() {
   if (!in_step_) return;
   try {
     follow(travel_.get(), stream_);
-  } catch (const Error&) {  // a device error; the world has been aborted
+  } catch (const Error&) {  // the device has failed, and the world has already been aborted
   }
 }
 

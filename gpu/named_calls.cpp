@@ -187,7 +187,8 @@ void NamedCalls::Operation::make_neutral_tensors() {
     request_.inputs[k].data = memory + places[k];
   }
   copy(GpuGroupAccess::impl(*state_->gpus).device(), memory, host.data(), host.size(), state_->stream.get());
-  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());  // must end before `host` is destroyed
+  // Waits for the copy, which must end before `host` is destroyed.
+  GpuGroupAccess::impl(*state_->gpus).synchronize(state_->stream.get());
 }
 
 // All ranks must call the same function, with or without a list. For a list, the inputs are copied to the outputs, and

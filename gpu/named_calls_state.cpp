@@ -98,7 +98,8 @@ void NamedCalls::State::close() {
     closed = true;
   }
   changed.notify_all();
-  if (watcher.get_id() == std::this_thread::get_id())  // a callback destroyed the last handle
+  // This is the watcher's thread if a callback destroyed the last handle.
+  if (watcher.get_id() == std::this_thread::get_id())
     watcher.detach();
   else
     watcher.join();

@@ -22,7 +22,7 @@ struct NamedCalls::State {
 
   Device checked(int number, std::string_view verb);
   void choose(const Device& its);
-  Device chosen();  // call this when a device has been chosen
+  Device chosen();  // call this only after a device has been chosen
   GpuGroup& ready_group();
   std::byte* neutral_memory(std::size_t bytes);
   std::optional<Error> world_failure();

@@ -119,7 +119,7 @@ void Nccl::run(Signature signature, const Call& call, GpuStream stream, NcclComm
 void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   Signature common = call.signature;
-  common.sequence = 0;  // only two ranks count send and recv
+  common.sequence = 0;  // the numbers may differ between ranks, because a send is counted only on its two ranks
   EncodedSignature bytes;
   encode(common, bytes);
   std::uint64_t all = token;

@@ -32,7 +32,7 @@ constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
 // A launch may wait for peers to connect. It excludes other launches for at most this time.
 constexpr milliseconds kKeepsOrder{1000};
-constexpr int kAborted = -2;  // not a status of NCCL
+constexpr int kAborted = -2;  // returned if `comm` has been ended; no status of NCCL has this value
 
 // Ranks must start the kernels of several communicators on a device in the same order, or the ranks wait for each other
 // for ever. Launches exclude each other, so that they keep the program's order.
@@ -95,13 +95,14 @@ struct NcclCommunicator::State {
   std::condition_variable changed;
   // True once NCCL was asked to make `comm`. Before that, NCCL may write `comm` without the mutex.
   bool created ANELLO_GUARDED_BY(mutex) = false;
-  void* comm ANELLO_GUARDED_BY(mutex) = nullptr;    // null after it was aborted or destroyed
-  bool calling ANELLO_GUARDED_BY(mutex) = false;    // a call with `comm` is in progress
-  bool awaited ANELLO_GUARDED_BY(mutex) = false;    // true if the watcher waits for the end of that call
-  bool started ANELLO_GUARDED_BY(mutex) = false;    // the communicator has been made
-  bool stopping ANELLO_GUARDED_BY(mutex) = false;   // the owner has ended
-  bool finalized ANELLO_GUARDED_BY(mutex) = false;  // `comm` may be destroyed instead of aborted
-  bool ended ANELLO_GUARDED_BY(mutex) = false;      // the watcher has finished with `comm`
+  void* comm ANELLO_GUARDED_BY(mutex) = nullptr;   // null after it was aborted or destroyed
+  bool calling ANELLO_GUARDED_BY(mutex) = false;   // a call with `comm` is in progress
+  bool awaited ANELLO_GUARDED_BY(mutex) = false;   // true if the watcher waits for the end of that call
+  bool started ANELLO_GUARDED_BY(mutex) = false;   // the communicator has been made
+  bool stopping ANELLO_GUARDED_BY(mutex) = false;  // the NcclCommunicator is being destroyed
+  // True once NCCL has finished all queued work; then `comm` may be destroyed instead of aborted.
+  bool finalized ANELLO_GUARDED_BY(mutex) = false;
+  bool ended ANELLO_GUARDED_BY(mutex) = false;  // the watcher has finished with `comm`
   QueuedCalls queued ANELLO_GUARDED_BY(mutex);
 };
 

@@ -87,7 +87,7 @@ class QueuedCalls {
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
   std::uint64_t carried_out_ = 0;  // number of the newest collective plus 1
-  Clock::time_point front_since_;  // when the oldest call became the oldest
+  Clock::time_point front_since_;  // since when the oldest queued call has been the oldest
   std::chrono::milliseconds next_report_;
   // True if the control plane has got the report, or the exceeded limit, of the oldest call.
   bool reported_ = false, overdue_ = false;

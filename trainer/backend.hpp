@@ -70,7 +70,7 @@ class Backend {
   struct Kept {
     virtual ~Kept() = default;
   };
-  using Recording = std::unique_ptr<Kept>;  // empty at first
+  using Recording = std::unique_ptr<Kept>;  // empty before the first call of repeat()
   virtual void repeat(Recording&, const std::function<void()>& work) { work(); }
 
   virtual void multiply(ConstMatrix a, ConstMatrix b, Matrix product) = 0;

@@ -20,7 +20,7 @@ struct RunFacts {
 
 struct TrainOptions {
   std::string dataset = "digits";
-  std::optional<std::string> data;                 // the directory
+  std::optional<std::string> data;                 // the directory with the files of the dataset
   std::vector<std::size_t> hidden;                 // widths of the hidden layers; empty: the widths of the dataset
   std::size_t epochs = 0;                          // 0: the dataset's own number
   std::optional<std::size_t> batch, global_batch;  // at most one of them is given

@@ -17,7 +17,7 @@ namespace anello::trainer {
 
 struct EpochResult {
   std::size_t epoch;     // from 1
-  Metrics train, test;   // over all ranks
+  Metrics train, test;   // the results over all ranks
   double learning_rate;  // at the epoch's end
 };
 

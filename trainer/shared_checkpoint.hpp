@@ -47,7 +47,7 @@ class SharedCheckpoint {
   std::span<const std::span<float>> state_;
   DataParallel& optimizer_;
   const RunFacts facts_;
-  std::optional<CheckpointLock> lock_;  // on rank 0
+  std::optional<CheckpointLock> lock_;  // set only on rank 0
 };
 
 }  // namespace anello::trainer

@@ -17,7 +17,8 @@ namespace anello::bench {
 
 struct Limits {
   int literal_world = 128;  // up to this size every rank is simulated, even with symmetry
-  double messages = 400e3;  // messages to simulate; with more messages the time is extrapolated
+  // Maximum number of messages to simulate; the time of an operation with more is extrapolated.
+  double messages = 400e3;
 };
 
 struct Prediction {

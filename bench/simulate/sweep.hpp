@@ -10,7 +10,7 @@
 
 namespace anello::bench {
 
-inline constexpr std::size_t kElemBytes = 4;  // f32
+inline constexpr std::size_t kElemBytes = 4;  // the size of an f32
 
 // The results for one number of ranks and one size.
 struct Cell {

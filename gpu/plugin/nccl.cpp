@@ -114,7 +114,7 @@ bool is_reduced(int dtype) {
 // NCCL processes booleans as bytes of 0 and 1. So their sum (any) is the maximum, and their product (all) is the
 // minimum.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
-  if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
+  if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a negative `op` stands for a scaled sum
   switch (op) {
     case kSum:
       return reduction = dtype == dtype_value::boolean ? ncclMax : ncclSum, true;

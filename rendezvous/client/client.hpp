@@ -36,7 +36,7 @@ class RendezvousClient {
   // Connects, as try_server() does, and joins only to report that this rank cannot start. Throws as the constructor
   // does.
   static void report_failure(const Settings& settings, std::string secret, Server server, const std::exception& why);
-  ~RendezvousClient();  // without leave(): the server reports to the other ranks that this one ended
+  ~RendezvousClient();  // if leave() was not called, the server reports to the other ranks that this one has ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
 

@@ -11,8 +11,8 @@ class CommitGate {
  public:
   enum class Step {
     go_on,
-    hold,  // until the boundary is announced
-    end    // the world ends here
+    hold,  // the process waits until the server announces the boundary
+    end    // the world ends for this process at this commit
   };
 
   void enter_world() { *this = {}; }

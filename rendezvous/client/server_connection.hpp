@@ -19,10 +19,10 @@ namespace anello::rendezvous {
 
 // Describes a server that another rank runs.
 struct KnownServer {
-  std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
-  bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
-  bool listens = false;      // it listens already: if connections are refused, its process has ended
-  int rank = -1;             // the rank that runs it; -1: unknown
+  std::string where;         // who runs the server, for messages; empty: `anello rendezvous` runs it
+  bool other_hosts = false;  // true if there are ranks on other hosts, so that this rank must not listen on loopback
+  bool listens = false;  // true if the server has listened before: if it now refuses connections, its process has ended
+  int rank = -1;         // the rank that runs the server; -1: unknown
 };
 
 // The server has reported a failure instead of an answer: the start-up has failed, and all ranks have received why.

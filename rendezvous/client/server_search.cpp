@@ -23,8 +23,9 @@ namespace {
 
 // The limit of each attempt grows, because a server on a busy host may need longer than the first limit.
 constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimitOfSeveral{5000};
-constexpr milliseconds kMaxRestOfRefused{500};  // a refusal costs little, and the server may come any moment
-constexpr milliseconds kBetweenPlaces{200};     // head start of each address over the next of the list
+// Rest after a refusal; short, because the server may begin to listen any moment.
+constexpr milliseconds kMaxRestOfRefused{500};
+constexpr milliseconds kBetweenPlaces{200};  // head start of each address over the next of the list
 constexpr milliseconds kBetweenLookUps{5000}, kBetweenLooks{500}, kWarnAfter{5000};
 
 asio::awaitable<void> wait(asio::steady_timer& timer, milliseconds time) {

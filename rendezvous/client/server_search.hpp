@@ -23,8 +23,9 @@ struct SearchOptions {
   // Completes on a connected socket if this is the job's server; otherwise throws Error. With one address, an error
   // other than Error{network} ends the search.
   std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
-  std::string name;              // the server's name, for a warning after 5 s
-  bool ends_if_refused = false;  // the server has listened: if all addresses refuse connections, it has ended
+  std::string name;  // the server's name, for a warning after 5 s
+  // True if the server has listened before: if all addresses refuse connections, it has ended.
+  bool ends_if_refused = false;
   std::vector<asio::ip::tcp::endpoint> (*look_up)(const std::string&, std::uint16_t, asio::error_code&) = resolve;
 };
 
@@ -43,8 +44,9 @@ class ServerSearch {
   // Interruption::check() throws.
   Outcome find(Clock::time_point deadline);
 
-  asio::ip::tcp::socket take() { return std::move(found_->socket); }  // after Outcome::found, once
-  std::string tried() const;                                          // every address with its last error
+  // Call this once, after find() has returned Outcome::found.
+  asio::ip::tcp::socket take() { return std::move(found_->socket); }
+  std::string tried() const;  // every address with its last error
 
  private:
   struct Place {
@@ -55,7 +57,7 @@ class ServerSearch {
     asio::ip::tcp::socket socket;
     asio::steady_timer rest;
     std::chrono::milliseconds patience{500};
-    std::string failure;  // why the last attempt failed; empty: none has ended
+    std::string failure;  // why the last attempt to connect failed; empty: no attempt has failed yet
     bool refused = false;
   };
   struct Name {  // a host's name

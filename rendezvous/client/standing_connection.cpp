@@ -23,7 +23,9 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr milliseconds kSilentServer{10000}, kReminder{10000};
-constexpr milliseconds kFirstWord{5000};  // for the server to report first, because its message names the culprit
+// Further time in which the server can report a failure before this process does, because the server's message names
+// the culprit.
+constexpr milliseconds kFirstWord{5000};
 
 }  // namespace
 
@@ -88,7 +90,7 @@ void StandingConnection::take(const Reply& reply) {
     if (std::holds_alternative<Assigned>(reply)) {
       gate_.enter_world();
       again_.clear();
-      answers_.clear();  // of the last start
+      answers_.clear();  // removes the answers that belong to the last start
     }
     over_ |= std::holds_alternative<Over>(reply);
     answers_.push_back(reply);
@@ -151,7 +153,7 @@ std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
     const Reply reply = await(steady_clock::time_point::max(), true);
     if (std::holds_alternative<Over>(reply)) return {};
     const auto* assigned = std::get_if<Assigned>(&reply);
-    if (!assigned) continue;  // an answer of the last start, which came too late
+    if (!assigned) continue;  // ignores an answer that belongs to the last start and came too late
     take_place(identity_, *assigned);
     return *assigned;
   }

@@ -34,7 +34,7 @@ class StandingConnection {
   // until every process of the last world has entered or ended, and until enough processes are there. Returns nothing
   // if the others have finished. Throws the server's error, and Error{rendezvous} if the connection has ended.
   std::optional<Assigned> enter(std::uint32_t generation);
-  const Identity& identity() const { return identity_; }  // as of the newest world
+  const Identity& identity() const { return identity_; }  // this process's identity in the newest world
 
   // See RendezvousClient.
   std::vector<std::string> exchange(std::string blob);
@@ -44,11 +44,12 @@ class StandingConnection {
   // to the next one, or throws the reason why this process cannot.
   bool start_is_over(std::chrono::milliseconds patience);
 
-  void leave(std::uint16_t port);                   // the world is complete
-  void begin(std::uint64_t commits);                // the state of this commit is in place
-  void fail(const std::string& reason);             // this process ends, because it cannot start
-  void blame(int rank, const std::string& reason);  // this rank cannot be reached; the server decides which one goes on
-  void done();                                      // the training has ended
+  void leave(std::uint16_t port);        // reports that this rank's part of the world is complete
+  void begin(std::uint64_t commits);     // reports that this process has the state of this commit, and begins to train
+  void fail(const std::string& reason);  // reports that this process ends, because it cannot start
+  // Reports that `rank` cannot be reached; the server decides which of the two goes on.
+  void blame(int rank, const std::string& reason);
+  void done();  // reports that this process's training has ended
 
   // Call it after each commit, with their number. Returns true if the world ends here as planned. Returns at once
   // unless a change is being planned; then it may block until the other processes have answered.
@@ -72,7 +73,7 @@ class StandingConnection {
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
-  bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // the others have finished
+  bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the other processes have finished their training
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
   net::EventLoop event_loop_;                                // its thread uses the other members, and is stopped first

@@ -92,8 +92,8 @@ class Job::Impl {
 
   // How far the newest world is.
   enum class Phase {
-    starting,    // it is made
-    exchanging,  // the program sends its state
+    starting,    // the world is being made
+    exchanging,  // the ranks exchange the state of the program
     training,    // all ranks have the state
     ended,       // as planned, after a commit
     left,        // by this process, or there is none yet
@@ -109,9 +109,9 @@ class Job::Impl {
   Phase phase_ = Phase::left;
   Decision decision_;  // while the program exchanges its state
   Change change_;
-  bool begun_ = false;     // a world of this job has begun to train before
-  int failed_starts_ = 0;  // in a row, by errors between ranks
-  int idle_worlds_ = 0;    // in a row, without a commit and without a change of processes
+  bool begun_ = false;     // true if a world of this job has begun to train before
+  int failed_starts_ = 0;  // worlds in a row that could not start because of errors between ranks
+  int idle_worlds_ = 0;    // worlds in a row without a commit and without a change of processes
   std::uint64_t last_revision_ = 0;
   bool was_in_a_world_ = false;
   steady_clock::time_point paused_since_ = steady_clock::now();

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr std::string_view kCredentialStart = "MUNGE:", kRequest = "anello request 1", kRefusal = "anello refusal 1";
-constexpr milliseconds kRequestLimit{5000};  // a rank's munged may be slow
+constexpr milliseconds kRequestLimit{5000};  // limit for one request; a rank's munged may be slow
 
 tcp::endpoint numeric_endpoint(const net::HostPort& address) {
   return {asio::ip::make_address(address.host), address.port};

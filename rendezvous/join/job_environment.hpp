@@ -21,7 +21,7 @@ using Variables = std::function<std::optional<std::string>(const char*)>;
 
 // Facts about processes, which tests replace.
 struct Processes {
-  int own_group;                           // this process's number
+  int own_group;                           // the number of this process's process group
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: `pid` does not exist
 };
 

@@ -25,7 +25,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kBetweenTries = 20;  // in ms, while no descriptor is free
+// Time between two attempts to accept a connection while no descriptor is free, in ms.
+constexpr int kBetweenTries = 20;
 constexpr std::size_t kMaxBytes = net::kMaxJobBytes + net::kMaxSecretBytes + 256;
 
 std::string socket_name(const std::string& place) {

@@ -33,7 +33,7 @@ class ManagerConnection {
   };
 
   // These functions are for the holder of the turn.
-  void opened();  // this process has opened the connection
+  void opened();  // call this when this process has opened the connection
   bool is_open() const { return owner_ >= 0; }
   bool is_own() const;  // true if this process opened the connection, and not the process that forked this one
 

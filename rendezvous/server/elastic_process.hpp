@@ -12,16 +12,16 @@ namespace anello::rendezvous {
 
 struct ElasticProcess {
   enum class State {
-    arrived,   // it has joined
-    waiting,   // it has entered
+    arrived,   // it has joined, and has not entered yet
+    waiting,   // it has entered, and waits for the next world
     starting,  // it has a rank in the newest world, which is not complete
     member     // its part of the newest world is complete
   };
 
-  Join join;               // holds the newest rank
+  Join join;               // its Join; the rank in it is that of the newest world
   std::uint64_t seat = 0;  // in order of joining
   State state = State::arrived;
-  std::uint32_t since = 0;  // its first generation; 0: it was in none
+  std::uint32_t since = 0;  // generation of its first world; 0: it was in no world
   int local_rank = -1;      // kept from world to world
   bool asked = false;       // whether it is present
   Time answered{};          // when its last message came, or since when it is asked

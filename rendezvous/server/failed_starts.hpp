@@ -16,7 +16,7 @@ class FailedStarts {
 
   // The rank has received this reason, or has caused it.
   void note(int rank, const Failed& why) { reasons_[rank] = why; }
-  void clear() { reasons_.clear(); }  // called when a world has formed
+  void clear() { reasons_.clear(); }  // call this when a world has formed
   // The reason that the rank received or caused; null if there is none.
   const Failed* reason_of(int rank) const;
 

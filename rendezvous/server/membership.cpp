@@ -25,7 +25,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (const std::string why = unreachable(all); !why.empty()) return refuse(id, why, ErrorCode::configuration);
   ElasticProcess process;
   process.join = join;
-  process.join.rank = -1;  // a given number would be that of one world
+  process.join.rank = -1;  // a number that the process gives would hold only for one world
   process.seat = seats_++;
   process.answered = now;
   processes_.emplace(id, std::move(process));
@@ -63,7 +63,8 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
 
 Sends Membership::handle(MemberId id, const Contribution& contribution, Time now) {
   const ElasticProcess& process = processes_.at(id);
-  if (phase_ != Phase::starting || process.state != State::starting) return {};  // it has not received its Again yet
+  // Ignores a contribution to a start that is over, from a process that has not received its Again yet.
+  if (phase_ != Phase::starting || process.state != State::starting) return {};
   Send send;
   for (const auto& [other, one] : processes_) {
     if (one.state == State::member) return lose(id, text("it still exchanges, but ", describe(one.join), " left"), now);
@@ -86,7 +87,7 @@ Sends Membership::handle(MemberId id, const Leave&, Time now) {
     return one.second.was_in_a_world() && one.second.state != State::member;
   };
   if (std::ranges::any_of(processes_, is_incomplete)) return {};
-  phase_ = Phase::steady;  // also if the start was given up a moment ago
+  phase_ = Phase::steady;  // the world runs, even if its start was given up a moment ago
   worlds_formed_++;
   last_failure_.clear();
   left_.clear();

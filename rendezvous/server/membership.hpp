@@ -32,10 +32,10 @@ namespace anello::rendezvous {
 
 // When the membership acts by itself.
 struct Deadlines {
-  std::optional<Time> enough;   // until then it waits for enough processes
-  std::optional<Time> start;    // the next step of a start
-  std::optional<Time> inquiry;  // of processes that are awaited
-  std::optional<Time> change;   // of the world, because of the lobby or of processes that are to leave
+  std::optional<Time> enough;   // until when the membership waits for enough processes
+  std::optional<Time> start;    // when the start must have made its next step
+  std::optional<Time> inquiry;  // when the awaited processes are asked again whether they still answer
+  std::optional<Time> change;   // when to change the world, because processes wait in the lobby or are to leave
 
   std::optional<Time> first() const;
 };
@@ -45,10 +45,10 @@ class Membership {
  public:
   enum class Phase {
     gathering,  // processes enter the next world
-    starting,   // its ranks connect to each other
-    steady,     // it runs
-    counting,   // it runs, and its ranks are asked for their commits
-    announced   // its ranks have received the commit at which it ends
+    starting,   // the ranks of the newest world connect to each other
+    steady,     // the newest world runs
+    counting,   // the newest world runs, and its ranks are asked for their commits
+    announced   // the ranks have received the commit at which the newest world ends
   };
 
   // `start_patience`: how long the first world waits for its processes, and each start for its slowest rank.
@@ -129,7 +129,7 @@ class Membership {
   bool begun_ = false;     // a world has begun to train, so there is state
   bool finished_ = false;  // a process has finished its training: no other process is admitted any more
   int worlds_formed_ = 0;
-  std::vector<std::string> left_;  // since the last world was complete: who left, and why
+  std::vector<std::string> left_;  // which processes have left since the last world was complete, and why
   Deadlines deadlines_;
   std::string last_failure_;
 };

@@ -11,7 +11,8 @@
 namespace anello::rendezvous {
 namespace {
 
-constexpr std::chrono::milliseconds kSettle{200};  // several processes that come together make one change
+// The membership waits so long for further processes, so that they make one change together.
+constexpr std::chrono::milliseconds kSettle{200};
 
 // True if the world cannot go on or change before the process has sent something.
 bool awaits(Membership::Phase phase, const ElasticProcess& process) {
@@ -88,7 +89,8 @@ Sends Membership::inquire(Time now) {
   }
   for (const MemberId id : silent) {
     const auto at = processes_.find(id);
-    if (at == processes_.end() || !is_asked(at->second)) continue;  // the loss of another one has changed the phase
+    // The loss of another process has changed the phase, so that this one is no longer asked.
+    if (at == processes_.end() || !is_asked(at->second)) continue;
     std::ranges::move(lose(id, text("it was silent for ", seconds(limits_.silence)), now), std::back_inserter(sends));
   }
   Send ask{{}, AskPresence{}};

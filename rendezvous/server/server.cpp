@@ -112,13 +112,13 @@ class RendezvousServer::Impl {
   // Declared before the members that use it. Coroutines that have not ended when it stops are destroyed with it.
   net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
-  asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
+  asio::steady_timer alarm_{event_loop_.context()};  // ends at the roster's deadline
   asio::steady_timer reminder_{event_loop_.context()};
   bool reminding_ = false, concluding_ = false;
   const bool may_be_mixed_;
   const milliseconds remind_after_;
   Roster roster_;
-  std::optional<rendezvous::Membership> membership_;  // instead of the roster, if the job is elastic
+  std::optional<rendezvous::Membership> membership_;  // used instead of the roster if the job is elastic
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
   std::optional<failure::Verdict> abort_verdict_;  // why the newest aborted world was aborted

@@ -29,7 +29,7 @@ struct ServerOptions {
   std::string job = "default";
   std::string secret;
   int size = 0;                          // number of ranks; 0: the first rank to join decides
-  std::optional<ElasticLimits> elastic;  // given: the job is elastic, and `size` does not count
+  std::optional<ElasticLimits> elastic;  // if set, the job is elastic, and `size` is ignored
   std::chrono::milliseconds start_timeout{
       60000};  // limit for each time that ranks wait for each other; each rank also has its own limit
   std::chrono::milliseconds remind_after{10000};  // time between two lines that log the missing ranks
@@ -81,7 +81,7 @@ class RendezvousServer {
   // if there is one.
   std::string address() const;
   ServerStats stats() const;             // any thread
-  ElasticStatus elastic_status() const;  // of an elastic job; any thread
+  ElasticStatus elastic_status() const;  // empty if the job is not elastic; any thread
   // Blocks until this generation's world has formed or its start-up has failed; then returns true. Returns false after
   // `limit`. Any thread.
   bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;

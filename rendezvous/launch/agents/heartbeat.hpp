@@ -22,8 +22,8 @@ class Heartbeat {
   Time next() const { return next_; }  // when to call asks()
 
  private:
-  const long max_unanswered_;  // beats; 0: without a limit
-  long unanswered_ = 0;        // beats since the question that has no answer yet
+  const long max_unanswered_;  // the maximum number of beats without an answer; 0: there is no limit
+  long unanswered_ = 0;        // the number of beats since the question that has no answer yet
   bool waits_ = false;
   Time next_{};
 };

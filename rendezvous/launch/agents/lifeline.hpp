@@ -24,7 +24,7 @@ class Lifeline {
   // Returns a descriptor for a child process, which then shares the connection. The socket itself is closed in children
   // (unshared_socket.hpp). Throws Error{unsupported} if no descriptor is free.
   Descriptor duplicate() const;
-  const std::string& error() const { return error_; }  // empty: the other end was closed
+  const std::string& error() const { return error_; }  // why the lifeline broke; empty: the other end closed it
 
  private:
   Descriptor socket_;

@@ -22,7 +22,7 @@ namespace {
 using Kind = AgentMessage::Kind;
 
 constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000};
-constexpr int kMaxHosts = 1 << 16;                     // if they are discovered
+constexpr int kMaxHosts = 1 << 16;                     // the maximum number of hosts if a script discovers them
 constexpr int kShellNotFound = 127, kSshFailed = 255;  // exit statuses of a shell, and of ssh itself
 
 std::string own_program() {
@@ -190,7 +190,7 @@ std::string RemoteRanks::rendezvous_host(const Host& host) const {
   if (elsewhere != hosts_.end()) return elsewhere->address;
   if (job_.discovery.empty()) return host.address;
   const std::vector<std::string> own = net::addresses_for_other_hosts(host.address, net::local_interfaces());
-  return own.empty() ? host.address : own.front();  // other hosts may be listed later
+  return own.empty() ? host.address : own.front();  // other hosts need this address if they are listed later
 }
 
 void RemoteRanks::receive(Host& host, std::string_view bytes) try {

@@ -51,14 +51,14 @@ class RemoteRanks : public RankProcesses {
     std::optional<Heartbeat> heartbeat = {};
     std::vector<std::unique_ptr<RelaySink>> outputs = {};  // by stream
     std::string failure = {};                              // the error that the agent reported
-    std::optional<Clock::time_point> gone = {};            // when its connection was seen to end too early
-    std::optional<Clock::time_point> none_left = {};       // when the agent reported that no process of a rank is left
-    bool done = false;                                     // the agent has sent everything
-    bool over = false;                                     // its connection has ended
-    bool here = false;                                     // this host
-    bool started = false;                                  // its agent has received `start`
-    std::vector<Order> early = {};                         // orders to start or kill ranks that came before that
-    std::optional<Clock::time_point> due = {};             // when its agent must have connected, if it was added later
+    std::optional<Clock::time_point> gone = {};  // when it was noticed that the agent's connection had ended too early
+    std::optional<Clock::time_point> none_left = {};  // when the agent reported that no process of a rank is left
+    bool done = false;                                // the agent has sent everything
+    bool over = false;                                // the agent's connection has ended
+    bool here = false;                                // true if this is the host on which the launcher runs
+    bool started = false;                             // its agent has received `start`
+    std::vector<Order> early = {};                    // orders to start or kill ranks that were given before `started`
+    std::optional<Clock::time_point> due = {};        // if the host was added later: when its agent must have connected
     bool connected() const { return messages && lifeline; }
   };
 
@@ -101,7 +101,7 @@ class RemoteRanks : public RankProcesses {
   std::unique_ptr<RelaySource> input_;  // standard input of rank 0
   bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
   std::uint16_t port_ = 0;        // port of the rendezvous
-  std::optional<Master> master_;  // set when rank 0's agent has found it
+  std::optional<Master> master_;  // set once rank 0's agent has found the values
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};
 };

@@ -16,8 +16,9 @@ class PollSet {
   using TimePoint = std::chrono::steady_clock::time_point;
   // With `events` 0, `ready` is called only if there is an error or the other end is closed.
   void add(int fd, short events, std::function<void(short)> ready);
-  void until(std::optional<TimePoint> limit);  // the earliest limit counts
-  void wait();                                 // blocks; without a limit, until a descriptor is ready
+  // wait() returns at the earliest of these limits, if no descriptor is ready before.
+  void until(std::optional<TimePoint> limit);
+  void wait();  // blocks; without a limit, until a descriptor is ready
 
  private:
   std::vector<pollfd> entries_;

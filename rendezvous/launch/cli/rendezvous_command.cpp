@@ -37,8 +37,9 @@ bool formed_one(const ServerStats& stats) {
 // formed.
 void serve(const ServerOptions& options, bool once) {
   open_missing_standard_descriptors();
-  set_open_files_limit(open_files_limit().max);  // a descriptor for each rank
-  Signals signals(ending_signals_and({}));       // before the server's thread, which inherits the blocked signals
+  set_open_files_limit(open_files_limit().max);  // the server needs a descriptor for each rank
+  // Made before the server's thread starts, because that thread must inherit the blocked signals.
+  Signals signals(ending_signals_and({}));
   const RendezvousServer server(options);
   write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",
             "standard output");

@@ -156,7 +156,7 @@ void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   wanted.ranks = elastic.max;
   wanted.or_fewer = true;
   if (local) hosts[0].slots = elastic.max;
-  if (!job.discovery.empty()) wanted.ranks.reset();  // all slots: the job may grow later
+  if (!job.discovery.empty()) wanted.ranks.reset();  // lays out all slots, because the job may grow later
   job.layout = lay_out(hosts, wanted);
 }
 

@@ -38,8 +38,9 @@ struct ElasticJob {
     host,   // the other processes of its host are ended and replaced too
     job     // the job ends
   };
-  int min = 0, first = 0, max = 0;  // processes that go on, that begin, and at most; 0: not given yet
-  int max_restarts = 0;             // of processes
+  // With how many processes the job can go on and begin, and how many it has at most. 0: not given yet.
+  int min = 0, first = 0, max = 0;
+  int max_restarts = 0;  // how many processes may replace others in the whole job
   OnFailure on_failure = OnFailure::place;
   std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
 };
@@ -67,7 +68,8 @@ struct Job {
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
   std::string discovery;   // the command that lists the hosts of an elastic job; empty: they are fixed
   std::vector<std::string> exported;  // the variables that -x names
-  Master master;                      // the values that -x gives; both are set if several launchers start one world
+  // The values that -x gives for MASTER_ADDR and MASTER_PORT; both are set if several launchers start one world.
+  Master master;
 
   int started_ranks() const {
     int count = 0;

@@ -8,7 +8,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr std::size_t kMaxListed = 8;  // hosts in a message
+constexpr std::size_t kMaxListed = 8;  // maximum number of hosts that a message lists
 
 std::string counted(long count, std::string_view word) {
   return text(count, " ", word, count == 1 ? "" : "s");

@@ -11,7 +11,7 @@ namespace anello::launch {
 struct Wanted {
   std::optional<int> ranks;     // -n; nothing: one rank for each slot
   std::optional<int> per_host;  // -N: this number on each host that is used, except the last
-  bool or_fewer = false;        // if there are too few slots, one rank for each
+  bool or_fewer = false;        // if there are fewer slots than wanted ranks, each slot gets one rank
 };
 
 // Leaves out hosts that get no rank. If no host has a given number of slots, divides the ranks evenly. If there are too

@@ -11,10 +11,10 @@ namespace anello::launch {
 
 struct StartCommand {
   std::vector<std::string> words;
-  std::vector<int> hosts;  // numbers in the layout; srun starts all agents at once
+  std::vector<int> hosts;  // hosts on which the command starts agents, as numbers in the layout: one, or all with srun
   std::string shown;       // for messages: "ssh h1"
-  bool here = false;       // a child of this process
-  bool step = false;       // srun: it makes a step of the job
+  bool here = false;       // true if the agent is started as a child of this process
+  bool step = false;       // true if the command is srun, which makes a step of the job
 };
 
 // `program`: the path of this program. If it exists on an agent's host, the agent runs it, otherwise the `anello` in
@@ -26,6 +26,6 @@ std::vector<StartCommand> start_commands(const Job& job, const std::string& prog
                                          const std::function<bool(const std::string&)>& is_here);
 
 bool is_this_host(const std::string& name);  // "localhost", this host's name or one of its addresses
-bool all_on_this_host(const Job& job);       // true: agents need only loopback
+bool all_on_this_host(const Job& job);       // if true, agents need only loopback
 
 }  // namespace anello::launch

@@ -85,7 +85,7 @@ class Mixer {
   bool owes_break_ = false;     // if there is a next line, a line break is written before it
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
-  bool was_full_ = false;   // at the last tick
+  bool was_full_ = false;   // true if the output was full at the last tick
   std::string tail_drawn_;  // the part of the tail that the terminal shows
 };
 

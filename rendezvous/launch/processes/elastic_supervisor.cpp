@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kMembershipLooks{100};
-constexpr milliseconds kLateWord{1000};  // for the membership to receive that a process has finished
+// Time after a process's exit in which the membership must receive that it has finished.
+constexpr milliseconds kLateWord{1000};
 constexpr milliseconds kSoon{60000}, kFirstRest{1000}, kMaxRest{60000};
 constexpr int kEarlyFailures = 2;
 
@@ -160,7 +161,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
                       delays ? ", and the next world waits for it" : " and has lost its place in the job",
                       ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
-  place.joined = false;  // once
+  place.joined = false;  // so that it is killed only once
   place.absent_since.reset();
   ranks_.continued(number);
 }
@@ -168,7 +169,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
 void ElasticSupervisor::end_if_over(Clock::time_point now) {
   const int living = running();
   if (view_.finished) {
-    if (living == 0) end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
+    if (living == 0) end(SIGTERM, "the job is over", now);  // also ends processes that the ranks have started
     return;
   }
   if (!name_those_that_left(now)) return;

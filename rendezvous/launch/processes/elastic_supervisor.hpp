@@ -24,7 +24,7 @@ struct MembershipView {
     bool awaited = false;  // the next world cannot begin before it has come or ended
   };
   std::uint32_t generation = 0;          // number of the newest world
-  bool begun = false, finished = false;  // the training, on one process at least
+  bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
   std::vector<Member> members;
 };
 

@@ -68,10 +68,10 @@ void FixedSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   const bool explains_cause = cause_ && loss.ranks.has(cause_->rank) && may_be_a_lost_host(*cause_);
   if (phase_ > (explains_cause ? Phase::reporting : Phase::searching)) return;
   exit_code_ = 1;
-  if (ranks_.alive_count() == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
+  if (ranks_.alive_count() == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank that runs
   why_ = failure_ = loss.why;
   culprit_ = loss.ranks.first;
-  abort(culprit_, why_);  // at once: ranks that wait for that host may not notice the loss for some time
+  abort(culprit_, why_);  // called at once, because ranks that wait for that host may notice the loss only later
   enter(Phase::reporting, now + kReportingLoss);
 }
 

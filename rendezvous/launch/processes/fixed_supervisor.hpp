@@ -38,11 +38,12 @@ class FixedSupervisor : public Supervisor {
   std::optional<Clock::time_point> leftovers_due() const;
   void name_leftovers(Clock::time_point now);
 
-  Clock::time_point last_end_{};    // when the last rank ended
-  Clock::duration silence_told_{};  // for this time after last_end_, no message about ranks that still run
-  std::optional<Report> cause_;     // the failure that ends the job; may be corrected during the search
+  Clock::time_point last_end_{};  // when the last rank ended
+  // No message about ranks that still run is printed until this time has passed since last_end_.
+  Clock::duration silence_told_{};
+  std::optional<Report> cause_;  // the failure that ends the job; may be corrected during the search
   Blame blame_;
-  std::vector<int> failed_;  // in the order of their exits
+  std::vector<int> failed_;  // ranks that have failed, in the order of their exits
   Clock::time_point failed_at_{};
   bool lost_host_ = false, left_stopped_ = false;
 };

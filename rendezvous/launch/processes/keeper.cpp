@@ -150,7 +150,7 @@ class Keeper {
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
     for (const Report& end : ended) send_message(config_.channel, end);
-    if (pid < 0 && complete_) done_ = true;  // no child is left
+    if (pid < 0 && complete_) done_ = true;  // done, because no child is left and none will be started
   }
 
   // The process id of a rank is not reused before the rank is reaped, and so its group's id is not reused either. An
@@ -180,7 +180,7 @@ class Keeper {
   const Descriptor nothing_ = open_nothing();
   bool complete_ = false;  // true once this process will start no further rank
   bool killing_ = false, done_ = false;
-  int watched_signal_ = 0;  // 0: none
+  int watched_signal_ = 0;  // while the keeper watches whether rank 0 takes a signal: its number; otherwise 0
   Clock::time_point watched_until_{};
 };
 

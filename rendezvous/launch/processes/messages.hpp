@@ -15,14 +15,14 @@ namespace anello::launch {
 // A message to the keeper. The end of the stream means that the launcher has died.
 struct Order {
   enum class Kind {
-    start,       // of all ranks; in an elastic job, of none
-    start_rank,  // of one rank of an elastic job, also again after it has ended
+    start,       // starts all ranks; in an elastic job, starts none
+    start_rank,  // starts one rank of an elastic job, also again after it has ended
     kill_rank,
-    signal,  // one that ends programs also means that no rank is started again
-    kill     // of all ranks, and no rank is started again
+    signal,  // sends a signal to the ranks; if it is one that ends programs, no rank is started any more
+    kill     // kills all ranks, and no rank is started any more
   } kind;
   int value = 0;  // start: the rendezvous's port; signal: its number
-  int rank = -1;  // start_rank, kill_rank
+  int rank = -1;  // start_rank and kill_rank: the rank
 };
 
 // A message from the keeper. The end of the stream means that no process is left.

@@ -36,9 +36,9 @@ class RankProcesses {
   virtual void start(std::uint16_t port) = 0;
   virtual void order(const Order& order) = 0;  // if called before start(), start() starts nothing
   virtual void watch(PollSet& polls) = 0;
-  virtual void tick() {}                                  // after each wait of the loop
+  virtual void tick() {}                                  // called after each wait of the event loop
   virtual bool output_may_come() const { return false; }  // true if output may still come, even after `ended`
-  virtual void give_up() {}  // the destructor will not wait for processes that survive SIGKILL
+  virtual void give_up() {}  // after this call, the destructor does not wait for processes that survive SIGKILL
 };
 
 }  // namespace anello::launch

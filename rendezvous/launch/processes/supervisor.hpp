@@ -48,19 +48,22 @@ class Supervisor {
   void reported(const Report& report, Clock::time_point now);
   virtual void received(const world::LastWord&) {}  // call this before the later exits are reported
   virtual void host_lost(const HostLoss& loss, Clock::time_point now) = 0;
-  void signalled(int signal, Clock::time_point now);  // a signal to end the job
-  void reader_gone(Clock::time_point now);            // the reader of the output has gone
+  void signalled(int signal, Clock::time_point now);  // call this if a signal asks the launcher to end the job
+  void reader_gone(Clock::time_point now);            // call this if the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
-  void keeper_gone(const std::string& how);  // `how` empty: the keeper ended by itself, after all processes
+  // Call this if the keeper has ended. `how` describes this; it is empty if the keeper ended by itself, after all
+  // processes.
+  void keeper_gone(const std::string& how);
 
-  void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
+  void end_at(Clock::time_point limit) { job_limit_ = limit; }  // for --timeout
   void tick(Clock::time_point now);
   std::optional<Clock::time_point> next_tick() const;
 
   bool over() const { return phase_ == Phase::over; }
-  bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
-  bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
-  bool asked_to_end() const { return asked_to_end_; }            // by a signal or --timeout
+  // If true, processes that the keeper started may have survived.
+  bool keeper_was_killed() const { return keeper_was_killed_; }
+  bool gave_up() const { return gave_up_; }            // true if processes have survived SIGKILL
+  bool asked_to_end() const { return asked_to_end_; }  // true if a signal or --timeout has asked the job to end
   int exit_code() const { return exit_code_; }
   // True if the job may succeed when it is started again: it has failed, but not with a status that means wrong usage,
   // and the user has not ended it.
@@ -79,7 +82,7 @@ class Supervisor {
   // Until the job is ended: the time of the next call of wake().
   virtual std::optional<Clock::time_point> wakes_at() const = 0;
   virtual void wake(Clock::time_point now) = 0;
-  virtual void name_cause() {}                // the job ends while it searches the cause of its failure
+  virtual void name_cause() {}                // called if the job is ended while the cause of its failure is searched
   virtual bool failure_may_pass() const = 0;  // see may_pass()
 
   void enter(Phase phase, Clock::time_point deadline);
@@ -93,10 +96,10 @@ class Supervisor {
   Actions actions_;
   RankTable ranks_;
   Phase phase_ = Phase::running;
-  std::optional<Clock::time_point> deadline_;  // of this phase
+  std::optional<Clock::time_point> deadline_;  // when the current phase ends at the latest
   int culprit_ = -1;                           // the rank that failed first, or the rank that caused it
   std::string why_;                            // why the job ends; the ranks receive it
-  std::string failure_;                        // for the summary; empty: none
+  std::string failure_;  // the reason of the failure, for the summary; empty: the job has not failed
   int exit_code_ = 0;
 
  private:

@@ -22,8 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
-constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};          // before a restart
-constexpr milliseconds kFirstHostRest{10000}, kMaxHostRest{600000};  // until a lost host is used again
+constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};          // how long the launcher waits before a restart
+constexpr milliseconds kFirstHostRest{10000}, kMaxHostRest{600000};  // how long a lost host is not used
 
 milliseconds pause_before(int restart) {
   constexpr int kMaxDoublings = 10;
@@ -42,7 +42,8 @@ std::vector<int> places_named(const Job& job, const std::string& word) {
   return out;
 }
 
-std::optional<std::uint64_t> no_kills_known() {  // on other hosts
+// Used if ranks run on other hosts, whose kills this process cannot count.
+std::optional<std::uint64_t> no_kills_known() {
   return std::nullopt;
 }
 

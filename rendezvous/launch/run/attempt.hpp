@@ -25,7 +25,8 @@ namespace anello::launch {
 // The state that all attempts of a job share.
 struct LauncherProcess {
   char** const argv;
-  const std::vector<pid_t> inherited_children = children();  // those of this process before it executed `anello`
+  // The children that this process had before it executed `anello`.
+  const std::vector<pid_t> inherited_children = children();
   const OpenFilesLimit files = open_files_limit();
   Signals signals{ending_signals_and({SIGUSR1, SIGUSR2, SIGTSTP})};
   const std::optional<Clock::time_point> limit;  // --timeout
@@ -80,17 +81,17 @@ class Attempt {
   Input input_;
   ElasticSupervisor* elastic_ = nullptr;  // the supervisor, if the job is elastic
   std::unique_ptr<Supervisor> supervisor_;
-  std::optional<JobRequests> requests_;  // of an elastic job
+  std::optional<JobRequests> requests_;  // set only if the job is elastic
   std::unique_ptr<RankProcesses> ranks_;
   RemoteRanks* remote_ = nullptr;  // the processes, if they are on other hosts
   std::optional<HostDiscovery> discovery_;
-  std::string discovery_failure_;  // the newest that was printed
+  std::string discovery_failure_;  // the newest failure of a discovery that was printed
   std::set<std::size_t> left_;     // numbers in the layout of hosts that are no longer listed, or were lost
   struct Rest {
     Clock::time_point until{};
     std::chrono::milliseconds length{0};
   };
-  std::map<std::string, Rest> rests_;  // of hosts that were lost
+  std::map<std::string, Rest> rests_;  // by name of a lost host: until when it is not used
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores

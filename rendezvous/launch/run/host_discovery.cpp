@@ -88,7 +88,8 @@ std::optional<Hosts> HostDiscovery::tick() {
   if (from_ && !late) return std::nullopt;
   if (late || said_.size() > kMaxList) kill(-pid_, SIGKILL);
   int status = 0;
-  waitpid(std::exchange(pid_, -1), &status, 0);  // its output has ended, or it was killed
+  // Returns soon, because the command has closed its output or was killed.
+  waitpid(std::exchange(pid_, -1), &status, 0);
   from_.close();
   if (!late) return result(status);
   failure_ = text(kOption, " has run for more than ", kRunLimit.count() / 1000, " s");

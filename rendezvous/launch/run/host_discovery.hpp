@@ -37,9 +37,9 @@ class HostDiscovery {
 
   const std::vector<std::string> command_;
   const Inherited inherited_;
-  pid_t pid_ = -1;    // of the run in progress; -1: none
-  Descriptor from_;   // its output; closed: it has ended
-  std::string said_;  // its output
+  pid_t pid_ = -1;    // process of the run in progress; -1: no run is in progress
+  Descriptor from_;   // pipe for the run's output; closed once the output has ended
+  std::string said_;  // the output of the run so far
   std::string failure_;
   Clock::time_point next_{}, limit_{};
 };

@@ -17,7 +17,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr int kAnswerLimit = 10000;  // ms
+constexpr int kAnswerLimit = 10000;  // limit for the answer of the job's launcher, in ms
 constexpr char kDone = '+', kRefused = '-';
 
 std::string names_of_user() {

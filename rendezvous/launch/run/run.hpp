@@ -17,7 +17,7 @@ struct RendezvousHooks {
   std::function<bool(int culprit, const std::string& reason)> abort;
   std::function<void(int rank)> exited;         // like RendezvousServer::exited()
   std::function<std::uint32_t()> newest_world;  // like ServerStats::newest
-  std::function<MembershipView()> membership;   // of an elastic job
+  std::function<MembershipView()> membership;   // returns the membership of an elastic job
   std::function<void(int place)> retire;        // like RendezvousServer::retire()
 };
 

@@ -10,7 +10,7 @@ namespace {
 constexpr struct Type {
   int number;  // TensorFlow's number of the type
   anello_dtype dtype;
-  const char* name;  // in the definition of an op
+  const char* name;  // the type's name in the definition of an op
 } kTypes[] = {{1, ANELLO_F32, "float"},      {2, ANELLO_F64, "double"}, {kInt32, ANELLO_I32, "int32"},
               {4, ANELLO_U8, "uint8"},       {5, ANELLO_I16, "int16"},  {6, ANELLO_I8, "int8"},
               {kInt64, ANELLO_I64, "int64"}, {10, ANELLO_BOOL, "bool"}, {14, ANELLO_BF16, "bfloat16"},

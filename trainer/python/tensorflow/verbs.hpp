@@ -23,7 +23,7 @@ class Named : public Collective {
  public:
   explicit Named(TF_OpKernelConstruction* node);
 
-  void take(Call& call, const ProcessSet& set) const override;  // inputs
+  void take(Call& call, const ProcessSet& set) const override;  // adds the inputs to the call
   void refuse(const Call& call, const ProcessSet& set, const char* why) const override;
   void deliver(Call&) const override {}
 
