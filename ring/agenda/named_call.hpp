@@ -31,7 +31,7 @@ struct NamedCall {
   std::vector<ArrayView> inputs = {};   // broadcast: the memory of the outputs
   std::vector<ArrayView> outputs = {};  // allreduce: the inputs' shapes, or empty if in place; other verbs: empty
   Op op = Op::sum;
-  int root = -1;                           // broadcast
+  int root = -1;                           // only for broadcast: the rank that sends
   std::vector<std::uint64_t> splits = {};  // alltoall: the number of rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};

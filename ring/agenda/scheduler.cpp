@@ -310,9 +310,10 @@ bool Scheduler::done(NamedOperation& operation) {
   const bool is_done = operation.done();
   Access lock(*this);
   if (is_done) free_name(operation);
-  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {  // submit() with `waits` has not offered the work
+  // submit() with `waits` has not offered its work, so it is offered now.
+  or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {
     offer_started();
-    offer();  // even if it is done: the decision may still have to be sent to other ranks
+    offer();  // also if the operation is done, because its decision may still have to be sent to other ranks
   });
   return is_done;
 }

@@ -26,7 +26,7 @@ struct Facts {
   std::uint64_t largest_part_bytes = 0;  // set if ranks have unequal parts
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
-  std::int64_t slab_bytes = kSuitableSlab;  // the wanted size; 0: one slab
+  std::int64_t slab_bytes = kSuitableSlab;  // the wanted size of a slab; 0: one slab
   bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
   bool narrow = false;                      // elements are sent as f16 or bf16
 };

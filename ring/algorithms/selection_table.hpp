@@ -33,7 +33,7 @@ struct Bounds {
 };
 
 struct Rule {
-  std::uint16_t kinds = 0;  // bits, by kind
+  std::uint16_t kinds = 0;  // one bit for each kind of operation to which the rule applies
   Medium medium = Medium::any;
   Cores cores = Cores::any;
   Ranks ranks = Ranks::anywhere;

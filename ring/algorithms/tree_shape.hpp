@@ -15,8 +15,8 @@
 namespace anello::algorithms {
 
 struct TreeShape {
-  int parent = 0;             // the root has none
-  std::vector<int> children;  // in the order of sending
+  int parent = 0;             // rank of the parent; not used at the root
+  std::vector<int> children;  // the children, in the order in which this rank sends to them
 };
 
 // Returns the chain for `ring`, the binary tree for `halving`, and the binomial tree for all other algorithms.

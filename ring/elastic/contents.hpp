@@ -12,7 +12,7 @@ namespace anello::elastic {
 struct Entry {
   std::string name;
   Bytes replicated = {};
-  std::function<std::string()> save = {};  // empty if the entry is replicated memory, as is load
+  std::function<std::string()> save = {};  // empty if the entry is replicated memory; `load` is then empty too
   std::function<void(std::string_view)> load = {};
   bool is_small() const { return bool(save); }
 };
@@ -34,7 +34,7 @@ class Contents {
   std::vector<Entry> entries;
   std::uint64_t revision = 0;
   bool holds = false, clean = true;
-  bool commits = false;  // a commit has begun
+  bool commits = false;  // true while a commit is in progress
 };
 
 class StateAccess {

@@ -16,9 +16,10 @@ struct Report {
 };
 
 struct Decision {
-  std::uint64_t revision = 0;           // all ranks will have it
-  std::vector<int> sources, receivers;  // ascending; each rank is in one of them. The first source sends
-  bool fresh = false;                   // the job begins: no rank has a state of an earlier world
+  std::uint64_t revision = 0;  // the revision that all ranks will have
+  // In ascending order; each rank is in one of the two lists, and the first source sends the state.
+  std::vector<int> sources, receivers;
+  bool fresh = false;  // true if the job begins, so that no rank has a state of an earlier world
 };
 
 // `reports`: by rank. `begun`: whether a rank of this job has had a synchronized state before. The sources are the

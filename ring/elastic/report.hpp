@@ -22,7 +22,7 @@ Report report_of(const Contents& state, const std::vector<group::NamedValue>& ma
 
 struct Reports {
   std::vector<Report> by_rank;
-  bool begun = false;  // whether it is true on one rank or more
+  bool begun = false;  // true if one rank or more passed `begun` as true
 };
 
 // All ranks call it. Blocks, and throws the errors of allgather.

@@ -49,7 +49,7 @@ void load(const Contents& state, std::string_view received) {
   std::vector<std::pair<const Entry*, std::string>> all;
   for (const Entry& each : state.entries)
     if (each.is_small()) all.emplace_back(&each, in.str(in.left()));
-  in.finish();  // nothing is loaded if the message is damaged
+  in.finish();  // throws if the message is damaged, before anything is loaded
   for (const auto& [entry, its] : all) entry->load(its);
 }
 

@@ -83,7 +83,7 @@ class MismatchDetector {
     std::optional<Verdict> shown;  // proposed verdict, found on a data connection or by a contradiction of counts
     // Calls from data connections, which have no names; their ranks may still send them with names.
     std::map<int, NamedSignature> unsaid;
-    Time began{0};    // without the time in which this process was stopped
+    Time began{0};    // when the conflict began, plus the time in which this process was stopped since then
     Time look_at{0};  // when to check again whether this rank has made its call
     std::optional<Time> complete;
     bool is_said = false, is_judged = false;

@@ -123,7 +123,7 @@ bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const
     return !pending_.empty();
   };
   drive(baton_, lock, pending.done, until, move, [this]() ANELLO_REQUIRES(mutex_) { release(); });
-  offer();  // the progress thread has left the remaining work to this caller
+  offer();  // the progress thread gets the remaining work, which it had left to this caller
   return pending.done.load(std::memory_order_relaxed);
 }
 

@@ -42,7 +42,7 @@ Error or_out_of_memory(control::ControlPlane* control, int world_rank, Find find
 class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:
   struct GroupConfig {
-    int rank = 0;  // in the group
+    int rank = 0;  // this process's rank in the group
     std::uint32_t generation = 0;
     algorithms::Facts facts;  // equal on all members
     std::vector<int> hosts;   // host of each member, in Planner's format

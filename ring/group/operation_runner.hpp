@@ -79,7 +79,7 @@ class OperationRunner {
   auto with_world_ranks(Work work);
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
 
-  int rank_, size_;  // in the group
+  int rank_, size_;  // this process's rank in the group, and the group's size
   const link::GroupInfo& group_;
   trace::FlightRecorder& recorder_;
   control::ControlPlane* control_;

@@ -49,7 +49,7 @@ class EventLoop {
   }
 
   Context context_;
-  std::function<void()> out_of_memory_;  // used by the thread
+  std::function<void()> out_of_memory_;  // called on the loop's thread
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
 };

@@ -21,7 +21,7 @@ class HalfOpen {
     Socket* socket;
     std::chrono::steady_clock::time_point since;
   };
-  using Sockets = std::map<std::uint64_t, Entry>;  // by age
+  using Sockets = std::map<std::uint64_t, Entry>;  // by number; the oldest has the lowest number
 
   explicit HalfOpen(std::size_t max_count) : max_count_(max_count) {}
 

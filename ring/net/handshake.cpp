@@ -33,7 +33,7 @@ std::string versions(unsigned theirs) {
 
 struct Hello {
   Claim claim;
-  bool secret = false;  // the connecting side has a secret
+  bool secret = false;  // true if the connecting side has a secret
   std::string job, nonce;
 };
 

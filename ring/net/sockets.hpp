@@ -29,7 +29,7 @@ asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::err
 // Makes the kernel ask each second, while nothing arrives, whether the other host is reachable, and end the connection
 // if that host does not answer for `limit`. The other host's kernel also answers for a process that is stopped or busy.
 void end_if_cut_off(int socket, std::chrono::milliseconds limit);
-inline constexpr std::chrono::milliseconds kCutLimit{4000};  // between a server and its processes
+inline constexpr std::chrono::milliseconds kCutLimit{4000};  // the limit between a rendezvous server and its processes
 
 // Returns "::", which accepts connections of both families, or "0.0.0.0" if the kernel has no IPv6.
 const char* any_address();

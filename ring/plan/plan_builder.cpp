@@ -198,7 +198,7 @@ void PlanBuilder::mark_results() {
 // verifies the pairs.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
-  std::vector<std::uint32_t> contributions, results, reductions, copies;  // items
+  std::vector<std::uint32_t> contributions, results, reductions, copies;  // indices in items_
   for (std::uint32_t i = 0; i < items_.size(); i++) {
     const Step& step = items_[i].step;
     if (step.act == Act::fold || step.place.space == Space::scratch) return;
@@ -209,7 +209,7 @@ void PlanBuilder::mark_replies() {
     for (std::uint32_t k = 0; k < step.deps; k++) {
       const Step& other = items_[by_stream_[deps_[step.first_dep + k].step]].step;
       if (other.act == Act::send && other.place.space == Space::output)
-        return;  // it waits for a send that may be left out
+        return;  // this step waits for a send that would be left out with replies
     }
   }
   const auto follow = [&](const auto& first, const auto& second) {

@@ -144,7 +144,7 @@ class PipeWriter {
   std::uint64_t filled_ = 0;                                  // number of filled slots
   std::array<std::uint64_t, PipeState::kSlots> slot_ends_{};  // end positions of the slots' contents
   std::size_t used_slot_bytes_ = kLineBytes;                  // bytes of the last slot, including its head
-  bool unpublished_ = false;                                  // something was written or referenced outside of slots
+  bool unpublished_ = false;  // true if something was written or referenced outside of slots since the last publish()
 };
 
 class PipeReader {

@@ -52,7 +52,8 @@ class FlightRecorder {
   using Records = std::unique_ptr<Record[], Free>;
   static Records allocate(std::size_t count);
 
-  std::atomic<Ticks> ended_ = 0;  // end of the newest operation; stored in its record when the next one begins
+  // When the newest operation ended; stored in its record when the next operation begins.
+  std::atomic<Ticks> ended_ = 0;
   mutable Mutex mutex_;
   Records begun_ ANELLO_GUARDED_BY(mutex_), queued_ ANELLO_GUARDED_BY(mutex_);  // ring buffers, by sequence
   std::uint64_t newest_ ANELLO_GUARDED_BY(mutex_) = 0;  // number of the newest operation that has begun

@@ -33,7 +33,7 @@ class CoreSharing {
     bool is_shared() const { return hosts.size() > 1 && load.is_too_much(); }
   };
   std::map<int, Load> hosts_;
-  std::map<std::string, Machine> machines_;  // by kernel
+  std::map<std::string, Machine> machines_;  // by kernel: the machine that runs it
 };
 
 }  // namespace anello::world

@@ -32,15 +32,15 @@ namespace anello::elastic {
 struct Change {
   std::uint32_t generation = 0;  // number of the world
   int rank = 0, size = 1;
-  std::uint64_t revision = 0;           // commits so far
-  std::vector<int> sources, receivers;  // ranks that had the newest state, and ranks that got it
-  std::uint64_t bytes = 0;              // that each receiver got
-  std::chrono::nanoseconds paused{0};   // from the end of the last world, or from joining, until training goes on
-  std::string reason;                   // "left: rank 3 (node-a, pid 7): ...; joined: ..."; empty at first
+  std::uint64_t revision = 0;           // the number of commits of the job so far
+  std::vector<int> sources, receivers;  // ranks that had the newest state, and ranks that got it from them
+  std::uint64_t bytes = 0;              // the number of bytes that each receiver got
+  std::chrono::nanoseconds paused{0};   // time from the end of the last world, or from joining, until training goes on
+  std::string reason;  // such as "left: rank 3 (node-a, pid 7): ...; joined: ..."; empty in the first world
 };
 
 struct Options {
-  bool verify = true;                            // compare the state of all ranks at each change
+  bool verify = true;                            // true: the states of all ranks are compared at each change
   std::function<void(const Change&)> on_change;  // called on all ranks before the training goes on
 };
 
@@ -53,7 +53,7 @@ class Job {
   // Joins the job. Blocks until the rendezvous server is found, for ANELLO_START_TIMEOUT at most. Throws
   // Error{configuration, network, unauthorized, protocol}. Borrows the state.
   explicit Job(State& state, Options options = {}, const Settings& settings = Settings::from_environment());
-  ~Job();  // without finish(), the others go on without this process
+  ~Job();  // if finish() was not called, the others go on without this process
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -65,8 +65,8 @@ class Job {
   // enough are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}, and
   // Error{invalid_argument} after this process's part has ended.
   bool enter();
-  World& world();                // of the newest generation; it lives until the next enter()
-  const Change& change() const;  // likewise
+  World& world();                // the newest world; the reference is valid until the next enter()
+  const Change& change() const;  // how this process came into that world; valid until the next enter()
 
   // Gives all ranks of the world the newest state. All ranks call it once in each world, before the first commit;
   // blocks. Throws the errors of collectives, and Error{rendezvous, mismatch, diverged}. If survives() is true of the

@@ -57,7 +57,7 @@ struct GpuOptions {
 // the network can reach it directly, without copies in NCCL's own buffers. Move-only.
 class GpuMemory {
  public:
-  GpuMemory();  // without memory
+  GpuMemory();  // an object that owns no memory
   GpuMemory(GpuMemory&&) noexcept;
   GpuMemory& operator=(GpuMemory&&) noexcept;
   // Ends the registration, and frees memory that allocate() made. No queued work may still use the memory. Call on the
