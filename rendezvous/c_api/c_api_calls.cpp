@@ -22,9 +22,10 @@ OperationQueue& queue_of(const Group& group, const anello_call& asked) {
   return GroupAccess::queue(group);
 }
 
-// If `work` is null, blocks. Otherwise starts the operation and gives its handle to the caller. If the call is refused,
-// the group reports the reason to ranks that wait for this rank. Inlined into the short forms, so that `asked` need not
-// be written to memory. Most calls have no list, and then no memory is used for one.
+// If `work` is null, blocks until the operation is done. Otherwise starts the operation and gives its handle to the
+// caller. If the call is refused, the group reports the reason to ranks that wait for this rank. This function is
+// inlined into the short forms, so that `asked` need not be written to memory. Most calls have no list; then no memory
+// is used for one.
 [[gnu::always_inline]] inline anello_status carry_out(anello_group* group, const anello_call& asked,
                                                       anello_work** work) {
   return guarded([&]() __attribute__((always_inline)) {

@@ -10,7 +10,7 @@ using anello::text;
 using anello::elastic::EntryHash;
 using anello::rendezvous::Interruption;
 
-// The program's entries are not in `state`: it sends them itself.
+// `state` has no entries, because the program that uses the C API keeps its entries, and sends them itself.
 struct anello_elastic {
   explicit anello_elastic(const anello_config* config)
       : interrupted(asked_by(config)), job(state, {}, settings_of(config)) {}

@@ -36,8 +36,8 @@ std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) 
   return all;
 }
 
-// Calls `make`. If it throws, reports this to the other ranks, because otherwise they would wait for an operation that
-// cannot be submitted.
+// Calls `make`. If `make` throws, reports this to the other ranks, because otherwise they would wait for an operation
+// that this rank cannot submit.
 template <class Make>
 auto or_refuse(anello::agenda::Scheduler& scheduler, Verb verb, const char* name, Make make) {
   try {
@@ -88,7 +88,7 @@ NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
   return call;
 }
 
-// Refuses an operation that is not done, because its outputs and other results do not exist yet.
+// Returns the operation. Refuses one that is not done, because its outputs and other results do not exist yet.
 anello::agenda::NamedOperation& complete(const anello_named* operation) {
   anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
   if (!its.done()) refuse(text(its.key(), " is not done"));

@@ -27,7 +27,8 @@ inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self
 }
 
 // Refuses members that a call of this kind does not take. Otherwise the call would succeed, but move less than the
-// caller meant. This costs the short forms nothing, because their other members are constants.
+// caller meant. The short forms do not become slower by this check, because the members that they do not set are
+// constants.
 [[gnu::always_inline]] inline void check_members(const anello_call& asked) {
   const int kind = asked.kind;
   const bool is_list = asked.list || asked.list_size > 0;
@@ -44,7 +45,7 @@ inline group::Call alltoall_of(const anello_call& asked, group::RankAndSize self
   takes_no("array, except in anello_named_submit", asked.inputs || asked.outputs || asked.arrays_size > 0);
 }
 
-// Called by anello_gpu_carry_out and anello_named_submit, with a complete record.
+// anello_gpu_carry_out and anello_named_submit call these functions, with a complete record.
 anello_status carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstream_st* stream);
 anello_status submit(anello_agenda* agenda, const char* name, const anello_call& asked,
                      const anello_named_options* options, anello_named** operation);

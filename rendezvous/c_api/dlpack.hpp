@@ -6,8 +6,8 @@
 
 namespace anello::c_api {
 
-// Makes a DLManagedTensor of an array in host memory. It keeps `owner` alive until its deleter is called, by any
-// thread.
+// Makes a DLManagedTensor of an array in host memory. The tensor keeps `owner` alive until a thread calls the tensor's
+// deleter; any thread may do this.
 void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owner);
 
 }  // namespace anello::c_api

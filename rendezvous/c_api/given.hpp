@@ -79,7 +79,7 @@ inline anello::GradientOptions given(const anello_gradient_options* options) {
   return its;
 }
 
-// Finishes the step and writes `stats` unless it is null. Checks the struct before it finishes the step.
+// Finishes the step, and writes `stats` unless it is null. The struct is checked before the step is finished.
 template <class Gradients>
 void finish(Gradients& gradients, anello_step_stats* stats) {
   anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);

@@ -45,7 +45,8 @@ namespace anello::c_api {
 static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::f8_e5m2) == ANELLO_F8_E5M2 &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
-// A fixed buffer, because a caller may still hold the pointer to its text when the thread's next call fails.
+// The message is in a fixed buffer, because a caller may still hold the pointer to it when the thread's next call
+// fails.
 struct LastError {
   std::array<char, 4096> message{};
   int rank = -1;
@@ -114,7 +115,7 @@ template <class T>
   return defaults;
 }
 
-// Copies results to the caller's struct: the members for which it has room.
+// Copies to the caller's struct those members of our results for which it has room.
 template <class T>
 void give_back(const T& ours, T& theirs) {
   std::copy_n(reinterpret_cast<const char*>(&ours), std::min(theirs.struct_size, sizeof(T)),

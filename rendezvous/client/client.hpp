@@ -18,10 +18,10 @@ class RendezvousClient {
   using Server = rendezvous::KnownServer;
 
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
-  // joined, for at most start_timeout plus the time that the system needs to resolve the name.
-  // If `rendezvous` lists several addresses, it joins at the first where this job's server answers. A server that
-  // refuses this rank is an error at once if there is one address; if there are several, the next is tried. If the
-  // connection ends before all have joined, connects and joins again. Throws Error{configuration}, Error{network} with
+  // joined, for at most start_timeout plus the time that the system needs to resolve the name. If `rendezvous` lists
+  // several addresses, it joins at the first where this job's server answers. If a server refuses this rank, this is an
+  // error at once if there is only one address; if there are several, the next one is tried. If the connection ends
+  // before all ranks have joined, this rank connects and joins again. Throws Error{configuration}, Error{network} with
   // every address tried, Error{unauthorized}, Error{protocol}, Error{rendezvous} that names the ranks that are missing
   // or have failed, and MeetAgain if a rank runs the server.
   RendezvousClient(const Settings& settings, std::string secret, Server server);
@@ -50,10 +50,11 @@ class RendezvousClient {
   // connection with it has ended.
   void check(std::chrono::milliseconds patience);
 
-  // This rank has started and needs the server no longer. `port` is where it listens for other ranks; 0: nowhere.
+  // Call this when this rank has started and does not need the server any more. `port`: the port at which this rank
+  // listens for other ranks; 0: it does not listen.
   void leave(std::uint16_t port = 0);
-  // This rank could not start: the server sends the reason to the other ranks. Does not throw.
-  // Reports `why` as the failure of the rank that it names, and otherwise of this rank.
+  // Call this if this rank could not start. The server sends the reason to the other ranks, as the failure of the rank
+  // that `why` names; if it names none, as the failure of this rank. Does not throw.
   void fail(const std::exception& why) noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// At which commit a process of an elastic job leaves its world for a planned change. A process that was asked for its
-// commits makes at most one more before it receives the boundary. The boundary is one commit after the highest answer,
-// so no process can have passed it. Nothing is sent while no change is planned. Pure.
+// Decides at which commit a process of an elastic job leaves its world for a planned change. A process that was asked
+// for its commits makes at most one more before it receives the boundary. The boundary is one commit after the highest
+// answer, so no process can have passed it. Nothing is sent while no change is planned. Pure.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ class CommitGate {
   void enter_world() { *this = {}; }
   void asked(std::uint64_t commits) { asked_at_ = commits; }
   void announced(std::uint64_t boundary) { boundary_ = boundary; }
-  // The server can no longer announce anything.
+  // Call this when the connection with the server has ended, so that the server can announce no boundary any more.
   void lost_server() { enter_world(); }
 
   Step after(std::uint64_t commits) const {

@@ -10,9 +10,9 @@
 
 namespace anello::rendezvous {
 
-// Numeric addresses at which this process will listen: by ANELLO_IFACE, or `usual`, which is that of its connection
-// with the server. `from_elsewhere`: ranks of other hosts will connect. Throws Error{configuration} if there is no
-// secret and an address is not loopback.
+// Returns the numeric addresses at which this process will listen: those that ANELLO_IFACE chooses, or else `usual`,
+// which is the address of this process's connection with the server. `from_elsewhere`: ranks of other hosts will
+// connect. Throws Error{configuration} if there is no secret and an address is not loopback.
 std::vector<std::string> own_addresses(const Settings& settings, const std::string& secret, std::string usual,
                                        bool from_elsewhere, const std::vector<net::Interface>& interfaces);
 

@@ -28,8 +28,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// This side waits so much longer than its own limit, so that the server's report arrives first: it names the missing
-// rank.
+// This side waits so much longer than its own limit, so that the server's report arrives before this limit. The report
+// is better than an error of this side, because it names the missing rank.
 constexpr milliseconds kGrace{5000};
 
 // Waits until the socket can be read; a signal does not end the wait.
@@ -108,7 +108,8 @@ Reply ServerConnection::ask(const Request& request, milliseconds patience) {
   return reply;
 }
 
-// The server sends without a request only when the start-up has failed.
+// The server sends a message without a request only if the start-up has failed. So if there is something to read, it is
+// the failure.
 void ServerConnection::check(milliseconds patience) {
   if (!readable(socket_.native_handle(), patience)) return;
   Reply reply;
@@ -121,7 +122,8 @@ void ServerConnection::check(milliseconds patience) {
   throw Error(ErrorCode::protocol, text("rendezvous at ", settings_.rendezvous, ": it sent a reply without a request"));
 }
 
-// Reads even if writing fails: the server may have sent the reason before it closed the connection.
+// Reads an answer even if the request could not be written, because the server may have sent the reason before it
+// closed the connection.
 asio::awaitable<void> ServerConnection::send_and_receive(const Request& request, milliseconds limit, Reply& reply) {
   const std::string message = net::framed(encode(request));
   asio::error_code ignored;
@@ -148,7 +150,7 @@ bool ServerConnection::is_intact() {
   return bytes > 0 || (bytes < 0 && errno == EAGAIN);
 }
 
-// A few bytes into an empty socket buffer: this does not block.
+// Does not block, because a request has few bytes, and the socket's buffer is empty.
 void ServerConnection::send(const Request& request) {
   const std::string message = net::framed(encode(request));
   asio::error_code ignored;

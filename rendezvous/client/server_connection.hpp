@@ -25,11 +25,13 @@ struct KnownServer {
   int rank = -1;         // the rank that runs the server; -1: unknown
 };
 
-// The server has reported a failure instead of an answer: the start-up has failed, and all ranks have received why.
+// Thrown if the server has reported a failure instead of an answer: the start-up has failed, and all ranks have
+// received the reason.
 struct StartFailed : Error {
   using Error::Error;
 };
-// The rank must look for its server again: this one is busy with another start, or has ended.
+// Thrown if the rank must look for its server again, because the server that it found is busy with another start, or
+// has ended.
 struct MeetAgain : Error {
   using Error::Error;
 };
@@ -42,11 +44,11 @@ class ServerConnection {
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
-  // Connects and proves the secret at the first address where this job's server answers, and tries again until then. A
-  // server that refuses this rank is an error at once if there is one address; if there are several, the next is tried.
-  // At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized, protocol}, and if the
-  // process of the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this rank was never
-  // connected with it.
+  // Connects and proves the secret at the first address where this job's server answers, and tries again until one
+  // does. If a server refuses this rank, this is an error at once if there is only one address; if there are several,
+  // the next one is tried. At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized,
+  // protocol}, and if the process of the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this
+  // rank was never connected with it.
   void connect(std::chrono::steady_clock::time_point deadline);
 
   std::string local_address() const;  // throws Error{network} if the connection has ended
@@ -54,14 +56,14 @@ class ServerConnection {
   // Sends the request and returns the answer. Throws Error{timed_out} some seconds after `patience`, Error{network,
   // protocol}, and the failure that the server reports in place of an answer.
   Reply ask(const Request& request, std::chrono::milliseconds patience);
-  // Sends no request: throws if the server has reported a failure or does so within `patience`, or if the connection
+  // Sends no request. Throws if the server has reported a failure or does so within `patience`, or if the connection
   // has ended.
   void check(std::chrono::milliseconds patience);
   // True if the server has not ended the connection, so that a failure was in this process.
   bool is_intact();
   // Sends a request without waiting for an answer. Does not throw if the connection has ended.
   void send(const Request& request);
-  // Gives the connection to another event loop. This object is then without one.
+  // Gives the connection to another event loop. Afterwards this object has no connection.
   asio::ip::tcp::socket release(asio::io_context& context);
   // Sends the last request, which has no answer. Does not throw if the connection has ended.
   void send_and_close(const Request& request);

@@ -23,7 +23,8 @@ namespace {
 
 // The limit of each attempt grows, because a server on a busy host may need longer than the first limit.
 constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimitOfSeveral{5000};
-// Rest after a refusal; short, because the server may begin to listen any moment.
+// The maximum rest after an address has refused a connection. It is short, because the server may begin to listen at
+// any moment.
 constexpr milliseconds kMaxRestOfRefused{500};
 constexpr milliseconds kBetweenPlaces{200};  // head start of each address over the next of the list
 constexpr milliseconds kBetweenLookUps{5000}, kBetweenLooks{500}, kWarnAfter{5000};
@@ -126,7 +127,7 @@ asio::awaitable<void> ServerSearch::connect(Place& place) {
   place.socket.set_option(tcp::no_delay(true), failure);
 }
 
-// Keeps the error of the previous attempt if this one had too little time for an answer.
+// Keeps the error of the previous attempt at this place if the present attempt had too little time for an answer.
 void ServerSearch::failed(Place& place, const std::string& why, bool late, bool cut_short) {
   const bool is_first = place.failure.empty();
   if (is_first || !late || !cut_short) place.failure = why;

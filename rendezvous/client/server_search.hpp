@@ -40,8 +40,8 @@ class ServerSearch {
   ServerSearch& operator=(const ServerSearch&) = delete;
 
   // Blocks until the server is found, or until the deadline. An address that refuses connections is tried again after
-  // half a second at most, any other after two. Throws the error of `prove` if that ends the search, and what
-  // Interruption::check() throws.
+  // half a second at most, every other address after two seconds at most. Throws the error of `prove` if that ends the
+  // search, and what Interruption::check() throws.
   Outcome find(Clock::time_point deadline);
 
   // Call this once, after find() has returned Outcome::found.

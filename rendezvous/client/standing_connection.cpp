@@ -71,7 +71,8 @@ asio::awaitable<void> StandingConnection::receive() {
   changed_.notify_all();
 }
 
-// Answers the server's questions, also while the program computes. The rest is for the thread that makes the worlds.
+// Answers the server's questions, also while the program computes. Keeps all other messages for the thread that makes
+// the worlds.
 void StandingConnection::take(const Reply& reply) {
   const auto answer = [&](const Request& request) {
     channel_->send(std::make_shared<const std::string>(net::framed(encode(request))));
@@ -146,7 +147,8 @@ Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) 
   return reply;
 }
 
-// The server decides how long this takes: the other processes may compute, or there may be too few.
+// Waits without a limit. Only the server decides how long, because the other processes may still compute, or there may
+// be too few of them.
 std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
   send(Enter{generation});
   for (;;) {
@@ -188,7 +190,7 @@ void StandingConnection::begin(std::uint64_t commits) {
   commits_ = commits;
 }
 
-// Waits until the message has been given to the kernel, because the process may exit now.
+// Waits until the message has been given to the kernel, because the process may exit when this function has returned.
 void StandingConnection::send_now(const Request& request) {
   std::promise<void> sent;
   send(request);

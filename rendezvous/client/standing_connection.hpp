@@ -30,9 +30,10 @@ class StandingConnection {
   StandingConnection(const StandingConnection&) = delete;
   StandingConnection& operator=(const StandingConnection&) = delete;
 
-  // Enters the next world, and returns this process's place in it; `generation` is that of the last one, or 0. Blocks
-  // until every process of the last world has entered or ended, and until enough processes are there. Returns nothing
-  // if the others have finished. Throws the server's error, and Error{rendezvous} if the connection has ended.
+  // Enters the next world, and returns this process's place in it; `generation`: the number of the world that this
+  // process had before, or 0. Blocks until every process of the last world has entered or ended, and until enough
+  // processes are there. Returns nothing if the others have finished. Throws the server's error, and Error{rendezvous}
+  // if the connection has ended.
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // this process's identity in the newest world
 
@@ -40,8 +41,8 @@ class StandingConnection {
   std::vector<std::string> exchange(std::string blob);
   void check(std::chrono::milliseconds patience);
 
-  // Whether the start of the newest world has ended without success, or does so within `patience`. Then enter() goes on
-  // to the next one, or throws the reason why this process cannot.
+  // Returns true if the start of the newest world has ended without success, or does so within `patience`. Then enter()
+  // enters the next world, or throws the reason why this process cannot enter it.
   bool start_is_over(std::chrono::milliseconds patience);
 
   void leave(std::uint16_t port);        // reports that this rank's part of the world is complete
@@ -51,8 +52,8 @@ class StandingConnection {
   void blame(int rank, const std::string& reason);
   void done();  // reports that this process's training has ended
 
-  // Call it after each commit, with their number. Returns true if the world ends here as planned. Returns at once
-  // unless a change is being planned; then it may block until the other processes have answered.
+  // Call this after each commit, with the number of commits. Returns true if the world ends at this commit as planned.
+  // Returns at once unless a change is being planned; then it may block until the other processes have answered.
   bool ends_after(std::uint64_t commits);
 
  private:
@@ -60,7 +61,8 @@ class StandingConnection {
   void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
   void send(const Request& request);
   void send_now(const Request& request);
-  // Waits for the next answer, and removes it. `enters`: the end of the last start does not matter.
+  // Waits for the next answer, and removes it. `enters`: true if enter() waits, so that the end of the last start is no
+  // error.
   Reply await(std::chrono::steady_clock::time_point deadline, bool enters);
   void throw_if_over() const ANELLO_REQUIRES(mutex_);
   void throw_if_lost() const ANELLO_REQUIRES(mutex_);

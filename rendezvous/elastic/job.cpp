@@ -37,7 +37,7 @@ Settings checked(const Settings& settings) {
   return settings;
 }
 
-// The world has failed, but not by a mistake of the program, which would be repeated in the next one.
+// Returns false for errors that are a mistake of the program, because the program would repeat it in the next world.
 bool another_can_follow(ErrorCode code) {
   switch (code) {
     case ErrorCode::rank_dead:
@@ -90,7 +90,7 @@ class Job::Impl {
   void begin_training();
   void report() const;
 
-  // How far the newest world is.
+  // The progress of the newest world.
   enum class Phase {
     starting,    // the world is being made
     exchanging,  // the ranks exchange the state of the program
@@ -138,7 +138,8 @@ bool Job::Impl::enter() {
   }
 }
 
-// Returns false if the next world may succeed.
+// Returns true if the world has been made. Returns false if it could not be made, but the next one may succeed. Throws
+// if this process cannot go on.
 bool Job::Impl::start() try {
   make_world();
   phase_ = Phase::starting;
@@ -151,7 +152,8 @@ bool Job::Impl::start() try {
   give_up(error.what());
 }
 
-// A part of the synchronization, in which all ranks take part.
+// Runs a part of the synchronization, in which all ranks take part. If it fails, and this process cannot go on in
+// another world, reports this to the other processes.
 template <class Part>
 void Job::Impl::together(Part part) try {
   part();
@@ -163,7 +165,8 @@ void Job::Impl::together(Part part) try {
   give_up(error.what());
 }
 
-// Called in a handler. The other processes receive the reason.
+// Sends the reason to the other processes, and throws the exception that is being handled again. Call this only in a
+// handler.
 void Job::Impl::give_up(const std::string& reason) {
   connection_.fail(reason);
   if (world_) world::WorldMaker::leave(*world_);
@@ -171,8 +174,8 @@ void Job::Impl::give_up(const std::string& reason) {
   throw;
 }
 
-// Worlds that end although no process has ended, such as by a link that breaks again and again, must not follow each
-// other for ever.
+// Ends this process's part if too many worlds in a row have ended without a commit, although no process has ended; for
+// example because a link breaks again and again. Otherwise such worlds would follow each other for ever.
 void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
   constexpr int kWorlds = 10;
   const bool advances = state_.revision() != last_revision_ || !place.change.empty() || change_.generation == 0;
@@ -186,8 +189,9 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
   throw Error(ErrorCode::rendezvous, why);
 }
 
-// A process that has the state goes on, and one that comes without it and does not fit ends. The server says within a
-// moment whether the start has failed because a process has ended.
+// Returns true if this process may enter the next world after a start that has failed. After a mismatch, only a process
+// that has the state, and is not at fault, goes on. Otherwise waits a moment, because the server reports within this
+// time if the start has failed because a process has ended.
 bool Job::Impl::may_start_again(const Error& error) {
   constexpr int kAttempts = 5;
   if (error.code() == ErrorCode::mismatch) return error.rank() != change_.rank && state_.holds();
@@ -198,7 +202,8 @@ bool Job::Impl::may_start_again(const Error& error) {
   return ++failed_starts_ < kAttempts;
 }
 
-// All ranks leave at the same commit if the world ends as planned. Otherwise it has failed.
+// Destroys the world without World::finish(). This is right if the world has failed, and also if it ends as planned,
+// because then all ranks leave it at the same commit.
 void Job::Impl::leave_world() {
   if (!world_) return;
   if (phase_ == Phase::training || phase_ == Phase::ended) {
@@ -289,7 +294,8 @@ bool Job::Impl::end_commit() {
   return true;
 }
 
-// All ranks get a mismatch of the state's entries, and the ranks that fit go on.
+// Returns true if this process can go on in another world after this error. If the entries of the state differ, all
+// ranks get the mismatch, and the ranks that are not at fault go on.
 bool Job::Impl::survives(const Error& error) const {
   if (!world_ || phase_ == Phase::left || phase_ == Phase::over) return false;
   const bool synchronizes = phase_ == Phase::starting || phase_ == Phase::exchanging;
@@ -298,7 +304,8 @@ bool Job::Impl::survives(const Error& error) const {
   return another_can_follow(error.code()) && world::WorldMaker::has_failed(*world_);
 }
 
-// If a rank ends before it has finished, the others may redo the last step; they do not need this rank.
+// If another rank ends before it has finished, the remaining ranks may have to repeat the last step. They do not need
+// this rank for that, so this rank ends successfully.
 void Job::Impl::finish() {
   check_phase("finish", phase_ == Phase::training, "the state has not been synchronized in this world");
   try {
@@ -314,7 +321,8 @@ void Job::Impl::finish() {
 
 Job::Job(State& state, Options options, const Settings& settings)
     : impl_(std::make_unique<Impl>(state, std::move(options), settings)) {}
-// A child that fork() made has neither the connection nor the threads.
+// In a child that fork() made, does not destroy the object, because the child has neither the connection nor the
+// threads.
 Job::~Job() {
   if (impl_->in_child()) static_cast<void>(impl_.release());
 }

@@ -24,7 +24,8 @@ using asio::ip::tcp;
 
 constexpr std::chrono::milliseconds kLimitPerRank{300}, kBetweenRanks{10};
 
-// The rank closes the connection after it has read the verdict. Throws if the verdict cannot be sent.
+// Sends the verdict to one rank, and waits until the rank has closed the connection, which it does after it has read
+// the verdict. Throws if the verdict cannot be sent.
 asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Reach& to,
                                    const net::Credentials& credentials, const failure::Verdict& verdict) {
   tcp::socket socket(co_await asio::this_coro::executor);

@@ -15,7 +15,8 @@ namespace {
 // The members of one host, as indices into the list of joiners.
 using Members = std::vector<std::size_t>;
 
-// The hosts in order of their names: the order of joining differs from start to start.
+// Returns the members of each host. The hosts are in the order of their names, because the order of joining differs
+// from start to start.
 std::vector<Members> hosts_of(const std::vector<Join>& joined) {
   std::map<std::pair<std::string, std::string>, Members> by_name;
   for (std::size_t i = 0; i < joined.size(); i++) by_name[{joined[i].host, joined[i].machine}].push_back(i);
@@ -52,7 +53,8 @@ bool local_ranks_given(const std::vector<Join>& joined, const Members& host) {
   return given.size() == host.size() && *given.begin() == 0 && *given.rbegin() == int(host.size()) - 1;
 }
 
-// Different hosts may have the same name: the second one is shown as "localhost (node 1)".
+// Returns the name under which a host is shown. Different hosts may have the same name; then the second one is shown as
+// "localhost (node 1)", for example.
 std::string shown_host(const std::string& name, std::set<std::string>& used, int node) {
   if (used.insert(name).second) return name;
   std::string other = text(name, " (node ", node, ")");

@@ -18,7 +18,7 @@ Host host_of(const Join& join) {
   return {join.host, join.machine};
 }
 
-// Processes that come into the same world have the order of their launcher.
+// Processes whose first world is the same are ordered by their launcher's numbers.
 Age age_of(const ElasticProcess& process) {
   return {process.since, process.join.place >= 0 ? std::uint64_t(process.join.place) : process.seat};
 }
@@ -53,7 +53,8 @@ void give_ranks(const std::vector<ElasticProcess*>& chosen, const std::vector<co
   }
 }
 
-// assign() would number the local ranks anew where some are missing.
+// Replaces the local ranks that assign() gives, because assign() numbers the local ranks of a host anew if some numbers
+// are missing.
 std::vector<Assigned> places_of(const std::vector<ElasticProcess*>& chosen, std::uint32_t generation) {
   std::vector<Join> joins;
   std::map<Host, int> local_sizes;

@@ -32,9 +32,10 @@ struct ElasticProcess {
   bool was_in_a_world() const { return since > 0; }
 };
 
-// Gives ranks to these processes, and local ranks to those that have none. Ranks follow seniority: hosts by their
-// oldest process, and processes within a host. So a world keeps the order of its survivors, and the ranks of a host are
-// contiguous. A process keeps its local rank, which decides which GPU it uses. `others`: processes of the same hosts.
+// Gives ranks to these processes, and local ranks to those that have none. Ranks follow seniority: hosts are ordered by
+// their oldest process, and the processes of a host by their age. So the survivors of a world keep their order in the
+// next one, and the ranks of a host are contiguous. A process keeps its local rank, which decides which GPU it uses.
+// `others`: processes of the same hosts.
 void give_ranks(const std::vector<ElasticProcess*>& chosen, const std::vector<const ElasticProcess*>& others);
 
 // Returns the places of processes that have ranks. The local size of a host is one more than its highest local rank.

@@ -14,7 +14,7 @@ class FailedStarts {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The rank has received this reason, or has caused it.
+  // Records that the rank has received this reason, or has caused it.
   void note(int rank, const Failed& why) { reasons_[rank] = why; }
   void clear() { reasons_.clear(); }  // call this when a world has formed
   // The reason that the rank received or caused; null if there is none.
@@ -30,7 +30,7 @@ class FailedStarts {
   // failed start may still come, and must not be taken for ranks of the next start.
   const Failed* failure_for(const Join& late, Time now);
 
-  // From now on every rank that joins receives `why`. `by`: the rank that reports it.
+  // After this call, every rank that joins receives `why`. `by`: the rank that reports it.
   void conclude(const Failed& why, int by);
   bool concluded() const { return conclusion_.has_value(); }
   // Call after conclude(). Returns the reply to a rank that joins.

@@ -97,7 +97,7 @@ Sends Membership::handle(MemberId id, const Leave&, Time now) {
   return {};
 }
 
-// A process that could not reach another one stays, if it is the older of the two.
+// If a process could not reach another one, the older of the two stays in the job.
 Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
   if (fail.rank >= 0) {
     const std::uint32_t since = processes_.at(id).since;
@@ -119,7 +119,8 @@ Sends Membership::handle(MemberId id, const Commits& commits, Time) {
   return announce_if_counted();
 }
 
-// A process of the lobby that did not answer for a while may go in now.
+// A process in the lobby that had not answered for a while may be taken into the next world, because it has answered
+// now.
 Sends Membership::handle(MemberId, const Present&, Time now) {
   plan_change(now);
   return start_if_complete(now);
@@ -138,7 +139,8 @@ Sends Membership::handle(MemberId id, const Done&, Time now) {
   return sends;
 }
 
-// Begins to gather the processes of the next world. From now on each one that has not entered must answer.
+// Begins to gather the processes of the next world. From now on, each process of the last world that has not entered
+// must answer the inquiries.
 void Membership::gather(Time now) {
   phase_ = Phase::gathering;
   round_.clear();
@@ -148,7 +150,8 @@ void Membership::gather(Time now) {
   deadlines_.inquiry = now;
 }
 
-// A process of the world has come back. Those that wait for the commit at which to end it need not wait any longer.
+// Call this when a process of the newest world has entered again, so that this world is over. If the other processes
+// wait for the commit at which the world ends, they need not wait any longer, and are sent a boundary.
 Sends Membership::end_world(Time now) {
   Send send{{}, Boundary{0}};
   if (phase_ == Phase::counting)
@@ -158,7 +161,8 @@ Sends Membership::end_world(Time now) {
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
-// All living processes of the world must come again. Those whose part is complete notice the failure themselves.
+// Gives up the start of the newest world: its processes that have not ended must enter again. Those whose part of the
+// start was complete are sent nothing, because they notice the failure themselves.
 Sends Membership::start_again(const std::string& reason, Time now) {
   Send send{{}, Again{reason}};
   for (const auto& [id, process] : processes_)
@@ -181,7 +185,7 @@ Sends Membership::retire(int place, Time now) {
   return sends;
 }
 
-// Ends the part of a process that was asked to leave and is in no world.
+// Removes a process that was asked to leave and is in no world.
 Sends Membership::release(MemberId id, Time now) {
   const auto at = processes_.find(id);
   const ElasticProcess leaver = std::move(at->second);
@@ -199,7 +203,7 @@ Sends Membership::disconnected(MemberId id, Time now) {
   return after_loss(lost, "it ended or lost its connection", now);
 }
 
-// Ends a process's part in the job, and says so to it.
+// Removes a process from the job, and sends it the reason.
 Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
   const auto at = processes_.find(id);
   const ElasticProcess lost = std::move(at->second);
@@ -221,7 +225,7 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
   return sends;
 }
 
-// A process of the world is no longer there.
+// Call this after a process of the newest world has been removed.
 Sends Membership::after_end(Time now) {
   if (members() > 0) {
     deadlines_.inquiry = now;
@@ -237,7 +241,8 @@ Sends Membership::after_end(Time now) {
   return start_if_complete(now);
 }
 
-// After a failure, processes that join later belong to another job. After the end of the training none is needed.
+// Ends the job for all processes. After a failure, processes that join later belong to another job. After the end of
+// the training, no further process is needed.
 Sends Membership::end_job(const Reply& last_word) {
   Send send{{}, last_word};
   for (const auto& [id, process] : processes_) send.to.push_back(id);

@@ -4,12 +4,14 @@
 //
 // A process joins, and is in the lobby until a world has room for it. A world that has lost a rank ends on all ranks;
 // each of them then enters again. The next world starts as soon as every process of the last one has entered or ended:
-// no timer decides that, because a process that computes for minutes answers while it does so. One that does not answer
-// has lost its place. Processes of the lobby go in at the same moment. If only they are there, and a world has begun,
-// the state of the job is lost; they are refused, and what comes later is another job.
+// no timer decides that, because a process that computes for minutes still answers inquiries meanwhile. A process that
+// does not answer loses its place. Processes in the lobby go into that world too. If only processes of the lobby are
+// left, and a world has begun to train, the state of the job is lost. Then they are refused, and processes that join
+// later belong to another job.
 //
-// If the lobby fills while a world runs, all its ranks end it at the same commit: each says how many it has made and
-// makes at most one more before it receives the boundary, which is one after the highest count.
+// If processes come into the lobby while a world runs, all ranks of this world end it at the same commit. For this,
+// each rank reports how many commits it has made, and makes at most one more before it receives the boundary. The
+// boundary is one commit after the highest number.
 //
 // Only one generation is alive, and a process must name it to enter the next one. So a process that was given up, and
 // continues later, cannot come back.
@@ -56,7 +58,8 @@ class Membership {
       : limits_(limits), start_patience_(start_patience), incarnation_(incarnation) {}
 
   Sends joined(MemberId id, const Join& join, Time now);
-  // A message from a process. Messages that came too late to matter are ignored. One that is out of turn fails it.
+  // A message from a process. Messages that came too late to matter are ignored. If a message is out of turn, its
+  // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
   // The processes at this place of their launcher leave at the next commit, and are then not needed any more.

@@ -9,7 +9,7 @@
 namespace anello::rendezvous {
 namespace {
 
-// "left: rank 3 (node-a, pid 7): it ended or lost its connection; joined: node-b pid 9".
+// Returns a text such as "left: rank 3 (node-a, pid 7): it ended or lost its connection; joined: node-b pid 9".
 std::string change_text(const std::vector<std::string>& left, const std::vector<ElasticProcess*>& chosen,
                         std::uint32_t newest_complete) {
   std::string went, came;
@@ -27,8 +27,9 @@ int Membership::needed() const {
   return generation_ + 1 == first_of_job_ ? limits_.first : limits_.min;
 }
 
-// Processes that can form the next world: those of the last one, and then those of the lobby in the order of joining.
-// One of the lobby that did not answer lately may be stopped, and would delay the others.
+// Returns the processes that can form the next world: those of the last world, and then those in the lobby in the order
+// of joining. Leaves out processes in the lobby that have not answered lately, because they may be stopped, and would
+// delay the others.
 std::vector<MemberId> Membership::candidates() const {
   std::vector<std::tuple<bool, std::uint64_t, MemberId>> order;
   for (const auto& [id, process] : processes_)

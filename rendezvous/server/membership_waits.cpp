@@ -11,7 +11,8 @@
 namespace anello::rendezvous {
 namespace {
 
-// The membership waits so long for further processes, so that they make one change together.
+// When a change of the world is wanted, the membership waits so long for further processes, so that one change serves
+// all.
 constexpr std::chrono::milliseconds kSettle{200};
 
 // True if the world cannot go on or change before the process has sent something.
@@ -105,7 +106,7 @@ Sends Membership::inquire(Time now) {
   return sends;
 }
 
-// Fewer processes than wished can begin, if they are enough.
+// Starts the next world with fewer processes than wished if there are enough for a world; otherwise ends the job.
 Sends Membership::give_up_waiting(Time now) {
   deadlines_.enough.reset();
   const std::vector<MemberId> chosen = candidates();
@@ -115,7 +116,8 @@ Sends Membership::give_up_waiting(Time now) {
   return end_job(Failed{ErrorCode::rendezvous, -1, last_failure_});
 }
 
-// A rank that should have contributed to an exchange is late. Between the exchanges no rank can be blamed.
+// Ends a start whose next step is late. During an exchange, the ranks that have not contributed to it lose their
+// places. Between two exchanges it is not clear which rank is at fault.
 Sends Membership::end_slow_start(Time now) {
   deadlines_.start.reset();
   std::vector<MemberId> late;
@@ -130,7 +132,7 @@ Sends Membership::end_slow_start(Time now) {
   return sends;
 }
 
-// True if the lobby can go in, or a process is to leave.
+// True if processes in the lobby can go into a new world, or a process is to leave.
 bool Membership::wants_change() const {
   const auto retires = [](const auto& one) { return one.second.retires; };
   return (members() < std::size_t(limits_.max) && !candidates().empty()) || std::ranges::any_of(processes_, retires);
@@ -154,8 +156,9 @@ Sends Membership::ask_commits(Time now) {
   return {std::move(send)};
 }
 
-// The boundary must lie ahead of every rank. A rank that has answered stops at its next commit until it has the
-// boundary, so none can pass the one that follows the highest count.
+// Sends the boundary when all ranks have reported their commits. No rank may have passed the boundary. A rank that has
+// reported its commits makes at most one more before it has the boundary. So no rank can have passed the commit that
+// follows the highest number.
 Sends Membership::announce_if_counted() {
   if (phase_ != Phase::counting || !awaited().empty()) return {};
   Boundary boundary;

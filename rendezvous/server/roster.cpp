@@ -31,8 +31,8 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   return members_.size() == std::size_t(size_) ? start(now) : give_up_without_exited();
 }
 
-// Refuses a rank that joins while the world starts. If its number is free because its process has left, it may be about
-// to begin its next world.
+// Refuses a rank that joins while the world starts. If its number is free because the process with this number has
+// left, the rank may be that process, which begins its next world.
 Roster::Sends Roster::refuse_late(MemberId id, const Join& join) {
   const auto holder = ranks_.find(join.rank);
   if (holder == ranks_.end() && !left_.empty()) return {{{id}, ComeAgain{}}};
@@ -54,7 +54,7 @@ Roster::Sends Roster::exited(int rank) {
   return give_up_without_exited();
 }
 
-// When every member has a given rank, fails the start because of the first rank that exited without having joined.
+// If every member has a given rank, ends the start because of the first rank that exited without having joined.
 Roster::Sends Roster::give_up_without_exited() {
   if (phase_ != Phase::gathering || members_.empty() || ranks_.size() != members_.size()) return {};
   for (const int rank : exited_)
@@ -134,7 +134,8 @@ Roster::Sends Roster::finish_round(Time now) {
   return {std::move(send)};
 }
 
-// Between two rounds ranks connect to each other. If that takes too long they should report it before this deadline.
+// Between two rounds ranks connect to each other. If that takes too long, the ranks should report it before this
+// deadline.
 void Roster::wait_for_next_step(Time now) {
   constexpr milliseconds kForRanksToReport{5000};
   wait_.begin(now);

@@ -58,13 +58,14 @@ class Roster {
   // `culprit` is the rank whose failure the member reports; -1: its own.
   Sends failed(MemberId id, const std::string& reason, Time now, int culprit = -1);
   Sends disconnected(MemberId id, Time now);
-  // The connection of this rank has ended before it joined.
+  // Call this when the connection of this rank has ended before it joined.
   Sends ended_early(int rank, Time now);
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
   // afterwards, is added to formed().
   Sends aborted(int culprit, const std::string& reason);
-  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later. They receive the
-  // reason of the first rank that exited, because the others may have exited only as a consequence.
+  // Call this when the process of this rank has ended. Members that wait for this rank to join, now or later, are sent
+  // the failure. They receive the reason of the first rank that exited, because the others may have exited only as a
+  // consequence.
   Sends exited(int rank);
   // Ends the start-up. From now on every rank that joins receives `why` at once. A rank that joins once more after it
   // has received the reason belongs to another start, for which this roster must make room: it is sent a ComeAgain.
@@ -72,16 +73,17 @@ class Roster {
   Sends conclude(const Failed& why, int by);
   // True if all ranks have received the reason, or another start has begun. Requires a given size; after conclude().
   bool all_informed() const { return failed_starts_.all_informed(expected_); }
-  // A connection was rejected before it joined. The next message about missing ranks mentions it.
+  // Call this when a connection was rejected before it joined. The next message about missing ranks mentions it.
   void refused(const std::string& why);
 
   // The time at which the caller must call expired(), if no event changes it before.
   std::optional<Time> deadline() const { return wait_.end(); }
   Sends expired();
 
-  // "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others to join.
+  // Returns a text such as "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others
+  // to join.
   std::string waiting() const;
-  // Why the newest world may consist of ranks of two jobs; empty if nothing indicates that.
+  // Returns why the newest world may consist of ranks of two jobs; empty if nothing indicates that.
   std::string doubt() const { return started_apart(newest_); }
 
   Phase phase() const { return phase_; }
@@ -106,7 +108,8 @@ class Roster {
   Sends give_up_without_exited();
   Sends end_start(int culprit, const std::string& message, Time now);
   Sends give_up_because_of(int exited);
-  // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
+  // Ends the start-up for all members. `hint` is added to the message that the members receive, but not to
+  // last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
   std::vector<Join> joins() const;  // in order of joining

@@ -100,8 +100,8 @@ class RendezvousServer::Impl {
   void set_alarm();
   void remind();
   void publish_stats();
-  // After conclude(): all ranks have received its error, or another start has begun, and no rank has a connection any
-  // more. A rank ends its connection after it has read the error.
+  // True after conclude(), once all ranks have received its error or another start has begun, and no rank has a
+  // connection any more. A rank ends its connection after it has read the error.
   bool has_concluded() const {
     return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
   }
@@ -109,7 +109,8 @@ class RendezvousServer::Impl {
   const net::Credentials credentials_;
   const milliseconds join_limit_;
   net::HalfOpen half_open_;
-  // Declared before the members that use it. Coroutines that have not ended when it stops are destroyed with it.
+  // Declared before the members that use it. If coroutines have not ended when the loop stops, they are destroyed
+  // together with it.
   net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // ends at the roster's deadline
@@ -194,7 +195,8 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   publish_stats();
 }
 
-// A process of the other kind of job is refused, and the job goes on without it.
+// Handles a Join. A process of the other kind of job (elastic or of a fixed size) is refused, and the job goes on
+// without it.
 Roster::Sends RendezvousServer::Impl::joined(Roster::MemberId id, const rendezvous::Join& join) {
   const auto refused = [&](std::string_view why) -> Roster::Sends {
     return {{{id}, rendezvous::Failed{ErrorCode::configuration, join.rank, text(rendezvous::describe(join), why)}}};

@@ -86,14 +86,15 @@ class RendezvousServer {
   // `limit`. Any thread.
   bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;
 
-  // The processes at this place of their launcher (ANELLO_PLACE) leave the elastic job at their next commit. Any
-  // thread; does not block.
+  // Makes the processes with this number at their launcher (ANELLO_PLACE) leave the elastic job at their next commit.
+  // Any thread; does not block.
   void retire(int place);
-  // The process of this rank has ended. A start that waits for this rank fails at once. Any thread; does not block.
+  // Call this when the process of this rank has ended. A start that waits for this rank then fails at once. Any thread;
+  // does not block.
   void exited(int rank);
 
-  // The start-up has failed, and the server will close soon. Ranks that have joined, or join later, receive this error.
-  // `by`: the rank of this process. Any thread; does not block.
+  // Call this when the start-up has failed and the server will close soon. Ranks that have joined, or join later,
+  // receive this error. `by`: the rank of this process. Any thread; does not block.
   void conclude(const Error& why, int by);
   // Call after conclude(). Blocks until stats().concluded is true, for at most `limit`. Any thread.
   void wait_until_concluded(std::chrono::milliseconds limit) const;

@@ -1,4 +1,4 @@
-// The entries of a State, and how far they are. Belongs to the thread that uses the State.
+// The entries of a State, and the progress of their commits. Belongs to the thread that uses the State.
 #pragma once
 #include <anello/elastic_state.hpp>
 #include <string>
@@ -20,10 +20,12 @@ struct Entry {
 class Contents {
  public:
   void add(Entry entry);
-  // A commit in two parts; the entries are written in between. If that fails, end_commit() is not called.
+  // The two parts of a commit; the program writes the entries in between. If writing them fails, end_commit() is not
+  // called.
   void begin_commit();
   void end_commit();
-  // Call it before the first byte of another rank's state arrives: the transfer may fail.
+  // Call this before the first byte of another rank's state arrives. From then on the entries are not clean, because
+  // the transfer may fail.
   void receive() { clean = commits = false; }
   void settle(std::uint64_t at) {
     revision = at;

@@ -24,10 +24,11 @@ struct Decision {
 
 // `reports`: by rank. `begun`: whether a rank of this job has had a synchronized state before. The sources are the
 // ranks with a complete state of the highest revision. In a job that begins the source is the lowest rank that is
-// clean, at revision 0; that is rank 0, if it did not receive part of another rank's initial state in a failed world.
+// clean, at revision 0; that is rank 0, unless it received part of another rank's initial state in a world that failed.
 //
 // Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; its rank() is the
-// first rank that differs from the source, or in a job that begins the one outside of a majority.
+// first rank that differs from the source; in a job that begins, the first rank that differs from the majority, or -1
+// if there is no majority.
 Decision decide(const std::vector<Report>& reports, bool begun);
 
 }  // namespace anello::elastic

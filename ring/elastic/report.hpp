@@ -14,7 +14,7 @@ namespace anello::elastic {
 // Returns the names, kinds and sizes of all entries, as an error shows them, and whether they are compared.
 std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify);
 
-// Likewise for a program that sends its state itself; `lines` has a line for each entry.
+// Returns the same for a program that sends its state itself; `lines` has a line for each entry.
 std::vector<group::NamedValue> manifest_of(std::string_view lines);
 std::string entry_name(std::size_t number);
 

@@ -17,14 +17,15 @@ namespace {
 using Texts = std::vector<std::string>;  // the texts of the small entries, in order
 using Manifest = std::vector<group::NamedValue>;
 
-// All ranks are here, because they decide alike. A report has only a hash, so the manifests show the entry.
+// Throws a mismatch that names the first entry that differs. The reports have only hashes of the manifests, so the
+// ranks compare the manifests themselves. All ranks take part, because they all decide alike.
 void name_entry(World& world, const Manifest& manifest, int at_fault) try {
   group::require_same(world, manifest, {.name = "elastic manifest"});
 } catch (const Error& error) {
   throw Error(error.code(), error.message(), error.code() == ErrorCode::mismatch ? at_fault : error.rank());
 }
 
-// A rank that receives is not clean from here on.
+// Returns the decision that all ranks make. A rank that will receive the state is not clean from here on.
 Decision decide_together(World& world, Contents& state, const Manifest& manifest, bool begun) {
   const Reports reports = gather_reports(world, report_of(state, manifest), begun);
   try {
@@ -53,7 +54,8 @@ void load(const Contents& state, std::string_view received) {
   for (const auto& [entry, its] : all) entry->load(its);
 }
 
-// The group's first rank sends; `texts` are its own.
+// Sends the entries from the group's first rank to the others. `texts` matters only on the first rank, and has its
+// small entries.
 void transfer(Group& group, const Contents& state, const Texts& texts, std::uint64_t revision) {
   for (const Entry& each : state.entries)
     if (!each.replicated.empty())
@@ -76,7 +78,7 @@ std::vector<EntryHash> hashes_of(const Contents& state, const Texts& texts) {
   return hashes;
 }
 
-// The ranks have the same names, in the same order.
+// Compares the hashes of all ranks. The entries have the same names on all ranks, in the same order.
 void verify_together(World& world, const std::vector<EntryHash>& entries, const Decision& decision) {
   constexpr std::string_view kWhat = "elastic verification";
   if (entries.empty()) return;

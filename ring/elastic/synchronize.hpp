@@ -21,8 +21,8 @@ struct Synchronized {
 
 // Every rank calls it before it uses the world for something else, and blocks until the state is complete. The first
 // source sends the entries to the receivers; other sources copy nothing. Then all ranks compare the hashes of all
-// entries, unless `verify` is false. Only after that do receivers hold the state. `begun`: see decide(); true if it is
-// true on one rank.
+// entries, unless `verify` is false. Only after that do receivers hold the state. `begun`: see decide(); it counts as
+// true if it is true on one rank or more.
 //
 // Throws the errors of decide(), with the first entry that differs if manifests do, and Error{diverged} if hashes
 // differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.
@@ -31,7 +31,7 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify = t
 
 // synchronize() in two parts, for a program that sends its state itself in between; `state` has no entries. The first
 // decides which ranks send and which receive. `manifest` describes the program's entries, one line for each; an error
-// names the first line that differs. The second part compares the names and the hashes of the entries, and throws
+// names the first line that differs. The second part compares the names and the hashes of the entries. It throws
 // Error{mismatch} if the names differ.
 Decision begin_synchronization(World& world, State& state, std::string_view manifest, bool begun);
 void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries);

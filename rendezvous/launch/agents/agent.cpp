@@ -89,7 +89,7 @@ class Agent {
     fail(error);
   }
 
-  // If this fails, sends the failure to the launcher, which reports it.
+  // Starts the ranks. If this fails, sends the failure to the launcher, which reports it.
   void start(const AgentMessage& message) try {
     if (ranks_) return;
     if (chdir(task_.folder.c_str()) < 0)
@@ -117,7 +117,7 @@ class Agent {
     messages_.finish();
   }
 
-  // The launcher closes the connection when it has received everything.
+  // Sends `done` when no rank is left and all output has been sent. The launcher then closes the connection.
   void finish_when_done() {
     if (!none_left_ || finished_) return;
     const bool closed = std::ranges::none_of(outputs_, [](const auto& source) { return source->open(); });

@@ -10,8 +10,8 @@ namespace anello::launch {
 class Heartbeat {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // `limit`: the Lifeline's. Here silence is noticed a little later than by the Lifeline, because the Lifeline's error
-  // names the cause.
+  // `limit`: the limit of the Lifeline. The heartbeat notices silence a little later than the Lifeline does, because
+  // the Lifeline's error names the cause, and so must come first.
   explicit Heartbeat(std::chrono::milliseconds limit);
 
   // Call after each round of the loop. Returns true if a question must be sent now.

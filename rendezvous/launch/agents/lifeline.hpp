@@ -1,8 +1,8 @@
 // A TCP connection on which nothing is ever sent. It breaks when the process or the host at the other end is gone, or
 // when the network is cut: the kernel probes an idle connection every second, and gives up if no answer has come for
 // ANELLO_SILENCE_LIMIT. The kernel also answers for a process that is stopped or busy, so such a process does not break
-// it. A separate connection is needed: TCP_USER_TIMEOUT on the connection of the messages would also end it if the
-// receiver is stopped with a full buffer. Owned by a poll loop.
+// the lifeline. A separate connection is needed: TCP_USER_TIMEOUT on the connection of the messages would also end it
+// if the receiver is stopped with a full buffer. Owned by a poll loop.
 #pragma once
 #include <chrono>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace anello::launch {
 
-// Returns how long an agent may be silent if ANELLO_SILENCE_LIMIT is `limit`: at least 4 s. 0: without a limit.
+// Returns how long an agent may be silent if ANELLO_SILENCE_LIMIT is `limit`: at least 4 s. 0: there is no limit.
 std::chrono::milliseconds lifeline_limit(std::chrono::milliseconds limit);
 
 class Lifeline {

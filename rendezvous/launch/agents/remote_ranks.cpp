@@ -48,7 +48,8 @@ RemoteRanks::RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inher
   }
 }
 
-// A starter ends when its agents have ended. The starter of a lost host may never end.
+// Waits for the starters, each of which ends when its agents have ended. The wait has a limit, because the starter of a
+// lost host may never end.
 RemoteRanks::~RemoteRanks() {
   if (!started_) cancel();
   for (Host& host : hosts_) end(host);
@@ -218,17 +219,21 @@ void RemoteRanks::look_after(Host& host) {
   if (host.over || !host.connected()) return;
   if (!host.failure.empty()) return lose({&host}, "cannot run its ranks: " + host.failure);
   if (host.messages->closed() && host.done) return end(host);
-  // With none_left, the last messages of the agent may still be on their way.
+  // A broken lifeline counts only until the agent has reported that no rank is left. After that the agent may have
+  // ended, and its last messages may still be on their way.
   const bool cut = host.lifeline->broken() && !host.none_left;
   if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// A starter's end may be noticed before the last messages of its agents have arrived.
+// True if the starter's end is no failure of this host. It may be noticed before the last messages of the starter's
+// agents have arrived.
 bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }
 
-// A scheduler that ends an agent may have ended the agent's ranks just before. So waits a moment for the agent's end.
+// True if no rank is left on the host, and the host is not lost. A scheduler that ends an agent may have ended the
+// agent's ranks just before. So the answer is true only if the agent still runs a moment after it has reported that no
+// rank is left.
 bool RemoteRanks::no_rank_left(const Host& host) const {
   return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
 }
@@ -298,7 +303,7 @@ void RemoteRanks::lose_mute_hosts() {
   lose_mute(mute);
 }
 
-// Those that were added after the start.
+// Reports the hosts as lost that were added after the start, and whose agents have not connected in time.
 void RemoteRanks::lose_late_hosts() {
   std::vector<Host*> late;
   for (Host& host : hosts_)
@@ -354,7 +359,7 @@ std::string RemoteRanks::remedy(const StarterProcess& starter) const {
   return text("; `", starter.command().shown, " true` must work without a password or a question");
 }
 
-// Ends a job that has not started any rank yet.
+// Ends the job before it has started any rank.
 void RemoteRanks::cancel() {
   started_ = true;
   listener_.reset();

@@ -23,7 +23,8 @@ namespace anello::launch {
 
 class RemoteRanks : public RankProcesses {
  public:
-  // Starts the starters. Call while the process has one thread. `ends`: in the order of the ranks.
+  // Starts the processes that start the agents. Call while this process has one thread. `ends`: the pipe ends of all
+  // ranks, in the order of the ranks.
   RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events);
   // Blocks until the starters have ended, for at most 5 s. A starter ends when its agents have ended all ranks; the
   // starter of a lost host may never end. Kills the starters that are left.
@@ -38,7 +39,7 @@ class RemoteRanks : public RankProcesses {
   bool output_may_come() const override;
 
   // Starts an agent on another host, which was appended to the job's layout. Call after start(). If the agent does not
-  // connect in time, the host is reported as lost. `ends`: of the host's ranks.
+  // connect in time, the host is reported as lost. `ends`: the pipe ends of the host's ranks.
   void add_host(const HostRanks& ranks, std::vector<RankEnds> ends);
 
  private:

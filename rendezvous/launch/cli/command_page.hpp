@@ -20,7 +20,7 @@ struct CommandPage {
   bool runs_program() const;  // true if the command line ends with a program and its arguments
 };
 
-// If this is the only word, parse() throws Described.
+// If this is the only word of a command line, parse() throws Described.
 inline const std::string kDescribe = "--describe-command";
 struct Described : std::exception {
   explicit Described(CommandPage described) : page(std::move(described)) {}

@@ -25,7 +25,8 @@
 namespace anello::launch {
 namespace {
 
-// Makes the file only if it does not exist, because scripts may begin with this call.
+// Makes the user's file with the secret, but only if the user has no secret yet, because scripts may begin with this
+// call. Prints the file's path.
 void make_home_secret() {
   const std::string path = rendezvous::home_secret_path();
   if (path.empty())

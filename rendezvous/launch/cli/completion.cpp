@@ -72,7 +72,7 @@ constexpr std::string_view kBashEnd = R"(    *) return ;;
 complete -o default -F _anello anello
 )";
 
-// Escapes the explanation of an option; it is written in brackets within single quotes.
+// Escapes the explanation of an option for zsh, where it is written in brackets within single quotes.
 std::string zsh_text(const std::string& in) {
   std::string out = replaced(in, "\\", "\\\\");
   for (const char* special : {"[", "]", ":"}) out = replaced(out, special, text("\\", special));

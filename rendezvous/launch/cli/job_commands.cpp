@@ -14,7 +14,7 @@ void add_job_option(CLI::App& app, std::string& job) {
       ->type_name("NAME");
 }
 
-// Returns the given job, or the only one.
+// Returns `job`, or the only running job of this user if `job` is empty.
 std::string chosen(const std::string& job) {
   if (!job.empty()) return job;
   const std::vector<std::string> jobs = running_jobs();

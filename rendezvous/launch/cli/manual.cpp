@@ -10,7 +10,7 @@
 namespace anello::launch {
 namespace {
 
-// Escapes text for roff, so that it does not begin a request, and keeps its dashes.
+// Escapes text for roff, so that no line of it is taken for a request, and its dashes stay dashes.
 std::string escaped(std::string_view in) {
   std::string out = in.starts_with('.') || in.starts_with('\'') ? "\\&" : "";
   for (const char c : in) {
@@ -51,7 +51,8 @@ std::string option_entry(const OptionPage& option) {
                                                   : text(option.description, " (", option.default_value, ")"));
 }
 
-// Keeps paragraphs. An indented line becomes an entry of a list; its first word becomes the term.
+// Converts the footer to roff, and keeps its paragraphs. An indented line becomes an entry of a list, whose term is the
+// line's first word.
 std::string notes(const std::string& footer) {
   std::string out;
   std::istringstream lines(footer);

@@ -21,7 +21,8 @@ constexpr double kMaxGrace = 86400, kMaxTimeout = 366 * 86400.0;
 constexpr long kMaxRestarts = 1000000, kMaxProcesses = 1 << 20;
 constexpr int kUsualRestarts = 10;
 
-// Leaves the last column free, because terminals differ in when they wrap a full line.
+// Returns the width that rank 0 may use. It does not include the terminal's last column, because terminals differ in
+// when they wrap a full line.
 int columns_for_rank_0(const Job& job) {
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   const std::size_t before = (job.rank_labels ? rank_label(0).size() : 0) + (job.timestamps ? kTimestampColumns : 0);

@@ -77,14 +77,15 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   return server;
 }
 
-// For one of several launchers of one world: it has rank 0, but cannot start its ranks. The other launchers' ranks look
-// for the server until their start is over. So this serves until then, or until all have received the reason.
+// For the launcher that has rank 0, if several launchers start one world, and it cannot start its ranks. The ranks of
+// the other launchers look for the server until the limit of their start has passed. So this function serves until
+// then, or until all of these ranks have received the reason.
 int refuse_start(const Job& job, const Settings& settings, const Error& why) {
   std::cerr << "anello: " << why.what() << "; the other hosts receive this error within "
             << rendezvous::seconds(settings.start_timeout) << std::endl;
   const auto server = start_server(job, settings);
   const HostRanks& here = job.layout.front();
-  // Ranks would think that Error{network} means a failure of their own connection, and would try again.
+  // A rank that received Error{network} would take it for a failure of its own connection, and try again.
   const Error reason(ErrorCode::rendezvous, why.message());
   for (int rank = here.first; rank < here.first + here.count; rank++) server->conclude(reason, rank);
   server->wait_until_concluded(settings.start_timeout);

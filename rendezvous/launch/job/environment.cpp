@@ -101,8 +101,8 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   if (job.max_restarts > 0 && !job.elastic) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
   if (!job.elastic) add_variables_of_others(out, job, here, rank, places.master);
-  // Without these, OpenMP and OpenBLAS would start a thread for each core in every rank. If OpenBLAS's own variable is
-  // not set, it uses OMP_NUM_THREADS.
+  // Without these variables, OpenMP and OpenBLAS would start, in every rank, a thread for each core. If OpenBLAS's own
+  // variable is not set, it uses OMP_NUM_THREADS.
   const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
@@ -110,7 +110,8 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   // limit.
   for (const char* name : {"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
     if (!job.bind && !is_set(name)) out.push_back(text(name, "=", threads));
-  // If this is not set here, the GPU plugin sets it in the rank, where other threads may be reading the environment.
+  // If this variable is not set here, the GPU plugin sets it in the rank, at a time when other threads of the program
+  // may be reading the environment.
   if (!is_set("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;
 }

@@ -18,9 +18,9 @@ struct MeetingPlaces {
   Master master;
 };
 
-// Both functions return "NAME=value" entries. `here`: the rank's host; for rank_environment() it must be this process's
-// host. `starts`: how often this rank of an elastic job was started before. `threads`: how many threads a rank on this
-// host may keep busy.
+// The two functions below return "NAME=value" entries. `here`: the rank's host; for rank_environment() it must be this
+// process's host. `starts`: how often this rank of an elastic job was started before. `threads`: how many threads a
+// rank on this host may keep busy.
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
                                           int starts);
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places,
@@ -29,7 +29,7 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
 // Returns each rank's share of this host's cores.
 std::string threads_of_rank(const HostRanks& here);
 
-// True if this process has the variable, perhaps with an empty value.
+// True if this process has the environment variable, even with an empty value.
 bool is_set(std::string_view name);
 
 // Throws Error{configuration} if -x names a variable that `anello run` itself sets to another value.

@@ -32,7 +32,8 @@ std::optional<int> number(std::string_view what, const std::string& digits) {
   return int(parse_number(what, digits, 1, kMaxRanks));
 }
 
-// For one of several launchers. Each of them starts the same number of ranks on its host.
+// Selects the ranks of this launcher if several launchers start one world. Each of them starts the same number of ranks
+// on its host.
 void select_this_node(const HostOptions& options, Job& job) {
   if (options.node.empty() || options.rendezvous.empty() || options.nodes.empty())
     throw wrong(
@@ -143,7 +144,8 @@ std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocatio
   return std::nullopt;
 }
 
-// Gives the processes that an elastic job may have their places: those that begin have the first ones.
+// Gives a place to each process that an elastic job may have. The processes with which the job begins have the first
+// places.
 void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   ElasticJob& elastic = *job.elastic;
   elastic.first = job.started_ranks();
@@ -196,7 +198,7 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   const std::optional<Allocation> allocation = allocation_for(hosts, find);
   if (named && allocation && options.ssh.empty()) hosts = allocated(hosts, *allocation);
   if (!named && allocation) hosts = allocation->hosts;
-  // Slots distribute ranks over hosts. A single host runs as many ranks as the user asks for.
+  // Slots only distribute ranks over several hosts. A single host runs as many ranks as the user asks for.
   if (!named && hosts.size() == 1 && (wanted.ranks || wanted.per_host)) hosts[0].slots.reset();
   const bool local = hosts.empty() || (!named && hosts.size() == 1 && is_here(hosts[0].name));
   if (!local) {

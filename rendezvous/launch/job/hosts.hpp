@@ -28,7 +28,7 @@ Hosts parse_host_file(const std::string& path, std::string_view content);
 Hosts read_host_file(const std::string& path);
 std::string read_text(const std::string& path);  // a whole file; throws Error{configuration}
 
-// Appends a host. If the list already has a host of this name, adds the slots to that host.
+// Appends a host. If the list already has a host of this name, adds the slots of `host` to it instead.
 void add_host(Hosts& hosts, Host host);
 
 // Returns a text for messages: "host h1", "hosts h1 and h2", "hosts h1, h2, h3, h4 and 5 more".

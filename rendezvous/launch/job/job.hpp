@@ -25,7 +25,7 @@ struct RemoteStart {
   std::vector<std::string> command;  // the first words of a start command: {"ssh", "-F", "config"}
 };
 
-// The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: the value is found when the job starts.
+// The values of MASTER_ADDR and MASTER_PORT (master.hpp). An empty member is found when the job starts.
 struct Master {
   std::string address, port;
 };

@@ -15,7 +15,7 @@ namespace {
 // A user may have any shell on the other host, so this is written in a form that every shell understands.
 constexpr const char* kScript = R"(if [ -x "$0" ]; then exec "$0" agent "$@"; fi; exec anello agent "$@")";
 
-// For starters that pass one line to a shell on the other host.
+// Returns the command line for starters that pass one line to a shell on the other host.
 std::string remote_line(const std::string& program, int number) {
   return text("exec /bin/sh -c ", quoted(kScript), " ", quoted(program), " ", number);
 }
@@ -26,8 +26,8 @@ void add_ssh_options(std::vector<std::string>& words) {
   words.insert(words.end(), {"-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
 }
 
-// Starts one agent on each of these hosts. The agent may use everything that the allocation has on its host, even while
-// other steps run.
+// Starts one agent on each of these hosts. The options let the agent use everything that the allocation has on its
+// host, even while other steps run.
 StartCommand srun(const Job& job, const std::string& program, std::vector<int> hosts) {
   StartCommand out{job.remote->command, {}, "srun", false, true};
   const std::string count = std::to_string(hosts.size());
@@ -64,7 +64,8 @@ StartCommand start_command(const Job& job, int number, const std::string& progra
   return {{program, "agent", std::to_string(number)}, {number}, "the agent on this host", true};
 }
 
-// When Slurm loses a host of a step, it ends the whole step. So each host of an elastic job has a step of its own.
+// With srun, one command starts the agents of all hosts, in one step. But if Slurm loses a host of a step, it ends the
+// whole step. So each host of an elastic job has a command and a step of its own.
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here) {
   std::vector<int> hosts(job.layout.size());

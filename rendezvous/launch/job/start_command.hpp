@@ -18,8 +18,8 @@ struct StartCommand {
 };
 
 // `program`: the path of this program. If it exists on an agent's host, the agent runs it, otherwise the `anello` in
-// PATH. `is_here`: returns true if a name is this host's.
-// The command for the agent of one host, which has this number in the layout.
+// PATH. `is_here`: returns true if a name is this host's. start_command() returns the command for the agent of one
+// host, which has this number in the layout.
 StartCommand start_command(const Job& job, int number, const std::string& program,
                            const std::function<bool(const std::string&)>& is_here);
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,

@@ -17,7 +17,8 @@ constexpr milliseconds kLateWord{1000};
 constexpr milliseconds kSoon{60000}, kFirstRest{1000}, kMaxRest{60000};
 constexpr int kEarlyFailures = 2;
 
-// The first process that fails is replaced at once.
+// Returns how long a place rests after this number of failures in a row. After the first failure, the process is
+// replaced at once.
 milliseconds rest_after(int failures) {
   constexpr int kMaxDoublings = 10;
   if (failures <= 1) return milliseconds(0);
@@ -119,7 +120,8 @@ void ElasticSupervisor::kill_others_of_host(int failed_place) {
     }
 }
 
-// Places that were used before come first, even if they rest: the process of a place has its GPU and its files.
+// Starts processes until enough run. Places that were used before come first, even if they must still rest, because a
+// process uses the GPU and the files of its place.
 void ElasticSupervisor::fill(Clock::time_point now) {
   if (view_.finished) return;
   int reserved = 0;
@@ -190,7 +192,8 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
             now);
 }
 
-// Returns false if the membership may still receive that one of them has finished.
+// Prints which processes have ended with status 0 before the training had ended. Returns false if the membership may
+// still receive that one of these processes has finished.
 bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
   bool all = true;
   for (Place& place : places_) {
@@ -238,7 +241,7 @@ void ElasticSupervisor::require_running() const {
   if (phase_ != Phase::running || view_.finished) throw Error(ErrorCode::invalid_argument, "the job is ending");
 }
 
-// A process that has not joined yet cannot be asked.
+// Asks the process of this place to leave. A process that has not joined yet cannot be asked, so it is killed.
 void ElasticSupervisor::ask_to_leave(int number) {
   Place& place = at(number);
   place.leaves = true;

@@ -5,7 +5,7 @@
 // the state of the training, and if all processes have ended before one has finished its training. Some failures are
 // not repeated: a place is closed if its process has failed twice in a row before it trained, and if the restarts
 // (--max-restarts) are used up. A process that ends with status 0 before the training has ended has left, and is not
-// replaced. After the first process has finished, nothing is started any more.
+// replaced. After the first process has finished its training, no process is started any more.
 #pragma once
 #include <functional>
 #include <optional>
@@ -39,10 +39,11 @@ class ElasticSupervisor : public Supervisor {
   // Changes how many processes run: starts some, or asks those with the highest places to leave at the next commit.
   // These functions return a sentence. They throw Error{invalid_argument} that says which requests are possible.
   std::string resize(int processes, Clock::time_point now);
-  // Asks the processes at these places to leave. No process is started there any more.
+  // Asks the processes at these places to leave. No process is started at these places any more.
   std::string remove(const std::vector<int>& places, Clock::time_point now);
-  // Hosts are discovered: the job's layout has grown, or these places are no longer listed. The job then runs as many
-  // processes as its open places allow, --max-np at most. Below --min-np it waits for hosts, for the job's patience.
+  // For a job whose hosts are discovered. Call grow() when the job's layout has grown, and leave_places() when the host
+  // of these places is no longer listed. The job then runs as many processes as its open places allow, --max-np at
+  // most. Below --min-np it waits for hosts, for the job's patience.
   void grow(Clock::time_point now);
   void leave_places(const HostRanks& places, Clock::time_point now);
   std::string status(Clock::time_point now) const;  // a table of all places

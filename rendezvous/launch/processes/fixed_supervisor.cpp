@@ -59,7 +59,8 @@ void FixedSupervisor::end_if_all_ended(Clock::time_point now) {
   end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
 }
 
-// Before the loss was noticed, ranks of other hosts may have failed as a consequence.
+// The loss may explain failures that were reported before, because ranks of other hosts may have failed as a
+// consequence before the loss was noticed.
 void FixedSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) ranks_.lost(rank);
   if (!loss.why.empty()) actions_.print(loss.why);
@@ -111,8 +112,8 @@ void FixedSupervisor::wake(Clock::time_point now) {
   enter(Phase::reporting, failed_at_ + kReporting);
 }
 
-// Returns when to report ranks that still run after all others have ended. If one rank of a world is silent, the ranks
-// report that themselves; but not if all of them are silent, or after they have left the world.
+// Returns when to report ranks that still run after all others have ended. If one rank of a world is silent, the other
+// ranks report it. But nobody else reports ranks that have left the world, or a world in which all ranks are silent.
 std::optional<Clock::time_point> FixedSupervisor::leftovers_due() const {
   if (job_.silence_limit.count() == 0 || ranks_.ended_count() == 0 || ranks_.alive_count() == 0) return {};
   if (ranks_.all_are_stopped()) return ranks_.last_stop(last_end_) + job_.silence_limit;
@@ -120,8 +121,8 @@ std::optional<Clock::time_point> FixedSupervisor::leftovers_due() const {
                                                       : std::nullopt;
 }
 
-// If all remaining ranks are stopped, ends the job, because they cannot end by themselves. If some of them run, only
-// prints which, because they may have reasons to take long.
+// If all ranks that are left are stopped, ends the job, because they cannot end by themselves. If some of them run,
+// only prints which ranks are left, because they may have reasons to take long.
 void FixedSupervisor::name_leftovers(Clock::time_point now) {
   const std::vector<int> left = ranks_.alive();
   const int first = left.front();
@@ -143,7 +144,8 @@ void FixedSupervisor::name_leftovers(Clock::time_point now) {
   end(SIGTERM, failure_, now);
 }
 
-// A lost host counts only if a rank has started. (The start of a rank may be reported after the loss of another host.)
+// The loss of a host may pass only if a rank has been started, in this attempt or in an earlier one. (The start of a
+// rank may be reported after the loss of another host.)
 bool FixedSupervisor::failure_may_pass() const {
   return cause_ || left_stopped_ || (lost_host_ && (ranks_.any_started() || job_.restart > 0));
 }

@@ -29,7 +29,8 @@ class FixedSupervisor : public Supervisor {
   std::optional<Clock::time_point> wakes_at() const override;
   void wake(Clock::time_point now) override;
   void name_cause() override;
-  // A host that could not even be used at the first start is a mistake of the user.
+  // The loss of a host that could not even be used at the first start does not pass, because it is a mistake of the
+  // user.
   bool failure_may_pass() const override;
 
   int likelihood(const Report& end) const;

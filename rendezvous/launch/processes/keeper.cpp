@@ -76,7 +76,8 @@ class Keeper {
     start_no_more();
   }
 
-  // Closes the pipes in this process, so that they end when the ranks end.
+  // Call this when no further rank will be started. Closes the pipes in this process, so that they end when the ranks
+  // end.
   void start_no_more() {
     complete_ = true;
     config_.ranks.clear();
@@ -120,8 +121,8 @@ class Keeper {
     watched_until_ = Clock::now() + kSignalIsTaken;
   }
 
-  // Reports when rank 0 has received the signal. Only then the launcher ends rank 0's input from a terminal. If a
-  // program at a prompt saw the end of its input first, it would get the signal while it leaves, and complain.
+  // Reports when rank 0 has received the signal, because only then the launcher ends rank 0's input from a terminal. If
+  // a program at a prompt saw the end of its input first, it would get the signal while it leaves, and complain.
   void watch_signal() {
     if (watched_signal_ == 0) return;
     const pid_t rank_0 = pids_.front();

@@ -4,8 +4,9 @@
 // rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher adopts and kills
 // the processes that they leave behind.
 //
-// In an elastic job, the launcher orders the start of each rank, and of another process with the same rank's pipes when
-// the first has ended. Then the keeper kills what the first has left behind.
+// In an elastic job, the launcher orders the start of each rank. When a rank's process has ended, the keeper kills the
+// processes that it has left behind, and the launcher may order the start of another process, which gets the same
+// pipes.
 //
 // The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks. A
 // stopped agent cannot do this. So the keeper watches the lifeline too, and continues the agent when it breaks.

@@ -84,7 +84,7 @@ void LocalRanks::watch(PollSet& polls) {
 }
 
 void LocalRanks::receive() {
-  // A rank sends its last word before it exits.
+  // Reads the last words first, because a rank sends its last word before it exits.
   while (const auto word = receive_last_word(last_words_)) events_.last_word(*word);
   while (const auto report = receive_message<Report>(channel_, ended_)) events_.reported(*report);
   if (ended_) events_.ended(how_the_keeper_ended());

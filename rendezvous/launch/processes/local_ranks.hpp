@@ -19,8 +19,8 @@ inline constexpr const char* kNoLoopback =
 
 class LocalRanks : public RankProcesses {
  public:
-  // Starts the keeper. Call while the process has one thread. `ends`: in the order of the ranks. `lifeline`: an agent's
-  // lifeline, which its keeper watches too (keeper.hpp).
+  // Starts the keeper. Call while the process has one thread. `ends`: the pipe ends of the ranks, in their order.
+  // `lifeline`: an agent's lifeline, which its keeper watches too (keeper.hpp).
   LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
              std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
   // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper has done its work, this

@@ -40,7 +40,7 @@ struct Report {
   int status = 0;  // not_started: the reason (start_problem.hpp); exited, stopped: status of waitpid()
 };
 
-// A message is lost without an error if the other end is closed.
+// Sends the message. If the other end is closed, the message is lost without an error.
 template <class Message>
 void send_message(const Descriptor& channel, const Message& message) {
   send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);

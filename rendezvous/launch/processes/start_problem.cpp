@@ -41,7 +41,7 @@ int why_denied(const std::string& path) {
 }  // namespace
 
 // If a folder of PATH may not be entered, exec() fails with EACCES, even for a program that is in no folder of PATH. So
-// this looks for the program itself.
+// this function looks for the program itself.
 int find_start_problem(int error, const std::string& program) {
   const std::string path = path_of(program);
   if (error == EACCES) return path.empty() ? ENOENT : why_denied(path);

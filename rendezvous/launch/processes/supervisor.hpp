@@ -75,11 +75,11 @@ class Supervisor {
   virtual std::string summary(bool with_reason) const = 0;
 
  protected:
-  // Only a job of a fixed size has the three phases after `running`.
+  // The three phases after `running` occur only in a job of a fixed size.
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
 
   virtual void exited(const Report& report, Clock::time_point now) = 0;
-  // Until the job is ended: the time of the next call of wake().
+  // Returns the time of the next call of wake(). Called only until the job is ended.
   virtual std::optional<Clock::time_point> wakes_at() const = 0;
   virtual void wake(Clock::time_point now) = 0;
   virtual void name_cause() {}                // called if the job is ended while the cause of its failure is searched

@@ -113,7 +113,7 @@ std::vector<RankEnds> Attempt::make_ends(const HostRanks& here) {
   return ends;
 }
 
-// Lets the job follow the hosts that the user's script lists.
+// Adapts the job to the hosts that the user's script lists now.
 void Attempt::discover() {
   if (const std::optional<Hosts> listed = discovery_->tick()) follow(*listed);
   if (std::exchange(discovery_failure_, discovery_->failure()) != discovery_->failure() && !discovery_failure_.empty())
@@ -151,7 +151,7 @@ void Attempt::add_host(const Host& host, Clock::time_point now) {
   elastic_->grow(now);
 }
 
-// "status", "resize N", or "remove PLACE|HOST".
+// Carries out a request, "status", "resize N" or "remove PLACE|HOST", and returns the answer.
 std::string Attempt::answer(const std::string& request) {
   const auto now = Clock::now();
   const std::size_t space = std::min(request.find(' '), request.size());
@@ -229,14 +229,14 @@ void Attempt::take_signals() {
   }
 }
 
-// Limits the time for which a job that must end waits for a reader of its ranks' output.
+// Returns when to stop waiting for a reader of the ranks' output. Only a job that was asked to end has this limit.
 std::optional<Clock::time_point> Attempt::output_limit() const {
   return ended_ && supervisor_->asked_to_end() && !discard_output_
              ? std::optional(over_since_ + std::max(job_.grace, kEmergency))
              : std::nullopt;
 }
 
-// Called for a signal when no rank is left but output is not written yet. Drops the output.
+// Drops the output that is not written yet. Called when no rank is left, for a signal or after output_limit().
 void Attempt::hurry() {
   discard_output_ = true;
   restart_.reset();
@@ -267,7 +267,7 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
                      ", which makes them slow"));
 }
 
-// A host that is lost again and again is used after growing times.
+// If a host is lost again and again, the time for which it is not used doubles at each loss, up to kMaxHostRest.
 void Attempt::lose(const HostLoss& loss) {
   lost_.push_back(loss.ranks.host);
   if (discovery_) {

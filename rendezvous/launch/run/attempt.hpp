@@ -43,7 +43,7 @@ class Attempt {
  public:
   // Starts the keeper, or the commands that start agents. Call while the process has one thread.
   Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher);
-  // Blocks like the ranks' destructor (local_ranks.hpp, remote_ranks.hpp).
+  // Blocks as the destructor of LocalRanks or RemoteRanks does.
   ~Attempt() = default;
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;

@@ -1,5 +1,5 @@
 // Runs the user's script that lists the hosts of an elastic job, again and again: a host a line, as in a host file. If
-// a run fails, the hosts of the last one count. Owned by the launcher's loop.
+// a run fails, the hosts of the last run that did not fail count. Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
 
@@ -23,10 +23,10 @@ class HostDiscovery {
   HostDiscovery& operator=(const HostDiscovery&) = delete;
 
   void watch(PollSet& polls);
-  // Begins and ends runs. Call it after each wait of the loop. Returns the hosts if a run has ended well. An empty list
-  // means that there is none.
+  // Begins and ends runs. Call it after each wait of the event loop. Returns the hosts if a run has ended well since
+  // the last call; an empty list means that there is no host.
   std::optional<Hosts> tick();
-  // Why the newest run has failed; empty: it has not.
+  // Returns why the newest run has failed; empty if it has not failed.
   const std::string& failure() const { return failure_; }
 
  private:

@@ -59,7 +59,7 @@ void JobRequests::accept() try {
 } catch (const Error&) {  // the client has gone
 }
 
-// A request and its answer fit the buffers of a socket, so nothing blocks.
+// Receives a request and sends the answer. Neither blocks, because both fit the buffers of a socket.
 void JobRequests::receive(const Descriptor& client) {
   std::array<char, 256> bytes;
   const ssize_t got = recv(client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);

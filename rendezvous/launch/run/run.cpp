@@ -47,7 +47,8 @@ int run(const Job& job, const RendezvousHooks& hooks, char** argv) {
     if (!restart) return exit_code;
     next.hosts = std::move(restart->hosts);
     next.layout = std::move(restart->layout);
-    // During a pause there is no rank that could receive another signal.
+    // Only signals that end the job matter here, because during the pause there is no rank to which another signal
+    // could be passed.
     if (const auto signal = signal_within(restart->pause, launcher.signals)) return 128 + *signal;
   }
 }
