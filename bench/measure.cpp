@@ -50,7 +50,9 @@ Timing measure(Library& library, const Library::Call& call, const Options& optio
   const int warmup = options.warmup >= 0 ? options.warmup : std::clamp(iterations / 10, 1, kMaxWarmup);
   const double warmup_start = now_us();
   for (int i = 0; i < warmup; i++) call();
-  if (options.iterations == 0 && warmup > 0) {  // on a busy machine most calls take far longer than the shortest call
+  // Lowers `iterations` if the warmup was slow, because on a busy machine most calls take far longer than the shortest
+  // one.
+  if (options.iterations == 0 && warmup > 0) {
     const double call_us = over_ranks(library, now_us() - warmup_start, Op::max) / warmup;
     iterations = std::min(iterations, calls_in(kMaxOverBudget * budget_us, call_us));
   }

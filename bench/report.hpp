@@ -15,7 +15,7 @@ namespace anello::bench {
 
 struct Figures {
   Timing timing;
-  double alg_bw = 0, bus_bw = 0;       // in GB/s, from the median time
+  double alg_bw = 0, bus_bw = 0;       // rates in GB/s, computed from the median time
   std::optional<std::uint64_t> wrong;  // number of wrong elements over all ranks; empty if the results were not checked
 };
 

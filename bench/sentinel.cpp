@@ -48,7 +48,7 @@ double cache_line_ns() {
   constexpr double kBudgetNs = 20e6;
   const std::vector<int> all = cores();
   if (all.size() < 2) return 0;
-  alignas(64) std::atomic<std::uint32_t> turn = 0;  // even: this thread's turn; odd: the other thread's turn
+  alignas(64) std::atomic<std::uint32_t> turn = 0;  // if even, it is this thread's turn; if odd, the other thread's
   std::atomic<bool> stop = false;
   std::thread other([&] {
     pin(all.back());

@@ -57,7 +57,7 @@ class GpuGradients::Impl {
     });
   }
 
-  GpuGroupAccess::Impl& gpus_;  // not the GpuGroup, because that object may be moved
+  GpuGroupAccess::Impl& gpus_;  // refers to the Impl and not to the GpuGroup, because that object may be moved
   Group same_ranks_;            // used for buckets that go through host memory
   gpu::Device device_;
   gradients::BucketSchedule schedule_;

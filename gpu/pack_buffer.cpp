@@ -11,12 +11,13 @@
 namespace anello::gpu {
 namespace {
 
-constexpr std::size_t kAligned = 8;  // in elements of 16 bits, so that each tensor begins at a multiple of 16 bytes
+// Each tensor begins at a multiple of this number of elements; elements have 16 bits, so these are 16 bytes.
+constexpr std::size_t kAligned = 8;
 std::size_t rounded_up(std::size_t count) {
   return (count + kAligned - 1) / kAligned * kAligned;
 }
 
-constexpr std::size_t kMostHeld = 4;  // in multiples of the size of the list
+constexpr std::size_t kMostHeld = 4;  // maximum memory that is held, in multiples of the size of the list
 
 }  // namespace
 

@@ -223,7 +223,8 @@ World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings se
   open_missing_standard_descriptors();
   handle_uncaught_exceptions();
   begin(settings);
-  settings.local_rank = -1;  // not the launcher's local rank, because the world may be only a part of its job
+  // The launcher's local rank is not used, because the world may be only a part of the launcher's job.
+  settings.local_rank = -1;
   if (settings.size == 1) return world_of_one(settings);
   const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
   MeetingHooks hooks;

@@ -89,7 +89,7 @@ void log_start(const World& world, const Settings& settings, const std::string& 
   try {
     log(Severity::info,
         text("allreduce: ", describe_algorithms(layout, settings), "; layout for ANELLO_TABLE: ", world.layout()));
-  } catch (const Error& error) {  // for example because a forced algorithm cannot keep the order of ranks
+  } catch (const Error& error) {  // thrown for example if a forced algorithm cannot keep the order of ranks
     log(Severity::warning, error.what());
   }
 }

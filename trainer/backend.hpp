@@ -51,7 +51,7 @@ struct AdamRates {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;  // for texts: "cpu"
+  virtual std::string name() const = 0;  // the backend's name for texts, such as "cpu"
 
   using Memory = std::unique_ptr<float[], std::function<void(float*)>>;
   virtual Memory allocate(std::size_t elems) = 0;  // memory of zeros

@@ -19,7 +19,8 @@ class GradientSum {
   virtual void begin(double factor) = 0;
   virtual void ready(std::size_t gradient) = 0;
   virtual StepStats finish() = 0;
-  virtual std::vector<std::span<float>> residuals() { return {}; }  // in host memory; empty without error feedback
+  // The rounding errors, in host memory; empty without error feedback.
+  virtual std::vector<std::span<float>> residuals() { return {}; }
 };
 
 class Device {

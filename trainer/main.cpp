@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     }
   } catch (const Usage& usage) {
     if (given_rank <= 0)
-      (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // only one rank prints it
+      (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // printed by only one rank
     return usage.exit_code;
   } catch (const std::exception& error) {
     std::cerr << program + ": " + error.what() + "\n";

@@ -52,7 +52,7 @@ struct TrainOptions {
 // Thrown by parse_options if no training is to run, because of --help or a wrong command line.
 struct Usage {
   int exit_code;     // 0 or 2
-  std::string text;  // for standard output; if exit_code is 2, one line for standard error
+  std::string text;  // the text for standard output; if exit_code is 2, one line for standard error
 };
 
 TrainOptions parse_options(int argc, const char* const* argv);

@@ -16,9 +16,9 @@
 namespace anello::trainer {
 
 struct EpochResult {
-  std::size_t epoch;     // from 1
+  std::size_t epoch;     // number of the epoch, from 1
   Metrics train, test;   // the results over all ranks
-  double learning_rate;  // at the epoch's end
+  double learning_rate;  // the learning rate at the end of the epoch
 };
 
 // Returns the number of columns of the terminal on which rank 0 may draw: the launcher's terminal, or this process's; 0

@@ -37,7 +37,7 @@ struct Cluster {
 // Adds the flags. Parsing the command line fills `cluster`; a wrong value ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Cluster& cluster);
 
-std::string flags_of(const Cluster& cluster);  // in the form that add_flags() reads
+std::string flags_of(const Cluster& cluster);  // returns flags in the form that add_flags() reads
 nlohmann::ordered_json to_json(const Cluster& cluster);
 
 }  // namespace anello::bench

@@ -32,7 +32,8 @@ class Predictor {
  private:
   // Minimum numbers to simulate, so that the pipeline fills.
   static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;
-  static constexpr double kFarTooMany = 10;  // in multiples of the limit of messages; a case with more is not simulated
+  // A case with more messages than this multiple of the limit is not simulated.
+  static constexpr double kFarTooMany = 10;
 
   // The extrapolation also simulates half of this count, and even then each part must have an element.
   std::uint64_t min_of_parts() const {

@@ -33,7 +33,7 @@ class ExchangeSpace final : public anello::rendezvous::KeyValueSpace {
     if (value.size() > kMaxTextBytes) fail(text("a text of ", value.size(), " bytes cannot be put"));
     if (exchange_.put(exchange_.context, own(key).c_str(), value.c_str()) != 0) fail(text("put failed for ", own(key)));
   }
-  void fence() override {}  // not needed: get() waits until another rank has put the value
+  void fence() override {}  // does nothing, because get() waits until another rank has put the value
   std::string get(const std::string& key) override {
     std::array<char, kMaxTextBytes + 1> value{};
     if (exchange_.get(exchange_.context, own(key).c_str(), std::uint64_t(limit_.count()), value.data(), value.size()) !=

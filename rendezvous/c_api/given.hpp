@@ -49,7 +49,7 @@ class Given {
   }
 
   static constexpr anello_options kDefaults = ANELLO_OPTIONS_INIT;
-  anello_options copy_;  // only set if there are options: most calls have none
+  anello_options copy_;  // only set if the caller gives options; most calls have none
   const anello_options& options_;
 };
 

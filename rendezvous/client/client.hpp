@@ -70,7 +70,7 @@ class RendezvousClient {
 
   const Settings settings_;
   const bool is_reached_from_elsewhere_;          // ranks of other hosts connect to this one
-  const bool has_invitation_;                     // this rank was invited to a server that already listens
+  const bool has_invitation_;                     // true if this rank was invited to a server that already listens
   const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
   rendezvous::ServerConnection connection_;
   Identity identity_;

@@ -52,7 +52,7 @@ class ServerSearch {
   struct Place {
     Place(asio::io_context& context, const std::string& its_host, const asio::ip::tcp::endpoint& at)
         : host(its_host), where(at), socket(context), rest(context) {}
-    const std::string host;  // as it was given
+    const std::string host;  // the host as SearchOptions::addresses has it
     const asio::ip::tcp::endpoint where;
     asio::ip::tcp::socket socket;
     asio::steady_timer rest;

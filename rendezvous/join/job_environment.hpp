@@ -45,10 +45,10 @@ struct Placement {
   // For first_host and master: the name from which the ranks compute where to look for each other. It is the job's name
   // without the number of the run. So ranks of different runs may meet here, and then can report this.
   std::string place;
-  std::string host;        // for first_host and master: where the rendezvous is
+  std::string host;        // for first_host and master: the host on which the rendezvous is
   std::uint16_t port = 0;  // for master: port of the rendezvous, if that port is free; 0: not given
-  bool serves = false;     // for first_host and master: this process runs the rendezvous
-  bool one_host = false;   // all ranks are on this host
+  bool serves = false;     // for first_host and master: true if this process runs the rendezvous
+  bool one_host = false;   // true if all ranks are on this host
   bool exported = false;   // true if the source's variables may be left over in a shell
   std::string unusable;    // why the source cannot be used, and the remedy; empty if the source can be used
 

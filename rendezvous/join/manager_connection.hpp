@@ -15,7 +15,8 @@ namespace anello::rendezvous {
 
 class ManagerConnection {
  public:
-  explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}  // for error messages: "PMI"
+  // `protocol`: a name for error messages, such as "PMI".
+  explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}
 
   // The right to use the connection. It lasts as long as this object.
   class Turn {

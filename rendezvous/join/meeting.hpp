@@ -45,7 +45,7 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  const Settings& settings() const { return settings_; }  // for RendezvousClient
+  const Settings& settings() const { return settings_; }  // the settings with which RendezvousClient joins
   const std::string& secret() const { return secret_; }
   // For RendezvousClient.
   RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }

@@ -48,8 +48,8 @@ struct ServerStats {
   std::size_t half_open = 0;                                  // connections that have not joined yet
   std::size_t reachable = 0;  // ranks of the newest world that have left the rendezvous and can receive an abort notice
   std::uint32_t newest = 0;   // number of the newest world that all its ranks have joined; 0: none
-  bool concluded = false;     // after conclude(): all ranks have received the reason, or another start has begun
-  std::string last_failure;   // why the last start-up failed; empty after a success
+  bool concluded = false;  // true after conclude(), once all ranks have received the reason or another start has begun
+  std::string last_failure;  // why the last start-up failed; empty after a success
 };
 
 // An elastic job at one moment.

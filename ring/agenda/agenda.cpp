@@ -68,7 +68,7 @@ std::string Agenda::claim(std::string_view name, Verb verb) {
   const std::string_view call = agenda::name(verb);
   if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, but not all other ranks have"));
   const std::string since = joins_ == 0 ? "" : " after join " + std::to_string(joins_);
-  std::string key(call);  // without a stringstream, which would take a tenth of the operation's time
+  std::string key(call);  // made without a stringstream, which would take a tenth of the operation's time
   key += name.empty() ? " #" + std::to_string(unnamed_[verb]) + since : std::string(" '").append(name).append("'");
   if (key.size() > kMaxKeyBytes) refuse_call(text(call, ": a name of ", name.size(), " bytes is too long"));
   if (!taken_.insert(key).second)

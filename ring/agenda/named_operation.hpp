@@ -110,7 +110,8 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::shared_ptr<DeviceOperation> on_device_;  // used instead of works_ for tensors in GPU memory
   std::optional<Error> error_;
   int last_ = -1;
-  std::vector<std::shared_ptr<NamedOperation>> parts_;  // for a join: this rank's contributions that were still moving
+  // For a join: this rank's contributions that were still moving when the last rank joined; see set_last().
+  std::vector<std::shared_ptr<NamedOperation>> parts_;
   Mutex mutex_;
   bool completed_ ANELLO_GUARDED_BY(mutex_) = false;
   bool has_ended_ ANELLO_GUARDED_BY(mutex_) = false;

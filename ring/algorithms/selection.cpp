@@ -89,7 +89,7 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1 || facts.bytes <= slab_bytes) return 0;
   const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
-  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // at most the maximum of the signature's field
+  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // limited to the maximum of the signature's field
 }
 
 // The minimum tensor size for which the direct way is faster than the algorithm. Figures are for in-place calls, in us:

@@ -31,7 +31,7 @@ enum class Levels : std::uint8_t {
 #define ANELLO_LEVELS(name, value, ...) name = value,
 #include "ring/algorithms/algorithms.def"
 };
-std::span<const Levels> all_levels();  // in the table's order, without one
+std::span<const Levels> all_levels();  // all values except `one`, in the table's order
 
 // A two-level algorithm has its own value, made from its levels and its algorithm between hosts.
 constexpr Algorithm in_levels(Levels levels, Algorithm between_hosts) {

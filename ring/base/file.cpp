@@ -43,7 +43,7 @@ std::string behind_links(const std::string& path) {
   for (int links = 0; links <= kMostLinks; links++) {
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
-    if (error) return at.string();  // not a link
+    if (error) return at.string();  // `at` is not a link
     if (is_open_file(at))
       throw Error(ErrorCode::file, text("'", path, "' cannot be written: it is an open file, and would be replaced"));
     at = at.parent_path() / next;

@@ -50,7 +50,8 @@ class ControlPlane {
   bool failed() const { return published_.failed(); }  // if true, error() waits only briefly
   // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s for the end of WhenFailed.
   Error error() const { return published_.error(); }
-  void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group, which is in `recorders`
+  // Call when this rank has joined the group, which is in `recorders`.
+  void enroll(std::shared_ptr<const link::GroupInfo> group);
   // `completed`: the number of operations that this rank has completed. leave_group() and leaves_by_exception()
   // allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;

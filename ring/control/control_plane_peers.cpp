@@ -81,7 +81,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Neighbours::Channel nei
     if (e.code() != ErrorCode::network) {
       how = text("it sent an invalid ", how);
       detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-      flush();  // before closing, so that other ranks read the message before the connection's end
+      flush();  // called before closing, so that other ranks read the message before the connection's end
     }
   }
   disconnected(peer, how);

@@ -20,7 +20,7 @@ class EnrolledGroups {
   explicit EnrolledGroups(trace::FlightRecorders& recorders) : recorders_(recorders) {}
 
   void add(std::shared_ptr<const link::GroupInfo> group);
-  void remove(std::uint64_t group);  // its counts are kept
+  void remove(std::uint64_t group);  // removes the group, but keeps its counts
   // If this rank is in the group, calls post(place), where `place` is reserved for the group's goodbye. Allocates no
   // memory.
   template <class Post>

@@ -98,7 +98,7 @@ struct ControlMessageId {
 // The form in which messages are sent. The body is everything in a message except origin and number. An envelope has
 // one body, and the ids of all messages with this body.
 struct Envelope {
-  std::vector<ControlMessageId> ids;  // at most max_ids(body)
+  std::vector<ControlMessageId> ids;  // there are at most max_ids(body) ids
   std::string_view body;
 };
 std::size_t max_ids(std::string_view body);

@@ -22,7 +22,7 @@ namespace anello::failure {
 
 class Departures {
  public:
-  using Time = std::chrono::milliseconds;        // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;        // time since an arbitrary fixed point
   static constexpr std::uint64_t kLastSent = 8;  // number of operations that a goodbye describes
 
   Departures(const LocalView& view, Flood& flood);

@@ -47,7 +47,7 @@ class FailureDetector {
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);
   // Proposes that the world ends. `limit`: how long to wait for the arbiter's decision.
   void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);
-  void stood_still(Time now) { agreement_.stood_still(now); }  // this process did not run for some time
+  void stood_still(Time now) { agreement_.stood_still(now); }  // call this if this process did not run for some time
 
   // This rank's groups and operations. The world exists from the beginning, as group 0. Call enroll() when this rank
   // joined another group.

@@ -8,7 +8,7 @@ namespace anello::failure {
 Flood::Flood(int rank, int size) : rank_(rank), received_(std::size_t(size)) {}
 
 bool Flood::has_come(const ControlMessageId& id) const {
-  if (id.origin == rank_) return true;  // this rank's own message, sent back by a neighbour
+  if (id.origin == rank_) return true;  // true for this rank's own message, which a neighbour has sent back
   const Received& from = received_[std::size_t(id.origin)];
   if (id.number > from.newest) return false;
   const std::uint32_t behind = from.newest - id.number;

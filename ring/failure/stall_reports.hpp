@@ -29,7 +29,7 @@ namespace anello::failure {
 
 class StallReports {
  public:
-  using Time = std::chrono::milliseconds;    // since an arbitrary fixed point
+  using Time = std::chrono::milliseconds;    // time since an arbitrary fixed point
   static constexpr Time kAnswerLimit{2000};  // a later answer is not used
 
   StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations, Flood& flood);

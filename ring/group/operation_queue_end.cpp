@@ -38,7 +38,8 @@ void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::optional<Error> why;
   {
     const MutexUnlock unlocked(lock, mutex_);
-    why = or_out_of_memory(control_, world_rank_, find);  // before give_up(), so that peers get this reason first
+    // Called before give_up(), so that peers get this reason first.
+    why = or_out_of_memory(control_, world_rank_, find);
     runner_.give_up();
   }
   failure_ = std::move(why);

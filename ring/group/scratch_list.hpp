@@ -19,7 +19,7 @@ class ScratchList {
   ~ScratchList() {
     try {
       spare.push_back(std::move(list_));
-    } catch (const std::bad_alloc&) {  // without a kept list, the next call allocates a new one
+    } catch (const std::bad_alloc&) {  // the list is not kept, so the next call allocates a new one
     }
   }
   ScratchList(const ScratchList&) = delete;

@@ -11,7 +11,7 @@
 namespace anello::net {
 
 struct AcceptOptions {
-  std::string name;  // for the log: "rank 3" cannot accept connections
+  std::string name;  // a name for the log, such as "rank 3"
   // Called when a connection cannot be accepted, usually because no descriptor is left.
   std::function<void()> make_room;
   std::function<void(asio::ip::tcp::socket)> take;

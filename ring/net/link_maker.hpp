@@ -54,7 +54,7 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   void begin();
   // Connects to a lower world rank, for a link that an operation needs. Any thread.
   void connect(int peer);
-  void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
+  void accepted(const Claim& claim, PeerConnections::Socket socket);  // called on the background thread
 
   // The links that were finished since the last call of take(), by world rank. For the thread that moves the group's
   // data.

@@ -91,7 +91,7 @@ class PlanBuilder {
   std::vector<std::uint32_t> position_;   // by item: its index in the plan's steps
   std::vector<std::uint32_t> by_stream_;  // by step of the plan: the step's item
   std::uint64_t slab_ = 0, slabs_ = 1, scratch_max_ = 0;
-  std::array<std::uint64_t, 2> scratch_used_{};  // by half of the scratch
+  std::array<std::uint64_t, 2> scratch_used_{};  // the number of elements that are used, by half of the scratch
 };
 
 }  // namespace anello::plan

@@ -30,7 +30,8 @@ struct Arithmetic {
   std::uint32_t shift = 0;       // an element has 1 << shift bytes, at most 16
   Combine combine = nullptr;     // out[i] = left[i] (op) right[i]; out may be left or right; Op::average adds
   std::uint32_t wire_shift = 0;  // like shift, for the type in which elements are sent
-  Convert narrow = nullptr, widen = nullptr;  // to the sent type and back; null if elements are sent in their own type
+  // Convert to the sent type and back; null if elements are sent in their own type.
+  Convert narrow = nullptr, widen = nullptr;
 
   // For f16 and bf16: a fold of several operands adds up in f32 and rounds once, at its end. Null for other types.
   Convert to_f32 = nullptr, from_f32 = nullptr;

@@ -20,7 +20,8 @@ class Streaming final : public LinkCarrier {
   void each_wanted(const Want& want) const override {
     if (!alone_) driver_.each_wanted(want);
   }
-  std::pair<std::uint64_t, std::uint64_t> progress() const override { return execution_.progress(); }  // in elements
+  // Returns numbers of elements.
+  std::pair<std::uint64_t, std::uint64_t> progress() const override { return execution_.progress(); }
   Moved moved() const override { return moved_by(execution_.plan(), wire_shift_); }
 
  private:

@@ -37,7 +37,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within
   // Constructed and destroyed without the lock. If there is no memory for the handle, this rank leaves the group, and
   // the group is removed.
   const std::shared_ptr<Group::Impl> handle = Group::Impl::handle(made);
-  const auto over = groups_that_are_over();  // also destroyed without the lock
+  const auto over = groups_that_are_over();  // these groups must also be destroyed without the lock
   const MutexLock lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [&](const auto& each) { return std::ranges::find(over, each) != over.end(); });

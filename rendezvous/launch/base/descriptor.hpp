@@ -26,6 +26,6 @@ struct OpenFilesLimit {
   unsigned long now, max;
 };
 OpenFilesLimit open_files_limit();
-void set_open_files_limit(unsigned long now);  // at most open_files_limit().max
+void set_open_files_limit(unsigned long now);  // `now` must be at most open_files_limit().max
 
 }  // namespace anello::launch

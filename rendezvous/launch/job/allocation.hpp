@@ -16,7 +16,7 @@ enum class Scheduler { slurm, pbs, cobalt, grid_engine, lsf };
 
 struct Allocation {
   Scheduler scheduler;
-  std::string name;  // for messages: "Slurm job 7"
+  std::string name;  // the allocation's name for messages, such as "Slurm job 7"
   Hosts hosts;
 };
 

@@ -16,7 +16,7 @@ struct HostOptions {
   std::string ssh;                      // --ssh; empty: ANELLO_SSH or the scheduler's own command
   std::vector<std::string> exported;    // -x
   std::string nodes, node, rendezvous;  // --nnodes, --node-rank, --rendezvous
-  Hosts discovered;                     // by --host-discovery-script
+  Hosts discovered;                     // the hosts that the script of --host-discovery-script has listed
 };
 
 void add_host_options(CLI::App& app, HostOptions& options);

@@ -16,7 +16,7 @@ struct HostRanks {
 
   bool has(int rank) const { return rank >= first && rank < first + count; }
 };
-using Layout = std::vector<HostRanks>;  // in the order of the ranks
+using Layout = std::vector<HostRanks>;  // the hosts in the order of their ranks
 
 // How a process is started on other hosts.
 enum class Starter { ssh, srun, qrsh, blaunch };

@@ -12,7 +12,7 @@ namespace anello::launch {
 struct StartCommand {
   std::vector<std::string> words;
   std::vector<int> hosts;  // hosts on which the command starts agents, as numbers in the layout: one, or all with srun
-  std::string shown;       // for messages: "ssh h1"
+  std::string shown;       // the command for messages, such as "ssh h1"
   bool here = false;       // true if the agent is started as a child of this process
   bool step = false;       // true if the command is srun, which makes a step of the job
 };

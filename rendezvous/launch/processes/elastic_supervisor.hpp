@@ -64,7 +64,8 @@ class ElasticSupervisor : public Supervisor {
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
     Clock::time_point started{}, rests_until{};
-    std::optional<Clock::time_point> absent_since{};  // since when its living process is no longer in the membership
+    // Since when its process, which still runs, is no longer in the membership.
+    std::optional<Clock::time_point> absent_since{};
     std::optional<Left> left{};
   };
 

@@ -56,7 +56,7 @@ void FixedSupervisor::exited(const Report& report, Clock::time_point now) {
 void FixedSupervisor::end_if_all_ended(Clock::time_point now) {
   if (ranks_.alive_count() > 0 || phase_ == Phase::searching || phase_ >= Phase::ending) return;
   if (phase_ == Phase::running && ranks_.ended_count() < job_.started_ranks()) return;
-  end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
+  end(SIGTERM, "the job is over", now);  // also ends processes that the ranks have started
 }
 
 // The loss may explain failures that were reported before, because ranks of other hosts may have failed as a

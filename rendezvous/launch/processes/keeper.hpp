@@ -33,7 +33,7 @@ struct KeeperConfig {
   Master master;
   Descriptor channel;
   Descriptor last_words;           // all ranks write to it
-  std::vector<RankEnds> ranks;     // in the order of the ranks
+  std::vector<RankEnds> ranks;     // the ranks' pipe ends, in the order of the ranks
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
   char** argv;                     // argument of main()

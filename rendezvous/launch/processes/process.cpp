@@ -66,7 +66,7 @@ Started start(const Program& program) {
   if (pid < 0) return {-1, errno};
   if (pid == 0)
     become(program, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent, failure.write.get());
-  setpgid(pid, pid);  // also here, because a signal to the group may come before the child calls setpgid()
+  setpgid(pid, pid);  // called here too, because a signal to the group may come before the child calls setpgid()
   failure.write.close();
   int error = 0;
   ssize_t got;

@@ -116,7 +116,7 @@ class Supervisor {
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false, asked_to_end_ = false;
 };
 
-int exit_code_of_status(int status);  // of waitpid(): 128+n for signal n
+int exit_code_of_status(int status);  // `status`: the status of waitpid(); returns 128+n for signal n
 std::string in_seconds(std::chrono::milliseconds time);
 
 }  // namespace anello::launch

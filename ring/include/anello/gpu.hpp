@@ -90,7 +90,7 @@ class GpuGroup {
   std::string_view backend() const;   // "single", "nccl" or "staged"; the first two stage calls that they cannot do
   const std::string& reason() const;  // why this backend was chosen
   const Group& group() const;         // the same ranks, for host memory
-  [[nodiscard]] GpuGroup split(int colour, int key = 0);  // like Group::split()
+  [[nodiscard]] GpuGroup split(int colour, int key = 0);  // makes groups of parts of the ranks, like Group::split()
 
   // Like the functions of Group with the same names, but queued on a stream.
   void allreduce(Tensor inout, GpuStream stream, Op op = Op::sum, const ReduceOptions& options = {});
