@@ -95,8 +95,8 @@ class Job::Impl {
     starting,    // the world is being made
     exchanging,  // the ranks exchange the state of the program
     training,    // all ranks have the state
-    ended,       // as planned, after a commit
-    left,        // by this process, or there is none yet
+    ended,       // the world has ended as planned, after a commit
+    left,        // this process has left the world, or there is no world yet
     over         // this process has left the job
   };
 
@@ -107,7 +107,7 @@ class Job::Impl {
   rendezvous::StandingConnection connection_;
   std::optional<World> world_;
   Phase phase_ = Phase::left;
-  Decision decision_;  // while the program exchanges its state
+  Decision decision_;  // which ranks send the state; valid in the phase `exchanging`
   Change change_;
   bool begun_ = false;     // true if a world of this job has begun to train before
   int failed_starts_ = 0;  // worlds in a row that could not start because of errors between ranks

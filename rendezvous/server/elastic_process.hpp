@@ -23,10 +23,10 @@ struct ElasticProcess {
   State state = State::arrived;
   std::uint32_t since = 0;  // generation of its first world; 0: it was in no world
   int local_rank = -1;      // kept from world to world
-  bool asked = false;       // whether it is present
-  Time answered{};          // when its last message came, or since when it is asked
-  bool missed = false;      // it has not answered for two inquiries
-  bool retires = false;     // it was asked to leave, at the next commit
+  bool asked = false;       // true if the last inquiry has asked it whether it is present
+  Time answered{};          // when its last message came, or since when it has been asked
+  bool missed = false;      // true if it has not answered the last two inquiries
+  bool retires = false;     // true if it was asked to leave at the next commit
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }

@@ -73,9 +73,9 @@ class Membership {
   std::string waiting() const;
 
   Phase phase() const { return phase_; }
-  std::uint32_t generation() const { return generation_; }  // of the newest world that has started; 0: none
+  std::uint32_t generation() const { return generation_; }  // number of the newest world that has started; 0: none
   ElasticStatus status() const;
-  std::size_t members() const;  // processes of that world that have not ended
+  std::size_t members() const;  // processes of the newest world that have not ended
   const std::string& last_failure() const { return last_failure_; }
 
  private:

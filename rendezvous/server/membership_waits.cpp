@@ -72,14 +72,16 @@ Sends Membership::expired(Time now) {
   return sends;
 }
 
-// True for processes that are awaited, and those of the lobby. If a process of the world has ended or finished, the
-// others will come too, and perhaps none of them is left that notices if another one is stopped.
+// True for processes that are awaited, and for those in the lobby. Once a process of the world has ended or finished,
+// true also for the other processes of the world: they must enter again soon, and perhaps none of them is left that
+// would notice that another one is stopped.
 bool Membership::is_asked(const ElasticProcess& process) const {
   const bool ends = finished_ || !left_.empty();
   return !process.was_in_a_world() || awaits(phase_, process) || (ends && process.state == State::member);
 }
 
-// A process that computes answers from another thread. One that is stopped, or whose host is cut off, does not.
+// Asks all these processes whether they still answer, and removes those that have been silent for too long. A process
+// that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
 Sends Membership::inquire(Time now) {
   deadlines_.inquiry.reset();
   Sends sends;

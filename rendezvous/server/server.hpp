@@ -56,14 +56,14 @@ struct ServerStats {
 struct ElasticStatus {
   struct Process {
     int place;     // ANELLO_PLACE, or -1
-    int rank;      // in the newest world; -1: it was in none yet
-    bool awaited;  // the next world cannot begin before it has come or ended
+    int rank;      // its rank in the newest world; -1: it was in no world yet
+    bool awaited;  // true if the next world cannot begin before this process has entered or ended
   };
   std::uint32_t generation = 0;    // number of the newest world; 0: none
-  int worlds_formed = 0;           // worlds that all their ranks have completed
-  bool begun = false;              // a world has begun to train
-  bool finished = false;           // a process has finished its training
-  std::vector<Process> processes;  // all that have joined, and not ended or finished
+  int worlds_formed = 0;           // number of worlds that all their ranks have completed
+  bool begun = false;              // true if a world has begun to train
+  bool finished = false;           // true if a process has finished its training
+  std::vector<Process> processes;  // all processes that have joined, and neither ended nor finished
 };
 
 class RendezvousServer {

@@ -151,8 +151,10 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   return true;
 }
 
-// A process that the membership has given up must not go on. One that runs has received an error. One that is stopped
-// cannot end; if the next world waits for it, the other ranks have given it up, and the membership would do so later.
+// Kills a process that the membership has given up, because it must not go on. If it runs, it has received an error, so
+// it gets the grace time to end by itself. If it is stopped, it is killed at once, because it cannot end by itself. A
+// stopped process is also killed if the next world waits for it, because the other ranks have given it up, and the
+// membership would do so later.
 void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
   Place& place = at(number);
   const bool stopped = ranks_.is_stopped(number) && place.alive;
@@ -163,7 +165,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
                       delays ? ", and the next world waits for it" : " and has lost its place in the job",
                       ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
-  place.joined = false;  // so that it is killed only once
+  place.joined = false;  // so that its absence leads to one kill only
   place.absent_since.reset();
   ranks_.continued(number);
 }

@@ -20,8 +20,8 @@ namespace anello::launch {
 struct MembershipView {
   struct Member {
     int place;
-    int rank;              // in the newest world; -1: it was in none
-    bool awaited = false;  // the next world cannot begin before it has come or ended
+    int rank;              // the process's rank in the newest world; -1: it was in no world
+    bool awaited = false;  // true if the next world cannot begin before this process has entered or ended
   };
   std::uint32_t generation = 0;          // number of the newest world
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
@@ -54,12 +54,13 @@ class ElasticSupervisor : public Supervisor {
     Clock::time_point at;
   };
   struct Place {
-    bool closed = false;                   // no process is started here any more
-    bool alive = false;                    // its process was ordered, and has not ended
-    bool joined = false, trained = false;  // its process, according to the membership
-    bool leaves = false;                   // its process was asked to leave
-    int rank = -1;                         // its process's rank in the newest world
-    bool awaited = false;                  // its process, according to the membership
+    bool closed = false;  // true if no process is started here any more
+    bool alive = false;   // true if the start of its process was ordered, and the process has not ended
+    // True if its process has joined, or has trained, according to the membership.
+    bool joined = false, trained = false;
+    bool leaves = false;   // true if its process was asked to leave
+    int rank = -1;         // its process's rank in the newest world
+    bool awaited = false;  // true if the membership awaits its process, see Member
     int starts = 0;
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
