@@ -7,6 +7,7 @@ import pickle
 import sys
 from typing import Any, Dict, List, NamedTuple
 
+from ..readers import require_dense
 from ..tensors import is_torch, view
 from ..view import kind_of
 from .comparison import as_text
@@ -171,6 +172,9 @@ def _kind_of_entry(value: Any) -> Any:
 
 
 def require_writable(memory: Memory) -> None:
-    """ValueError or TypeError if the tensor's memory cannot be sent. A tensor on a GPU is sent by way of a copy."""
-    if not is_torch(memory.tensor):
+    """ValueError or TypeError if the tensor cannot be sent. In gaps or on a GPU, one of torch is sent by way of a copy."""
+    if is_torch(memory.tensor):
+        require_dense(memory.tensor)
+        view(memory.tensor.detach().new_empty(0, device="cpu"))  # TypeError for its type
+    else:
         view(memory.tensor).in_place()

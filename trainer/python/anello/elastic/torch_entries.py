@@ -23,24 +23,30 @@ class ModuleEntry(MemoryEntry):
         for name, each in parameters.items():
             if isinstance(each, torch.nn.parameter.UninitializedTensorMixin):
                 raise TypeError(f"its parameter {name} has no shape yet: run a forward pass first")
+        self._find_buffers()
         return ([Memory(f"{self.name}.{name}", each) for name, each in parameters.items()]
-                + [Memory(f"{self.name}.{name}", each, compared=False) for name, each in self._buffers()])
+                + [Memory(f"{self.name}.{name}", getattr(module, key), compared=False)
+                   for name, (module, key) in self._buffers.items()])
 
-    def _buffers(self) -> List[Tuple[str, Any]]:
+    def _find_buffers(self) -> None:
+        """Notes where the buffers are, because a search at each commit would take milliseconds."""
         parameters = {id(each) for each in self.value.parameters()}
-        found = [(name, each) for name, each in self.value.state_dict(keep_vars=True).items()
-                 if id(each) not in parameters]
-        for name, each in found:
-            if not isinstance(each, torch.Tensor):
-                raise TypeError(f"its {name} is not a tensor: keep it as an attribute of the state")
-        return found
+        saved = {name for name, each in self.value.state_dict(keep_vars=True).items() if id(each) not in parameters}
+        self._buffers: Dict[str, Tuple[Any, str]] = {}
+        for path, module in self.value.named_modules():
+            for key, _ in module.named_buffers(recurse=False):
+                name = f"{path}.{key}" if path else key
+                if name in saved:
+                    self._buffers[name] = module, key
+        for name in sorted(saved - set(self._buffers)):
+            raise TypeError(f"its {name} is neither a parameter nor a buffer: keep it as an attribute of the state")
 
     def keep(self) -> None:
-        self._kept = {name: each.detach().clone() for name, each in self._buffers()}
+        self._kept = {name: getattr(module, key).detach().clone() for name, (module, key) in self._buffers.items()}
 
     def set_back(self) -> None:
-        for name, each in self._buffers():
-            each.detach().copy_(self._kept[name])
+        for name, (module, key) in self._buffers.items():
+            getattr(module, key).detach().copy_(self._kept[name])
 
 
 class _Shape(NamedTuple):
