@@ -20,6 +20,10 @@ constexpr std::size_t kMaxDescriptors = 2;
 // Makes the address of a Unix socket with an abstract name, which begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
   sockaddr_un address{};
+  constexpr std::size_t kMaxName = sizeof address.sun_path - 1;
+  if (name.size() > kMaxName)
+    throw Error(ErrorCode::network,
+                text("a Unix socket's name has ", name.size(), " bytes; the maximum is ", kMaxName));
   address.sun_family = AF_UNIX;
   std::copy(name.begin(), name.end(), address.sun_path + 1);
   return {address, socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size())};

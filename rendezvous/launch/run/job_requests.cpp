@@ -45,12 +45,13 @@ JobRequests::JobRequests(const std::string& job, std::function<std::string(const
 
 void JobRequests::watch(PollSet& polls) {
   std::erase_if(clients_, [](const Descriptor& client) { return !client; });
-  polls.add(listener_.get(), POLLIN, [this](short) { accept(); });
   for (Descriptor& client : clients_)
     polls.add(client.get(), POLLIN, [this, &client](short) {
       receive(client);
       client.close();
     });
+  // This comes last, because a client that is accepted moves the others in memory.
+  polls.add(listener_.get(), POLLIN, [this](short) { accept(); });
 }
 
 void JobRequests::accept() try {
