@@ -76,11 +76,25 @@ LocalRanks::~LocalRanks() {
 }
 
 void LocalRanks::start(std::uint16_t port) {
-  send_message(channel_, Order{Order::Kind::start, port});
+  order({Order::Kind::start, port});
+}
+
+void LocalRanks::order(const Order& order) {
+  orders_.push_back(order);
+  send_orders();
+}
+
+// Does not wait for the keeper, because the keeper may be waiting until its reports are read.
+void LocalRanks::send_orders() {
+  while (!orders_.empty() && try_to_send(channel_, orders_.front())) orders_.pop_front();
 }
 
 void LocalRanks::watch(PollSet& polls) {
-  if (!ended_) polls.add(channel_.get(), POLLIN, [this](short) { receive(); });
+  if (ended_) return;
+  polls.add(channel_.get(), orders_.empty() ? POLLIN : POLLIN | POLLOUT, [this](short ready) {
+    if (ready & POLLOUT) send_orders();
+    if (ready & ~POLLOUT) receive();
+  });
 }
 
 void LocalRanks::receive() {

@@ -1,5 +1,6 @@
 // Ranks on this host, below a keeper process (keeper.hpp). Used by the launcher, and by an agent on another host.
 #pragma once
+#include <deque>
 #include <vector>
 
 #include "rendezvous/launch/processes/keeper.hpp"
@@ -31,17 +32,19 @@ class LocalRanks : public RankProcesses {
   LocalRanks& operator=(const LocalRanks&) = delete;
 
   void start(std::uint16_t port) override;
-  void order(const Order& order) override { send_message(channel_, order); }
+  void order(const Order& order) override;
   void watch(PollSet& polls) override;
 
   void give_up() override { gave_up_ = true; }
 
  private:
+  void send_orders();
   void receive();
   std::string how_the_keeper_ended();
 
   RankEvents events_;
   Descriptor channel_, last_words_;
+  std::deque<Order> orders_;  // those for which the channel had no room yet
   pid_t keeper_ = -1;
   bool gave_up_ = false, ended_ = false;
 };

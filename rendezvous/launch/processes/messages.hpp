@@ -40,7 +40,17 @@ struct Report {
   int status = 0;  // not_started: the reason (start_problem.hpp); exited, stopped: status of waitpid()
 };
 
-// Sends the message. If the other end is closed, the message is lost without an error.
+// Does not block. Returns false if the other end must read earlier messages first. If the other end is closed, the
+// message is lost without an error.
+template <class Message>
+bool try_to_send(const Descriptor& channel, const Message& message) {
+  ssize_t sent;
+  do sent = send(channel.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (sent < 0 && errno == EINTR);
+  return sent >= 0 || errno != EAGAIN;
+}
+
+// Sends the message, and blocks until there is room. If the other end is closed, the message is lost without an error.
 template <class Message>
 void send_message(const Descriptor& channel, const Message& message) {
   send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);
