@@ -26,6 +26,7 @@ void RelaySource::end() {
 }
 
 void RelaySource::read_some() {
+  if (!from_ || room_ == 0) return;
   std::array<char, kWindow> bytes;
   const ssize_t got = read(from_.get(), bytes.data(), std::min(bytes.size(), room_));
   if (got > 0) {

@@ -24,10 +24,9 @@ class RelaySource {
   bool open() const { return bool(from_); }
   bool has_room() const { return room_ > 0; }  // false: nothing is read until the sink has written
   void end();                                  // acts as if the pipe had ended
+  void read_some();                            // reads what is there, as far as there is room; does not block
 
  private:
-  void read_some();
-
   Descriptor from_;
   std::function<void(std::string_view)> send_;
   std::size_t room_ = kWindow;

@@ -21,16 +21,13 @@ namespace {
 
 using Kind = AgentMessage::Kind;
 
-constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000};
-constexpr int kMaxHosts = 1 << 16;                     // the maximum number of hosts if a script discovers them
+constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000},
+    kMasterLimit{5000};
+constexpr int kMaxHosts = 1 << 16;                     // if they are discovered
 constexpr int kShellNotFound = 127, kSshFailed = 255;  // exit statuses of a shell, and of ssh itself
 
 std::string own_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
-}
-
-std::string were_lost(std::size_t hosts) {
-  return hosts == 1 ? "was lost: " : "were lost: ";
 }
 
 }  // namespace
@@ -56,6 +53,10 @@ RemoteRanks::~RemoteRanks() {
   const auto deadline = Clock::now() + kStartersEnd;
   const auto all_ended = [&] { return std::ranges::all_of(starters_, [](auto& one) { return one->ended(); }); };
   while (!all_ended() && Clock::now() < deadline) std::this_thread::sleep_for(kLook);
+}
+
+std::string RemoteRanks::were_lost(std::size_t hosts) {
+  return hosts == 1 ? "was lost: " : "were lost: ";
 }
 
 void RemoteRanks::take_ends(std::size_t host, int local_rank, RankEnds ends) {
@@ -100,7 +101,8 @@ void RemoteRanks::give_task(StarterProcess& starter) {
   starter.give(encode(task));
 }
 
-void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) {
+// If the starter cannot be started, the host is lost.
+void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) try {
   const std::size_t number = hosts_.size();
   hosts_.push_back({.ranks = ranks, .due = Clock::now() + Settings::from_environment().start_timeout});
   for (int local = 0; local < ranks.count; local++) take_ends(number, local, std::move(ends[std::size_t(local)]));
@@ -108,6 +110,8 @@ void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) {
   hosts_[number].here = command.here;
   starters_.push_back(std::make_unique<StarterProcess>(std::move(command), inherited_));
   give_task(*starters_.back());
+} catch (const Error& error) {
+  hosts_.back().failure = error.message();
 }
 
 void RemoteRanks::watch(PollSet& polls) {
@@ -131,6 +135,7 @@ void RemoteRanks::watch(PollSet& polls) {
 void RemoteRanks::tick() {
   if (ended_ && std::ranges::all_of(hosts_, &Host::over)) return;
   if (listener_) take_arrivals();
+  ask_for_master();
   if (master_ && !started_) start_ranks();
   for (Host& host : hosts_) look_after(host);
   look_at_starters();
@@ -139,6 +144,7 @@ void RemoteRanks::tick() {
   if (!started_ && !ended_ && Clock::now() >= deadline_) lose_mute_hosts();
   lose_late_hosts();
   if (ended_ || !std::ranges::all_of(hosts_, [this](const Host& host) { return no_rank_left(host); })) return;
+  if (job_.elastic && !ending_) return;  // the supervisor decides what the loss of all hosts means
   ended_ = true;
   last_bytes_ = Clock::now();
   events_.ended({});
@@ -146,6 +152,7 @@ void RemoteRanks::tick() {
 
 void RemoteRanks::take_arrivals() {
   while (auto arrival = listener_->next()) {
+    if (std::size_t(arrival->host) >= hosts_.size()) continue;
     Host& host = hosts_[std::size_t(arrival->host)];
     if (host.over) continue;
     host.address = arrival->address;
@@ -157,17 +164,25 @@ void RemoteRanks::take_arrivals() {
     host.due.reset();
     if (started_) start_host(host);
   }
-  if (asked_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
-  asked_ = true;
-  if (job_.discovery.empty()) listener_.reset();  // frees its port, because there may be few ports
-  Host& first = hosts_.front();
-  send(first, {.kind = Kind::find_master, .bytes = is_here(first) ? rendezvous_host(first) : ""});
+}
+
+// Asks the agent of the first host that is left, when no host is awaited any more. An elastic job goes on without hosts
+// that are lost before the start, and does not wait for those that are added.
+void RemoteRanks::ask_for_master() {
+  if (started_ || (asked_ && !hosts_[*asked_].over)) return;
+  if (!std::ranges::all_of(hosts_, [](const Host& one) { return one.over || one.connected() || one.due; })) return;
+  const auto first = std::ranges::find_if(hosts_, [](const Host& one) { return !one.over && one.connected(); });
+  if (first == hosts_.end()) return;
+  asked_ = std::size_t(first - hosts_.begin());
+  deadline_ = std::max(deadline_, Clock::now() + kMasterLimit);  // the others may have been awaited until now
+  if (job_.discovery.empty()) listener_.reset();                 // frees its port, because there may be few ports
+  send(*first, {.kind = Kind::find_master, .bytes = is_here(*first) ? rendezvous_host(*first) : ""});
 }
 
 void RemoteRanks::start_ranks() {
   started_ = true;
   for (Host& host : hosts_)
-    if (!host.over) start_host(host);
+    if (!host.over && host.connected()) start_host(host);
 }
 
 void RemoteRanks::start_host(Host& host) {
@@ -200,7 +215,7 @@ void RemoteRanks::receive(Host& host, std::string_view bytes) try {
   if (message.kind == Kind::answer) return;
   last_bytes_ = Clock::now();
   if (message.kind == Kind::cores) events_.cores_known(host.ranks, message.value / 1000.0);
-  if (message.kind == Kind::master && &host == &hosts_.front()) master_ = decode_master(message.bytes);
+  if (message.kind == Kind::master && asked_ && &host == &hosts_[*asked_]) master_ = decode_master(message.bytes);
   if (message.kind == Kind::report && host.ranks.has(message.rank))
     events_.reported({Report::Kind(message.number), message.rank, pid_t(message.pid), message.value});
   if (message.kind == Kind::last_word)
@@ -216,8 +231,9 @@ void RemoteRanks::receive(Host& host, std::string_view bytes) try {
 }
 
 void RemoteRanks::look_after(Host& host) {
-  if (host.over || !host.connected()) return;
+  if (host.over) return;
   if (!host.failure.empty()) return lose({&host}, "cannot run its ranks: " + host.failure);
+  if (!host.connected()) return;
   if (host.messages->closed() && host.done) return end(host);
   // A broken lifeline counts only until the agent has reported that no rank is left. After that the agent may have
   // ended, and its last messages may still be on their way.
@@ -288,9 +304,7 @@ void RemoteRanks::lose(const std::vector<Host*>& hosts, const std::string& why) 
   std::vector<std::string> names;
   for (Host* host : hosts) {
     names.push_back(host->ranks.host);
-    end(*host);
-    for (const auto& starter : starters_)
-      if (starter->command().hosts == std::vector<int>{int(host - hosts_.data())}) starter->kill();
+    leave_out(*host);
   }
   for (Host* host : hosts)
     if (!ended_) events_.host_lost({host->ranks, host == hosts.front() ? text(list_hosts(names), " ", why) : ""});
@@ -299,7 +313,7 @@ void RemoteRanks::lose(const std::vector<Host*>& hosts, const std::string& why) 
 void RemoteRanks::lose_mute_hosts() {
   std::vector<Host*> mute;
   for (Host& host : hosts_)
-    if (!host.over && (!host.connected() || (asked_ && &host == &hosts_.front()))) mute.push_back(&host);
+    if (!host.over && !host.due && (!host.connected() || (asked_ && &host == &hosts_[*asked_]))) mute.push_back(&host);
   lose_mute(mute);
 }
 
@@ -314,41 +328,6 @@ void RemoteRanks::lose_late_hosts() {
 void RemoteRanks::lose_mute(const std::vector<Host*>& mute) {
   if (!mute.empty())
     lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
-}
-
-// All agents are silent, as if a scheduler had suspended the whole job. Waits until they answer again.
-void RemoteRanks::wait_for_all_agents() {
-  for (Host& host : hosts_) host.heartbeat.emplace(silence_limit_);
-  if (!std::exchange(suspended_, true))
-    log(Severity::warning,
-        text("no agent of the job answers, as if all are stopped or the job is suspended; the job goes on ",
-             "when they do"));
-}
-
-// After a suspension of the job, hosts continue at different times. So the first answer restarts the time limits of all
-// hosts.
-void RemoteRanks::answered(Host& host) {
-  const bool was_late = host.heartbeat->late();
-  host.heartbeat->answered();
-  if (!was_late) return;
-  for (Host& other : hosts_)
-    if (!other.over) other.heartbeat.emplace(silence_limit_);
-}
-
-void RemoteRanks::lose_silent_hosts() {
-  if (!started_ || ended_) return;
-  const auto now = Clock::now();
-  std::vector<Host*> silent;
-  for (Host& host : hosts_) {
-    if (host.over || !host.connected()) continue;
-    if (host.heartbeat->asks(now)) send(host, {.kind = Kind::question});
-    if (host.heartbeat->silent()) silent.push_back(&host);
-  }
-  if (silent.empty()) return;
-  if (silent.size() == hosts_.size()) return wait_for_all_agents();
-  const double limit_s = double(lifeline_limit(silence_limit_).count()) / 1000;
-  lose(silent, text(were_lost(silent.size()), silent.size() == 1 ? "its agent has" : "their agents have",
-                    " not answered for ", limit_s, " s (ANELLO_SILENCE_LIMIT), as if stopped (SIGSTOP)"));
 }
 
 // Returns the remedy if a starter has ended before its agent connected.
@@ -367,13 +346,22 @@ void RemoteRanks::cancel() {
   for (const auto& starter : starters_) starter->kill();
 }
 
+// Ends the connection of a host without a report.
+void RemoteRanks::leave_out(Host& host) {
+  end(host);
+  for (const auto& starter : starters_)
+    if (starter->command().hosts == std::vector<int>{int(&host - hosts_.data())}) starter->kill();
+}
+
 void RemoteRanks::order(const Order& order) {
   const bool ends =
       order.kind == Order::Kind::kill || (order.kind == Order::Kind::signal && order.value != SIGSTOP &&
                                           order.value != SIGCONT && order.value != SIGUSR1 && order.value != SIGUSR2);
+  ending_ = ending_ || ends;
   if (!started_ && ends) return cancel();
   for (Host& host : hosts_) {
     if (order.rank >= 0 && !host.ranks.has(order.rank)) continue;
+    if (!host.started && ends) leave_out(host);
     if (host.started)
       send_order(host, order);
     else if (order.rank >= 0)

@@ -1,6 +1,6 @@
 // Ranks on several hosts. On each host they are below an agent (agent.hpp), which ssh or a scheduler has started. Ranks
 // start when all agents have connected. If an agent does not connect, fails or is cut off, its host is reported as
-// lost. Owned by the launcher's loop.
+// lost, and ranks start when all others have connected. Owned by the launcher's loop.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -63,11 +63,13 @@ class RemoteRanks : public RankProcesses {
     bool connected() const { return messages && lifeline; }
   };
 
+  static std::string were_lost(std::size_t hosts);  // "was lost: " or "were lost: "
   void take_ends(std::size_t host, int local_rank, RankEnds ends);
   std::unique_ptr<RelaySink> make_sink(std::size_t host, int stream, Descriptor to);
   void give_tasks();
   void give_task(StarterProcess& starter);
   void take_arrivals();
+  void ask_for_master();
   void start_ranks();
   void start_host(Host& host);
   bool is_here(const Host& host) const;
@@ -87,6 +89,7 @@ class RemoteRanks : public RankProcesses {
   std::string remedy(const StarterProcess& starter) const;
   void end(Host& host);
   void lose(const std::vector<Host*>& hosts, const std::string& why);
+  void leave_out(Host& host);
   void cancel();
   void send(Host& host, const AgentMessage& message);
   void send_order(Host& host, const Order& order);
@@ -100,9 +103,10 @@ class RemoteRanks : public RankProcesses {
   std::vector<std::unique_ptr<StarterProcess>> starters_;
   std::optional<AgentListener> listener_;
   std::unique_ptr<RelaySource> input_;  // standard input of rank 0
-  bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
-  std::uint16_t port_ = 0;        // port of the rendezvous
-  std::optional<Master> master_;  // set once rank 0's agent has found the values
+  bool separate_errors_ = false, started_ = false, ending_ = false, ended_ = false, suspended_ = false;
+  std::uint16_t port_ = 0;            // port of the rendezvous
+  std::optional<std::size_t> asked_;  // the host whose agent was asked to find the master
+  std::optional<Master> master_;      // set when that agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
   std::chrono::milliseconds silence_limit_{};
 };
