@@ -53,8 +53,11 @@ void ElasticSupervisor::look(Clock::time_point now) {
   for (Place& place : places_) place.rank = -1, place.awaited = false;
   for (const MembershipView::Member& member : view_.members) {
     if (member.place < 0 || member.place >= job_.size) continue;
-    present[std::size_t(member.place)] = true;
     Place& place = at(member.place);
+    // The launcher may receive the end of a process before the server does.
+    if (member.id >= 0 && member.id == place.predecessor) continue;
+    present[std::size_t(member.place)] = true;
+    place.member = member.id;
     place.joined = true;
     place.rank = member.rank;
     place.awaited = member.awaited;
@@ -76,15 +79,31 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   look(now);
   Place& place = at(report.rank);
   place.alive = false;
+  place.predecessor = place.member;
   if (std::exchange(place.leaves, false)) {
     place.starts = place.failures = 0;  // it is free for another process
     actions_.print(text("process ", report.rank, " has left, as it was asked to"));
     next_look_ = now;
     return;
   }
+  if (report.status != 0 && std::exchange(place.ends_with_host, false)) return;
   if (report.status != 0) return process_failed(report, now);
   place.closed = true;
+  target_--;
   place.left = Left{report, now};
+  next_look_ = now;
+}
+
+// A program that is missing on one host must not end a job that trains on others.
+void ElasticSupervisor::not_started(int number, int problem, Clock::time_point now) {
+  if (!any_trained_) return Supervisor::not_started(number, problem, now);
+  if (phase_ != Phase::running) return;
+  failure_cause_ = Report{Report::Kind::exited, number, -1, exit_code_of(problem) << 8};
+  at(number).alive = false;
+  at(number).closed = true;
+  actions_.print(text(describe_start_problem(problem, job_.command[0], " on " + job_.host_of(number)), "; process ",
+                      number, " is not started again"));
+  if (!job_.discovery.empty()) fit_places(now);
   next_look_ = now;
 }
 
@@ -115,7 +134,10 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
 void ElasticSupervisor::kill_others_of_host(int failed_place) {
   for (const HostRanks& here : job_.layout)
     for (int other = here.first; here.has(failed_place) && other < here.first + here.count; other++) {
-      if (at(other).alive) actions_.order({Order::Kind::kill_rank, 0, other});
+      if (at(other).alive && !std::exchange(at(other).ends_with_host, true)) {
+        actions_.print(text("process ", other, " is ended too (--on-failure host)"));
+        actions_.order({Order::Kind::kill_rank, 0, other});
+      }
       at(other).rests_until = at(failed_place).rests_until;
     }
 }
@@ -141,7 +163,7 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = false;
+  place.joined = place.trained = place.leaves = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
   if (again)
@@ -173,14 +195,15 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
 void ElasticSupervisor::end_if_over(Clock::time_point now) {
   const int living = running();
   if (view_.finished) {
-    if (living == 0) end(SIGTERM, "the job is over", now);  // also ends processes that the ranks have started
+    // A process that was ordered on a host that is still awaited is not needed any more.
+    if (ranks_.alive_count() == 0) end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
     return;
   }
   if (!name_those_that_left(now)) return;
   const auto has_state = [](const Place& place) { return place.alive && place.trained; };
   if (any_trained_ && std::ranges::none_of(places_, has_state))
     return give_up("no process is left that had the state of the training", now);
-  if (living == 0 && !failure_cause_)
+  if (living == 0 && any_left_ && !failure_cause_)
     return give_up(
         "all processes have ended, and none has finished a training; the program must use anello::elastic, "
         "anello.elastic or hvd.elastic.run",
@@ -206,7 +229,7 @@ bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
     }
     actions_.print(describe(place.left->report) + " before the training had ended, so it is not replaced");
     place.left.reset();
-    target_--;
+    any_left_ = true;
   }
   return all;
 }
@@ -254,13 +277,13 @@ void ElasticSupervisor::ask_to_leave(int number) {
 std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   look(now);
   require_running();
-  const int most = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive || !place.closed; }));
+  const auto places = std::ranges::count_if(places_, [](const Place& one) { return one.alive || !one.closed; });
+  const int most = std::min(int(places), limits_.max);
   if (processes < limits_.min || processes > most)
-    throw Error(ErrorCode::invalid_argument,
-                text(counted_processes(processes), processes == 1 ? " is" : " are", " not possible, only ", limits_.min,
-                     " (--min-np) to ", most, " (its places, by --max-np)"));
-  const int before = std::exchange(target_, processes);
-  if (processes > before) fresh_ += processes - before;
+    throw Error(ErrorCode::invalid_argument, text(processes, " processes are not possible, only ", limits_.min,
+                                                  " (--min-np) to ", most, " (its places, by --max-np)"));
+  const int before = target_;
+  aim_at(processes);
   int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
   for (int number = job_.size - 1; number >= 0 && staying > processes; number--) {
     if (!at(number).alive || at(number).leaves) continue;
@@ -274,12 +297,17 @@ std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
 std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::time_point now) {
   look(now);
   require_running();
-  int living = 0;
-  for (const int number : places) living += at(number).alive && !at(number).leaves;
-  if (target_ - living < limits_.min)
-    throw Error(ErrorCode::invalid_argument,
-                text("only ", counted_processes(target_ - living), " would be left, and --min-np is ", limits_.min,
-                     "; `anello resize` can start others first"));
+  int living = 0, open = 0;
+  for (int number = 0; number < job_.size; number++) {
+    const bool goes = std::ranges::find(places, number) != places.end();
+    const bool stays = at(number).alive ? !at(number).leaves : !at(number).closed;
+    living += goes && stays && at(number).alive;
+    open += stays && !goes;
+  }
+  const int left = std::min(target_ - living, open);
+  if (left < limits_.min)
+    throw Error(ErrorCode::invalid_argument, text("only ", left, " processes would be left, and --min-np is ",
+                                                  limits_.min, "; `anello resize` can start others first"));
   for (const int number : places) {
     if (at(number).alive && !at(number).leaves) ask_to_leave(number);
     at(number).closed = true;
@@ -291,9 +319,13 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
 
 void ElasticSupervisor::fit_places(Clock::time_point now) {
   const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.closed; });
-  const int before = std::exchange(target_, std::min(int(open), limits_.max));
-  fresh_ += std::max(0, target_ - before);
+  aim_at(std::min(int(open), limits_.max));
   next_look_ = now;
+}
+
+void ElasticSupervisor::aim_at(int processes) {
+  fresh_ = std::max(0, fresh_ + processes - target_);
+  target_ = processes;
 }
 
 void ElasticSupervisor::grow(Clock::time_point now) {

@@ -20,8 +20,8 @@ namespace anello::launch {
 struct MembershipView {
   struct Member {
     int place;
-    int rank;              // the process's rank in the newest world; -1: it was in no world
-    bool awaited = false;  // true if the next world cannot begin before this process has entered or ended
+    int rank;              // in the newest world; -1: it was in none
+    std::int64_t id = -1;  // different for each process
   };
   std::uint32_t generation = 0;          // number of the newest world
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
@@ -54,13 +54,14 @@ class ElasticSupervisor : public Supervisor {
     Clock::time_point at;
   };
   struct Place {
-    bool closed = false;  // true if no process is started here any more
-    bool alive = false;   // true if the start of its process was ordered, and the process has not ended
-    // True if its process has joined, or has trained, according to the membership.
-    bool joined = false, trained = false;
-    bool leaves = false;   // true if its process was asked to leave
-    int rank = -1;         // its process's rank in the newest world
-    bool awaited = false;  // true if the membership awaits its process, see Member
+    bool closed = false;                   // no process is started here any more
+    bool alive = false;                    // its process was ordered, and has not ended
+    bool joined = false, trained = false;  // its process, according to the membership
+    bool leaves = false;                   // its process was asked to leave
+    bool ends_with_host = false;           // its process is ended because another one of its host has failed
+    int rank = -1;                         // its process's rank in the newest world
+    std::int64_t member = -1;              // the id of its newest process in the membership
+    std::int64_t predecessor = -1;         // the id of the process that has ended here
     int starts = 0;
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
@@ -71,6 +72,7 @@ class ElasticSupervisor : public Supervisor {
   };
 
   void exited(const Report& report, Clock::time_point now) override;
+  void not_started(int number, int problem, Clock::time_point now) override;
   std::optional<Clock::time_point> wakes_at() const override { return next_look_; }
   void wake(Clock::time_point now) override;
   bool failure_may_pass() const override { return !failure_.empty(); }
@@ -83,6 +85,7 @@ class ElasticSupervisor : public Supervisor {
   void ask_to_leave(int number);
   void require_running() const;
   void fit_places(Clock::time_point now);
+  void aim_at(int processes);
   void kill_if_cut_off(int number, Clock::time_point now);
   void end_if_over(Clock::time_point now);
   bool name_those_that_left(Clock::time_point now);
@@ -98,7 +101,7 @@ class ElasticSupervisor : public Supervisor {
   int target_;        // how many processes should run
   int fresh_;         // how many of them are still to be started, and replace no other process
   int restarts_ = 0;  // processes that have replaced another one
-  bool any_trained_ = false;
+  bool any_trained_ = false, any_left_ = false;   // a process has trained, or has ended with status 0 before the end
   std::optional<Report> failure_cause_;           // the newest failure
   std::optional<Clock::time_point> short_since_;  // since when too few processes run or can be started
   Clock::time_point next_look_{};

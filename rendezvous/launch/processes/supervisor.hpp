@@ -59,6 +59,7 @@ class Supervisor {
   void tick(Clock::time_point now);
   std::optional<Clock::time_point> next_tick() const;
 
+  bool ending() const { return phase_ >= Phase::ending; }
   bool over() const { return phase_ == Phase::over; }
   // If true, processes that the keeper started may have survived.
   bool keeper_was_killed() const { return keeper_was_killed_; }
@@ -79,7 +80,8 @@ class Supervisor {
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
 
   virtual void exited(const Report& report, Clock::time_point now) = 0;
-  // Returns the time of the next call of wake(). Called only until the job is ended.
+  virtual void not_started(int rank, int problem, Clock::time_point now);  // `problem`: see start_problem.hpp
+  // Until the job is ended: the time of the next call of wake().
   virtual std::optional<Clock::time_point> wakes_at() const = 0;
   virtual void wake(Clock::time_point now) = 0;
   virtual void name_cause() {}                // called if the job is ended while the cause of its failure is searched
@@ -105,7 +107,6 @@ class Supervisor {
  private:
   void kill(Clock::time_point now);
   void timed_out(Clock::time_point now);
-  void not_started(int rank, int problem, Clock::time_point now);
   std::string lack_of_memory() const;
 
   // How many processes the kernel had killed for lack of memory before this job; empty: it cannot be found out.
