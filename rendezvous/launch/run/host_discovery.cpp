@@ -19,7 +19,7 @@ namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kBetweenRuns{1000}, kRunLimit{10000};
+constexpr milliseconds kBetweenRuns{1000}, kRunLimit{10000}, kReapAgain{20};
 constexpr std::size_t kMaxList = 1 << 20;
 constexpr const char* kOption = "--host-discovery-script";
 
@@ -69,6 +69,7 @@ void HostDiscovery::begin() {
 
 void HostDiscovery::watch(PollSet& polls) {
   if (from_) polls.add(from_.get(), POLLIN, [this](short) { read_some(); });
+  if (pid_ > 0 && !from_) polls.until(Clock::now() + kReapAgain);
   polls.until(pid_ > 0 ? limit_ : next_);
 }
 
@@ -87,16 +88,17 @@ std::optional<Hosts> HostDiscovery::tick() {
   const bool late = now >= limit_;
   if (from_ && !late) return std::nullopt;
   if (late || said_.size() > kMaxList) kill(-pid_, SIGKILL);
-  int status = 0;
-  // Returns soon, because the command has closed its output or was killed.
-  waitpid(std::exchange(pid_, -1), &status, 0);
   from_.close();
-  if (!late) return result(status);
-  failure_ = text(kOption, " has run for more than ", kRunLimit.count() / 1000, " s");
-  return std::nullopt;
+  if (late) failure_ = text(kOption, " has run for more than ", kRunLimit.count() / 1000, " s");
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) == 0) return std::nullopt;  // a program may close its output and go on
+  pid_ = -1;
+  return late ? std::nullopt : result(status);
 }
 
 std::optional<Hosts> HostDiscovery::result(int status) try {
+  if (said_.size() > kMaxList)
+    return failure_ = text(kOption, " has printed more than ", kMaxList, " bytes"), std::nullopt;
   if (WIFSIGNALED(status))
     return failure_ = text(kOption, " was killed by ", signal_text(WTERMSIG(status))), std::nullopt;
   if (status != 0) return failure_ = text(kOption, " exited with status ", WEXITSTATUS(status)), std::nullopt;
