@@ -102,20 +102,35 @@ void Output::tick() {
   for (const auto& outlet : outlets_) outlet->mixer.tick(now());
 }
 
-void Output::read_some(Stream& stream) {
+void Output::end_line(int rank) {
+  constexpr int kMaxReads = 4;  // another process may hold the pipe, and write without an end
+  for (const auto& stream : streams_) {
+    if (stream->rank != rank) continue;
+    for (int i = 0; i < kMaxReads && stream->from && read_some(*stream); i++) continue;
+    if (stream->from && stream->last_byte != '\n') take(*stream, "\n");
+  }
+}
+
+// Returns true if there may be more to read.
+bool Output::read_some(Stream& stream) {
   std::array<char, 64 << 10> bytes;
   const ssize_t got = read(stream.from.get(), bytes.data(), bytes.size());
   if (got > 0) {
-    const std::string_view text(bytes.data(), std::size_t(got));
-    lines_ += std::uint64_t(std::ranges::count(text, '\n'));
-    stream.last_line = lines_;
-    if (stream.has_errors) last_lines_[std::size_t(stream.rank)].feed(text);
-    write_file(stream, text);
-    stream.outlet->mixer.feed(stream.id, text, now());
+    take(stream, {bytes.data(), std::size_t(got)});
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     stream.from.close();
     stream.outlet->mixer.end(stream.id, now());
   }
+  return got > 0;
+}
+
+void Output::take(Stream& stream, std::string_view bytes) {
+  lines_ += std::uint64_t(std::ranges::count(bytes, '\n'));
+  stream.last_line = lines_;
+  stream.last_byte = bytes.back();
+  if (stream.has_errors) last_lines_[std::size_t(stream.rank)].feed(bytes);
+  write_file(stream, bytes);
+  stream.outlet->mixer.feed(stream.id, bytes, now());
 }
 
 void Output::write_file(Stream& stream, std::string_view bytes) try {

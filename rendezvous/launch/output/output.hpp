@@ -39,6 +39,8 @@ class Output {
   void line_typed();  // call when the user has typed a line, because the terminal then begins a new line
   void watch(PollSet& polls);
   void tick();
+  // A process has ended, and another one will write to the same pipes. Reads what is left, and ends the last line.
+  void end_line(int rank);
   void close_streams();         // stops reading streams that are still open
   bool streams_closed() const;  // no more output can arrive
   bool written() const;         // all output has been written
@@ -60,10 +62,12 @@ class Output {
     int rank;
     bool has_errors;              // true if it carries the standard error
     std::uint64_t last_line = 0;  // the number of its newest line among the lines of all ranks
+    char last_byte = '\n';
   };
   void choose_folder(const std::string& folder);
   Descriptor add_stream(int rank, Outlet& outlet, const char* extension, bool has_errors);
-  void read_some(Stream& stream);
+  bool read_some(Stream& stream);
+  void take(Stream& stream, std::string_view bytes);
   void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;

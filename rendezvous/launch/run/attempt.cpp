@@ -25,6 +25,8 @@ constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
 constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};          // how long the launcher waits before a restart
 constexpr milliseconds kFirstHostRest{10000}, kMaxHostRest{600000};  // how long a lost host is not used
 
+constexpr int kMaxPlaces = 65536;
+
 milliseconds pause_before(int restart) {
   constexpr int kMaxDoublings = 10;
   return std::min(kFirstPause * (1 << std::min(restart - 1, kMaxDoublings)), kMaxPause);
@@ -62,7 +64,11 @@ std::unique_ptr<Supervisor> Attempt::make_supervisor(const RendezvousHooks& hook
     if (!failed_at_) failed_at_ = output_.lines();
     output_.print(sentence);
   };
-  Supervisor::Actions actions{.order = [this](const Order& order) { ranks_->order(order); },
+  const auto pass_on = [this](const Order& order) {
+    if (order.kind == Order::Kind::start_rank) output_.end_line(order.rank);
+    ranks_->order(order);
+  };
+  Supervisor::Actions actions{.order = pass_on,
                               .abort = hooks.abort,
                               .print = print,
                               .retire = hooks.retire,
@@ -141,14 +147,30 @@ void Attempt::follow(const Hosts& listed) {
   }
 }
 
-void Attempt::add_host(const Host& host, Clock::time_point now) {
+void Attempt::add_host(const Host& host, Clock::time_point now) try {
   if (rests_.contains(host.name) && now < rests_[host.name].until) return;
-  job_.layout.push_back({host.name, job_.size, host.slots.value_or(1)});
-  job_.size += host.slots.value_or(1);
-  output_.print(text("host ", host.name, " is listed, with ", host.slots.value_or(1),
-                     host.slots.value_or(1) == 1 ? " slot" : " slots"));
-  remote_->add_host(job_.layout.back(), make_ends(job_.layout.back()));
+  const HostRanks added{host.name, job_.size, std::min(host.slots.value_or(1), job_.elastic->max)};
+  if (job_.size + added.count > kMaxPlaces)
+    throw Error(ErrorCode::configuration, text("the job would have more than ", kMaxPlaces, " places"));
+  int places = added.count;
+  for (std::size_t i = 0; i < job_.layout.size(); i++) places += left_.contains(i) ? 0 : job_.layout[i].count;
+  raise_open_files_limit(places);
+  std::vector<RankEnds> ends = make_ends(added);
+  job_.layout.push_back(added);
+  job_.size += added.count;
+  output_.print(text("host ", host.name, " is listed, with ", added.count, added.count == 1 ? " slot" : " slots"));
+  remote_->add_host(added, std::move(ends));
   elastic_->grow(now);
+} catch (const Error& error) {
+  let_rest(host.name);
+  output_.print(text("host ", host.name, " is not used: ", error.message()));
+}
+
+// A host that fails again and again is used after growing times.
+void Attempt::let_rest(const std::string& host) {
+  Rest& rest = rests_[host];
+  rest.length = std::clamp(2 * rest.length, kFirstHostRest, kMaxHostRest);
+  rest.until = Clock::now() + rest.length;
 }
 
 // Carries out a request, "status", "resize N" or "remove PLACE|HOST", and returns the answer.
@@ -190,7 +212,7 @@ void Attempt::watch(PollSet& polls) {
   ranks_->watch(polls);
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
   if (requests_ && !supervisor_->over()) requests_->watch(polls);
-  if (discovery_ && !supervisor_->over()) discovery_->watch(polls);
+  if (discovery_ && !supervisor_->ending()) discovery_->watch(polls);
   polls.until(supervisor_->next_tick());
   if (supervisor_->over() && !output_.streams_closed()) polls.until(last_bytes_until_);
   polls.until(output_limit());
@@ -200,7 +222,7 @@ void Attempt::act() {
   const auto now = Clock::now();
   ranks_->tick();
   output_.tick();
-  if (discovery_ && !supervisor_->over()) discover();
+  if (discovery_ && !supervisor_->ending()) discover();
   supervisor_->tick(now);
   if (output_.reader_gone()) supervisor_->reader_gone(now);
   if (const std::string why = output_.failure(); !why.empty()) supervisor_->output_failed(why, now);
@@ -267,15 +289,12 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
                      ", which makes them slow"));
 }
 
-// If a host is lost again and again, the time for which it is not used doubles at each loss, up to kMaxHostRest.
 void Attempt::lose(const HostLoss& loss) {
   lost_.push_back(loss.ranks.host);
   if (discovery_) {
     for (std::size_t i = 0; i < job_.layout.size(); i++)
       if (job_.layout[i].first == loss.ranks.first) left_.insert(i);
-    Rest& rest = rests_[loss.ranks.host];
-    rest.length = std::clamp(2 * rest.length, kFirstHostRest, kMaxHostRest);
-    rest.until = Clock::now() + rest.length;
+    let_rest(loss.ranks.host);
   }
   for (int i = 0; i < loss.ranks.count; i++) rank_exited_(loss.ranks.first + i);
   supervisor_->host_lost(loss, Clock::now());
@@ -293,19 +312,32 @@ void Attempt::conclude() {
   if (job_.restart < job_.max_restarts && supervisor_->may_pass() && !discard_output_) plan_restart();
 }
 
+// Leaves out the hosts that were lost, or are no longer listed.
+void Attempt::lay_out_again(Job& next) const {
+  std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
+  if (discovery_) next.hosts.clear();
+  for (std::size_t i = 0; discovery_ && i < job_.layout.size(); i++)
+    if (!left_.contains(i)) next.hosts.push_back({job_.layout[i].host, job_.layout[i].count, {}});
+  next.layout = lay_out(next.hosts, {job_.size, job_.per_host, job_.elastic.has_value()});
+  next.size = next.elastic ? next.started_ranks() : job_.size;
+  if (!next.elastic) return;
+  if (next.size < next.elastic->min)
+    throw Error(ErrorCode::configuration, text("only ", next.size, next.size == 1 ? " process" : " processes",
+                                               " can be started, and --min-np is ", next.elastic->min));
+  next.elastic->first = std::min(next.elastic->first, next.size);
+}
+
 void Attempt::plan_restart() try {
-  Restart next{pause_before(job_.restart + 1), job_.hosts, job_.layout};
+  Restart next{pause_before(job_.restart + 1), job_};
   if (launcher_.limit && Clock::now() + next.pause >= *launcher_.limit)
     return output_.print("it is not started again, because the time of --timeout is almost over");
-  if (!lost_.empty()) {
-    std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
-    next.layout = lay_out(next.hosts, {job_.size, job_.per_host, job_.elastic.has_value()});
-  }
+  if (!lost_.empty() || discovery_) lay_out_again(next.job);
   output_.print(text("restart ", job_.restart + 1, " of ", job_.max_restarts, " in ", rendezvous::seconds(next.pause),
                      lost_.empty() ? "" : " without " + list_hosts(lost_)));
   restart_ = std::move(next);
 } catch (const Error& error) {
-  output_.print(text("it is not started again without ", list_hosts(lost_), ": ", error.message()));
+  output_.print(
+      text("it is not started again", lost_.empty() ? "" : " without " + list_hosts(lost_), ": ", error.message()));
 }
 
 }  // namespace anello::launch

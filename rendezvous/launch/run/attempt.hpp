@@ -35,8 +35,7 @@ struct LauncherProcess {
 // How to start a job again.
 struct Restart {
   std::chrono::milliseconds pause;  // the wait before this start
-  Hosts hosts;                      // the hosts that are left
-  Layout layout;
+  Job job;                          // on the hosts that are left
 };
 
 class Attempt {
@@ -70,7 +69,9 @@ class Attempt {
   void discover();
   void follow(const Hosts& listed);
   void add_host(const Host& host, Clock::time_point now);
+  void let_rest(const std::string& host);
   void conclude();
+  void lay_out_again(Job& next) const;
   void plan_restart();
   bool finished() const { return concluded_ && (output_.written() || discard_output_); }
 
@@ -91,7 +92,7 @@ class Attempt {
     Clock::time_point until{};
     std::chrono::milliseconds length{0};
   };
-  std::map<std::string, Rest> rests_;  // by name of a lost host: until when it is not used
+  std::map<std::string, Rest> rests_;  // of hosts that were lost, or could not be used
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores

@@ -45,10 +45,8 @@ int run(const Job& job, const RendezvousHooks& hooks, char** argv) {
     }
     hooks.close();
     if (!restart) return exit_code;
-    next.hosts = std::move(restart->hosts);
-    next.layout = std::move(restart->layout);
-    // Only signals that end the job matter here, because during the pause there is no rank to which another signal
-    // could be passed.
+    next = std::move(restart->job);
+    // During a pause there is no rank that could receive another signal.
     if (const auto signal = signal_within(restart->pause, launcher.signals)) return 128 + *signal;
   }
 }
