@@ -83,7 +83,9 @@ bool Membership::is_asked(const ElasticProcess& process) const {
 // Asks all these processes whether they still answer, and removes those that have been silent for too long. A process
 // that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
 Sends Membership::inquire(Time now) {
-  deadlines_.inquiry.reset();
+  // If this process was stopped, the answers of that time are still unread.
+  if (now - *std::exchange(deadlines_.inquiry, std::nullopt) >= kInquiryInterval)
+    for (auto& [id, process] : processes_) process.answered = now;
   Sends sends;
   std::vector<MemberId> silent;
   for (auto& [id, process] : processes_) {

@@ -81,6 +81,18 @@ TEST(Membership, AStoppedProcessOfTheLobbyDelaysNobody) {
   EXPECT_EQ(job.count<AskCommits>(job.b), asked);
 }
 
+TEST(Membership, TheTimeForWhichTheServerWasStoppedIsNoSilence) {
+  Job job({.min = 1, .max = 4, .first = 2, .silence = milliseconds(5000)});
+  const MemberId a = job.come();
+  job.answer_for(std::chrono::seconds(2));
+  job.now += std::chrono::seconds(20);
+  job.wait(milliseconds(0));
+  EXPECT_EQ(job.failure(a), "none");
+  job.stopped = {a};
+  job.answer_for(std::chrono::seconds(8));
+  EXPECT_THAT(job.failure(a), HasSubstr("it was silent for 5 s"));
+}
+
 TEST(Membership, AProcessOfTheLobbyThatAnswersAgainGoesIn) {
   Three job;
   const MemberId d = job.come();
