@@ -62,6 +62,14 @@ TEST(Environment, HasTheVariablesOfTorchrunAndHorovodrun) {
   }
 }
 
+TEST(Environment, IsNotThatOfAJobInWhichTheLauncherRuns) {
+  const std::string inner = text(ANELLO_PROGRAM, " run -n 1 ");
+  const std::string fixed = inner + "-- sh -c 'echo ${HOROVOD_ELASTIC-none} $RANK'; exit 2";
+  const std::string elastic = inner + "--min-np 1 -- sh -c 'echo ${RANK-none} ${WORLD_SIZE-none}; exit 2'";
+  EXPECT_EQ(testing::run(ranks(1, fixed, {"--min-np", "1"})).out, "[0] [0] none 0\n");
+  EXPECT_EQ(testing::run(ranks(1, elastic)).out, "[0] [0] none none\n");
+}
+
 TEST(Environment, LeavesNcclsOrderToTheUser) {
   EXPECT_EQ(
       testing::run(ranks(1, "echo $NCCL_LAUNCH_ORDER_IMPLICIT"), {.environment = {"NCCL_LAUNCH_ORDER_IMPLICIT=0"}}).out,

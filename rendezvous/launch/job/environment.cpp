@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <array>
 #include <string_view>
 
 #include "ring/base/config.hpp"
@@ -17,7 +18,14 @@ std::string_view variable_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
+// The variables that scripts for torchrun or for horovodrun read, and that not every kind of job sets. This launcher
+// may run in a process of another job, whose place is not that of its own ranks.
+constexpr std::array<std::string_view, 9> kOfOthers = {
+    "RANK",         "LOCAL_RANK",         "WORLD_SIZE",   "LOCAL_WORLD_SIZE",  "HOROVOD_ELASTIC",
+    "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE"};
+
 bool set_by_a_launcher(std::string_view entry) {
+  if (std::ranges::find(kOfOthers, variable_of(entry)) != kOfOthers.end()) return true;
   return std::ranges::any_of(
       setting_rows(), [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable_of(entry); });
 }
