@@ -1,16 +1,23 @@
 // Elastic jobs that `anello run` starts: processes that end are replaced, and the result is that of an undisturbed
 // training.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
 
+#include "rendezvous/launch/run/job_requests.hpp"
 #include "ring/base/text.hpp"
+#include "ring/shm/fd_message.hpp"
 #include "tests/launch/agents.hpp"
 #include "tests/rendezvous/trainee.hpp"
 
 namespace anello::launch {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using ::testing::ContainsRegex;
 
 constexpr int kSteps = 4000;  // at 10 ms, until it is disturbed
@@ -201,6 +208,82 @@ TEST_F(ElasticLaunch, WrongOptionsAreNamed) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
     EXPECT_EQ(testing::lines(outcome.err).size(), 1u) << outcome.err;
   }
+}
+
+TEST_F(ElasticLaunch, AHostThatIsDownAtTheStartIsLeftOut) {
+  for (const char* hosts : {"h1:2,down2:2", "down1:2,h2:2"}) {
+    const Outcome outcome = testing::run(job({"-H", hosts, "-n", "2", "--min-np", "2", "--max-np", "4"}, 1), around());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(count(outcome.out, result()), 2u) << outcome.out;
+  }
+}
+
+TEST_F(ElasticLaunch, AMuteHostAtTheStartIsLeftOut) {
+  const Outcome outcome = testing::run(job({"-H", "mute1:2,h2:2", "-n", "2", "--min-np", "2", "--max-np", "4"}, 1),
+                                       around({"ANELLO_START_TIMEOUT=3000"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(count(outcome.out, result()), 2u) << outcome.out;
+}
+
+TEST_F(ElasticLaunch, TheLossOfAllHostsIsNamed) {
+  Process running(job({"-H", "h1:2", "--min-np", "1"}, 2), around({"ANELLO_SILENCE_LIMIT=4000"}));
+  for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(agent_of(running, process_at(running, 0)), SIGKILL);
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_THAT(running.err(), HasSubstr("no process is left that had the state of the training\n"));
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(ElasticLaunch, ARestartNeedsTheMinimum) {
+  Process running(job({"-H", "h1:2,h2:2", "--min-np", "4", "--restarts", "1"}, 2),
+                  around({"ANELLO_SILENCE_LIMIT=4000"}));
+  for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_THAT(running.err(), HasSubstr("it is not started again without host h2: only 2 processes can be started, and "
+                                       "--min-np is 4\n"));
+}
+
+TEST_F(ElasticLaunch, ALineThatAProcessHasNotEndedIsNotContinuedByTheNextOne) {
+  const std::string script = "if [ $ANELLO_RESTART = 0 ]; then printf half; exit 3; fi; echo whole; exit 3";
+  for (const Words& where : {Words{"-n", "1"}, Words{"-H", "h1:1"}}) {
+    Words words = {"run", "--min-np", "1"};
+    words.insert(words.end(), where.begin(), where.end());
+    words.insert(words.end(), {"--", "sh", "-c", script});
+    EXPECT_EQ(testing::run(anello(words), around()).out, "[0] half\n[0] whole\n");
+  }
+}
+
+// The launcher and its keeper each have more to say than their channel holds.
+TEST_F(ElasticLaunch, ManyProcessesStart) {
+  const Outcome outcome =
+      testing::run(anello({"run", "-n", "700", "--min-np", "1", "--max-restarts", "0", "--", "true"}), around());
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("none has finished a training"));
+}
+
+TEST_F(ElasticLaunch, ANameThatNoJobCanHaveIsUnknown) {
+  EXPECT_THAT(testing::run(anello({"status", std::string(300, 'a')})).err, HasSubstr("no elastic job 'aaa"));
+}
+
+TEST(JobRequests, AreAnsweredWhileOthersConnect) {
+  const std::string job = text("test-", getpid());
+  JobRequests requests(job, [](const std::string& request) { return request + "!"; });
+  const auto round = [&] {
+    PollSet polls;
+    requests.watch(polls);
+    polls.until(Clock::now() + milliseconds(100));
+    polls.wait();
+  };
+  const auto connect = [&] { return shm::connect_to(text("anello-job-", geteuid(), "-", job)); };
+  const Descriptor first = connect();
+  round();
+  const Descriptor second = connect();
+  ASSERT_EQ(send(first.get(), "one", 3, 0), 3);
+  round();
+  std::array<char, 16> answer{};
+  EXPECT_EQ(recv(first.get(), answer.data(), answer.size(), MSG_DONTWAIT), 5);
+  EXPECT_STREQ(answer.data(), "+one!");
 }
 
 }  // namespace

@@ -131,5 +131,30 @@ TEST_F(DiscoveredHosts, TooFewHostsAtTheBeginningAreNamed) {
   EXPECT_THAT(failing.err, HasSubstr("anello: --host-discovery-script exited with status 1\n"));
 }
 
+TEST_F(DiscoveredHosts, TheEndOfTheTrainingDoesNotWaitForAHostThatDoesNotAnswer) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\nmute1:1\nh2:1\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+  EXPECT_THAT(running.err(), ::testing::Not(HasSubstr("mute1 has not answered")));
+}
+
+TEST_F(DiscoveredHosts, AScriptThatClosesItsOutputAndGoesOnDelaysNothing) {
+  scratch_.put("list", "#!/bin/sh\necho h1:2\nexec >&-\n[ -e " + (scratch_ / "slow").string() + " ] && sleep 300\n:\n");
+  std::filesystem::permissions(scratch_ / "list", std::filesystem::perms::owner_all);
+  Process running(anello({"run", "--host-discovery-script", (scratch_ / "list").string(), "-n", "2", "--min-np", "1",
+                          "--", TRAINEE, "100000", "10", "99"}),
+                  quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  scratch_.put("slow", "");
+  std::this_thread::sleep_for(milliseconds(1500));
+  const auto began = std::chrono::steady_clock::now();
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143) << running.err();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+}
+
 }  // namespace
 }  // namespace anello::launch

@@ -1,0 +1,181 @@
+// The supervisor of an elastic job: requests of the user, and hosts and processes that come, go or fail in part.
+#include <anello/error.hpp>
+#include <cerrno>
+
+#include "tests/launch/elastic_supervised.hpp"
+
+namespace anello::launch {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST_F(ElasticSupervisorTest, ResizeStartsProcessesThatAreNoRestarts) {
+  supervise({.min = 1, .first = 2, .max_restarts = 1}, 4);
+  all_train({0, 1});
+  orders_now();
+  EXPECT_EQ(supervisor_->resize(4, now_), "the job goes from 2 to 4 processes");
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
+  EXPECT_THAT(printed_, IsEmpty());
+  all_train({0, 1, 2, 3});
+  ends(3, SIGKILL);
+  pass(0);
+  EXPECT_THAT(printed_now(), Contains("process 3 is started again (restart 1 of 1)"));
+}
+
+TEST_F(ElasticSupervisorTest, ResizeAsksTheHighestPlacesToLeave) {
+  supervise({.min = 1, .first = 4, .max_restarts = 1}, 4);
+  all_train({0, 1, 2, 3});
+  orders_now();
+  supervisor_->resize(2, now_);
+  EXPECT_THAT(orders_now(), ElementsAre("retire 3", "retire 2"));
+  ends(3, kSuccess);
+  ends(2, kStatus1);
+  pass(60000);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "they are not replaced";
+  EXPECT_THAT(printed_now(),
+              ElementsAre("process 3 has left, as it was asked to", "process 2 has left, as it was asked to"));
+  supervisor_->resize(3, now_);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
+}
+
+TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
+  supervise({.min = 2, .first = 3, .max_restarts = 1}, 4);
+  all_train({0, 1, 2});
+  const auto why = [](const auto& request) {
+    try {
+      request();
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(why([&] { supervisor_->resize(1, now_); }),
+            "1 processes are not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
+  EXPECT_THAT(why([&] { supervisor_->resize(5, now_); }), HasSubstr("5 processes are not possible"));
+  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 processes would be left"));
+  view_.finished = true;
+  EXPECT_EQ(why([&] { supervisor_->resize(3, now_); }), "the job is ending");
+}
+
+TEST_F(ElasticSupervisorTest, ResizeKeepsToTheMaximumWhenHostsAreFound) {
+  supervise({.min = 1, .first = 2, .max = 3, .max_restarts = 1}, 4);
+  all_train({0, 1});
+  EXPECT_THROW(supervisor_->resize(4, now_), Error);
+  EXPECT_EQ(supervisor_->resize(3, now_), "the job goes from 2 to 3 processes");
+}
+
+TEST_F(ElasticSupervisorTest, APlaceThatIsRemovedStaysEmpty) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  orders_now();
+  EXPECT_EQ(supervisor_->remove({1}, now_), "1 process leaves at the next commit");
+  EXPECT_THAT(orders_now(), ElementsAre("retire 1"));
+  ends(1, kSuccess);
+  pass(60000);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("2 of 2 processes run (--min-np 1, at most 3)"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 1 on here: closed\n"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 2 on here: rank 2, pid 102\n"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatHasNotJoinedCannotBeAsked) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  orders_now();
+  supervisor_->resize(1, now_);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 1"));
+}
+
+TEST_F(ElasticSupervisorTest, AnotherProcessMayTakeLongToJoinAfterItsPredecessor) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  view_ = {.begun = true, .members = {{0, 0, 7}, {1, 1, 8}}};
+  pass(100);
+  supervisor_->reported({Report::Kind::exited, 1, 101, SIGKILL}, now_);  // the server has not noticed it yet
+  pass(200);
+  EXPECT_THAT(orders_now(), Contains("start rank 1"));
+  view_.members = {{0, 0, 7}};
+  pass(60000);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "the process that has not joined yet is not taken for one that is cut off";
+  view_.members = {{0, 0, 7}, {1, 1, 9}};
+  pass(100);
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 1 on here: rank 1, pid 101, start 2\n"));
+}
+
+TEST_F(ElasticSupervisorTest, AHostWithoutTheProgramDoesNotEndATraining) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2, 2);
+  all_train({0, 1});
+  orders_now();
+  awaited_ = true;
+  supervisor_->resize(4, now_);
+  pass(0);
+  for (const int place : {2, 3}) supervisor_->reported({Report::Kind::not_started, place, -1, ENOENT}, now_);
+  pass(5000);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
+  EXPECT_THAT(printed_now(), Contains(HasSubstr("program not found on there: 'train' is not in PATH")));
+  EXPECT_FALSE(supervisor_->failed());
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 3 on there: closed\n"));
+}
+
+TEST_F(ElasticSupervisorTest, ProcessesThatAreEndedWithTheirHostHaveNotFailed) {
+  supervise({.min = 3, .first = 3, .max_restarts = 0, .on_failure = ElasticJob::OnFailure::host}, 3);
+  all_train({0, 1, 2});
+  ends(1, kStatus1);
+  ends(0, SIGKILL);
+  ends(2, SIGKILL);
+  pass(0);
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+  EXPECT_EQ(supervisor_->culprit(), 1);
+}
+
+TEST_F(ElasticSupervisorTest, RemoveDoesNotEndTheJob) {
+  supervise({.min = 3, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  ends(1, SIGKILL);
+  pass(0);
+  ends(1, SIGKILL);  // now it rests
+  EXPECT_THROW(supervisor_->remove({1}, now_), Error);
+  pass(5000);
+  EXPECT_FALSE(supervisor_->failed());
+}
+
+TEST_F(ElasticSupervisorTest, AResizeThatIsTakenBackAllowsNoMoreRestarts) {
+  supervise({.min = 1, .first = 2, .max_restarts = 0}, 4);
+  all_train({0, 1});
+  supervisor_->resize(4, now_);
+  supervisor_->resize(2, now_);
+  orders_now();
+  ends(1, SIGKILL);
+  pass(1000);
+  EXPECT_THAT(orders_now(), IsEmpty());
+}
+
+TEST_F(ElasticSupervisorTest, TheEndOfTheTrainingDoesNotWaitForAHostThatIsAwaited) {
+  supervise({.min = 1, .first = 1, .max_restarts = 9}, 1, 1);
+  all_train({0});
+  awaited_ = true;
+  supervisor_->resize(2, now_);
+  pass(0);
+  EXPECT_THAT(orders_now(), Contains("start rank 1"));
+  view_ = {.begun = true, .finished = true, .members = {}};
+  ends(0, kSuccess);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("signal 15"));
+  EXPECT_EQ(supervisor_->exit_code(), 0);
+}
+
+TEST_F(ElasticSupervisorTest, TheLossOfAllHostsIsNoFaultOfTheProgram) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  supervisor_->host_lost({{"here", 0, 2}, "host here was lost"}, now_);
+  pass(0);
+  EXPECT_THAT(printed_now(),
+              ElementsAre("host here was lost", "only 0 processes run or can be started, and --min-np is 1"));
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+  EXPECT_TRUE(supervisor_->may_pass());
+}
+
+}  // namespace
+}  // namespace anello::launch
