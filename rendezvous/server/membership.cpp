@@ -262,10 +262,11 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 }
 
 ElasticStatus Membership::status() const {
-  ElasticStatus out{generation_, begun_, finished_, {}};
-  for (const auto& [id, process] : processes_)
-    out.processes.push_back(
-        {process.join.place, process.join.rank, process.join.pid, process.join.host, std::int64_t(id)});
+  ElasticStatus out{generation_, worlds_formed_, begun_, finished_, {}};
+  for (const auto& [id, process] : processes_) {
+    const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
+    out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited});
+  }
   return out;
 }
 

@@ -55,11 +55,10 @@ struct ServerStats {
 // An elastic job at one moment.
 struct ElasticStatus {
   struct Process {
-    int place;  // ANELLO_PLACE, or -1
-    int rank;   // in the newest world; -1: it was in none yet
-    std::uint32_t pid;
-    std::string host;
-    std::int64_t id;  // different for each process of the server
+    int place;        // ANELLO_PLACE, or -1
+    int rank;         // its rank in the newest world; -1: it was in no world yet
+    std::int64_t id;  // a number that no other process of this server has
+    bool awaited;     // true if the next world cannot begin before this process has entered or ended
   };
   std::uint32_t generation = 0;    // number of the newest world; 0: none
   int worlds_formed = 0;           // number of worlds that all their ranks have completed

@@ -43,6 +43,25 @@ TEST_F(ElasticSupervisorTest, ResizeAsksTheHighestPlacesToLeave) {
   EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
 }
 
+TEST_F(ElasticSupervisorTest, APlaceThatWasLeftDoesNotReplaceOneThatRests) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 4);
+  all_train({0, 1, 2});
+  supervisor_->resize(4, now_);
+  pass(0);
+  all_train({0, 1, 2, 3});
+  supervisor_->resize(3, now_);
+  ends(3, kSuccess);
+  for (int failure = 0; failure < 2; failure++) {
+    all_train({0, 1, 2});
+    orders_now();
+    ends(1, SIGKILL);
+    pass(0);
+  }
+  EXPECT_THAT(orders_now(), IsEmpty()) << "process 1 rests";
+  pass(1100);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 1"));
+}
+
 TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
   supervise({.min = 2, .first = 3, .max_restarts = 1}, 4);
   all_train({0, 1, 2});
@@ -55,9 +74,9 @@ TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
     return std::string();
   };
   EXPECT_EQ(why([&] { supervisor_->resize(1, now_); }),
-            "1 processes are not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
+            "1 process is not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
   EXPECT_THAT(why([&] { supervisor_->resize(5, now_); }), HasSubstr("5 processes are not possible"));
-  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 processes would be left"));
+  EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 process would be left"));
   view_.finished = true;
   EXPECT_EQ(why([&] { supervisor_->resize(3, now_); }), "the job is ending");
 }

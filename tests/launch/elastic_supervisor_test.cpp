@@ -170,7 +170,7 @@ TEST_F(ElasticSupervisorTest, AStoppedProcessForWhichTheNextWorldWaitsIsKilledAt
   all_train({0, 1, 2});
   orders_now();
   supervisor_->reported({Report::Kind::stopped, 1, 101, (SIGSTOP << 8) | 0x7f}, now_);
-  view_.members = {{0, 0}, {1, 1, true}, {2, 2}};
+  view_.members = {{0, 0}, {1, 1, -1, true}, {2, 2}};
   pass(100);
   EXPECT_THAT(orders_now(), ElementsAre("kill rank 1"));
   pass(1000);

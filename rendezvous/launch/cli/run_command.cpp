@@ -55,7 +55,8 @@ ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
 
 MembershipView view_of(const ElasticStatus& status) {
   MembershipView out{status.generation, status.begun, status.finished, {}};
-  for (const ElasticStatus::Process& one : status.processes) out.members.push_back({one.place, one.rank, one.id});
+  for (const ElasticStatus::Process& one : status.processes)
+    out.members.push_back({one.place, one.rank, one.id, one.awaited});
   return out;
 }
 

@@ -280,8 +280,9 @@ std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   const auto places = std::ranges::count_if(places_, [](const Place& one) { return one.alive || !one.closed; });
   const int most = std::min(int(places), limits_.max);
   if (processes < limits_.min || processes > most)
-    throw Error(ErrorCode::invalid_argument, text(processes, " processes are not possible, only ", limits_.min,
-                                                  " (--min-np) to ", most, " (its places, by --max-np)"));
+    throw Error(ErrorCode::invalid_argument,
+                text(counted_processes(processes), processes == 1 ? " is" : " are", " not possible, only ", limits_.min,
+                     " (--min-np) to ", most, " (its places, by --max-np)"));
   const int before = target_;
   aim_at(processes);
   int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
@@ -306,7 +307,7 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   }
   const int left = std::min(target_ - living, open);
   if (left < limits_.min)
-    throw Error(ErrorCode::invalid_argument, text("only ", left, " processes would be left, and --min-np is ",
+    throw Error(ErrorCode::invalid_argument, text("only ", counted_processes(left), " would be left, and --min-np is ",
                                                   limits_.min, "; `anello resize` can start others first"));
   for (const int number : places) {
     if (at(number).alive && !at(number).leaves) ask_to_leave(number);

@@ -20,8 +20,9 @@ namespace anello::launch {
 struct MembershipView {
   struct Member {
     int place;
-    int rank;              // in the newest world; -1: it was in none
-    std::int64_t id = -1;  // different for each process
+    int rank;              // the process's rank in the newest world; -1: it was in no world
+    std::int64_t id = -1;  // a number that no other process has; -1: the membership gives none
+    bool awaited = false;  // true if the next world cannot begin before this process has entered or ended
   };
   std::uint32_t generation = 0;          // number of the newest world
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
@@ -54,14 +55,16 @@ class ElasticSupervisor : public Supervisor {
     Clock::time_point at;
   };
   struct Place {
-    bool closed = false;                   // no process is started here any more
-    bool alive = false;                    // its process was ordered, and has not ended
-    bool joined = false, trained = false;  // its process, according to the membership
-    bool leaves = false;                   // its process was asked to leave
-    bool ends_with_host = false;           // its process is ended because another one of its host has failed
-    int rank = -1;                         // its process's rank in the newest world
-    std::int64_t member = -1;              // the id of its newest process in the membership
-    std::int64_t predecessor = -1;         // the id of the process that has ended here
+    bool closed = false;  // true if no process is started here any more
+    bool alive = false;   // true if the start of its process was ordered, and the process has not ended
+    // True if its process has joined, or has trained, according to the membership.
+    bool joined = false, trained = false;
+    bool leaves = false;            // true if its process was asked to leave
+    bool ends_with_host = false;    // true if its process is killed because another one of its host has failed
+    int rank = -1;                  // its process's rank in the newest world
+    bool awaited = false;           // true if the membership awaits its process, see Member
+    std::int64_t member = -1;       // the id of its newest process in the membership
+    std::int64_t predecessor = -1;  // the id of the process that has ended at this place
     int starts = 0;
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
