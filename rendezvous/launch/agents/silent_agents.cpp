@@ -34,7 +34,7 @@ void RemoteRanks::lose_silent_hosts() {
   for (Host& host : hosts_) {
     if (host.over || !host.connected()) continue;
     connected++;
-    if (host.heartbeat->asks(now)) send(host, {.kind = Kind::question});
+    if (host.heartbeat->asks(now)) send(host, {.kind = AgentMessage::Kind::question});
     if (host.heartbeat->silent()) silent.push_back(&host);
   }
   if (silent.empty()) return;
