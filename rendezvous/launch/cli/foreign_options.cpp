@@ -35,7 +35,7 @@ constexpr Row kRows[] = {
     {"--output-filename", "write --output DIR"},
     {"--log-dir", "write --output DIR"},
     {"--redirects", "write --output DIR"},
-    {"--reset-limit", "write --max-restarts N: so many processes of an elastic job are replaced"},
+    {"--reset-limit", "write --max-restarts N, the number of processes that an elastic job may replace"},
     {"--blacklist-cooldown-range", "leave it out: a lost host is used again after 10 s to 10 min"},
     {"--slots-per-host", "let the script write host:slots"},
     {"--map-by", "hosts are filled in their order; -N N limits the ranks on each"},

@@ -1,4 +1,4 @@
-"""What a framework's tensors in GPU memory need, for init()."""
+"""The needs of a framework with tensors in GPU memory, for init()."""
 from __future__ import annotations
 
 from typing import Optional, Protocol
