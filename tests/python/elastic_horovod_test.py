@@ -225,7 +225,9 @@ def test_a_script_that_ends_in_its_training_leaves_the_job(job):
         step"""), 3)
     running.found("waits in world 1")
     running.go()
+    began = time.monotonic()
     assert running.remove(running.at(1)).ends() == 0
+    assert time.monotonic() - began < 40  # a script that has finished would wait a minute for the others
     check_results(running.processes)
 
 
@@ -424,4 +426,17 @@ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     assert running.remove(hasty).ends() == 1
     assert "this process has joined a job that trains already" in hasty.out()
     running.go()
+    check_results(running.processes)
+
+
+def test_gradients_that_are_on_their_way_when_a_rank_dies_are_given_up(job):
+    running = job(TRAINING.replace("ROWS).backward()\n", """ROWS).backward()
+    hvd.allreduce(torch.ones(1), name="a metric")
+""").replace("    error = state.model", """
+    if state.step == STEPS // 2 and state.worlds == 1 and hvd.rank() == 2:
+        os.kill(os.getpid(), 9)
+    error = state.model"""), 3)
+    running.found("waits in world 1")
+    running.go()
+    assert running.remove(running.at(2)).ends() == -signal.SIGKILL
     check_results(running.processes)
