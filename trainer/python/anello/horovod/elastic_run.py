@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from ..errors import Error, Mismatch
 from . import basics
@@ -50,7 +50,7 @@ def run(train: Callable[..., Any]) -> Callable[..., Any]:
 def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any]) -> Any:
     is_first, skip_sync = True, False
     while True:
-        failure = ""
+        failure: Optional[str] = None  # the error would keep the tensors of its frames alive
         try:
             if not is_first:
                 state.on_reset()
@@ -70,7 +70,7 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
         # Nothing of the old world writes to the state any more when the next one is there.
         basics.next_world()
         is_first = False
-        if failure:
+        if failure is not None:
             if basics.rank() == 0:
                 print(f"anello: the training goes on at its last commit, after: {failure}", file=sys.stderr, flush=True)
             state.restore()
