@@ -65,7 +65,7 @@ anello_status anello_init(const anello_config* config, anello_world** world) {
   return guarded([&] {
     required(world, "out parameter");
     const anello::rendezvous::Interruption interruption(asked_by(config));
-    *world = new anello_world(anello::rendezvous::init_with([&] { return settings_of(config); }));
+    *world = new_world(anello::rendezvous::init_with([&] { return settings_of(config); }));
   });
 }
 anello_status anello_finish(anello_world* world) {

@@ -73,6 +73,6 @@ anello_status anello_init_through(const anello_exchange* exchange, const anello_
     const std::string base = given.name ? given.name : "exchange";
     auto space =
         std::make_unique<ExchangeSpace>(given, text("anello-", base, "-", next_world_of(base)), settings.start_timeout);
-    *world = new anello_world(anello::rendezvous::init_through(std::move(space), std::move(settings)));
+    *world = new_world(anello::rendezvous::init_through(std::move(space), std::move(settings)));
   });
 }

@@ -139,6 +139,12 @@ inline std::function<bool()> asked_by(const anello_config* config) {
   return [flag] { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; };
 }
 
+// A new-expression takes its memory before it calls init(). Without this function, a rank without memory would fail
+// before init() has begun, and the other ranks would wait for it.
+inline anello_world* new_world(anello::World made) {
+  return new anello_world(std::move(made));
+}
+
 // Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of C++ have one byte,
 // and would cut such numbers off.
 template <class Enum>
