@@ -76,8 +76,8 @@ DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
 // These functions queue work on a stream, do not block, and throw Error{device}. record(): the event will be done when
-// all work that is now on the stream is done. follow(): work queued on the stream later waits for the event. copy():
-// copies between any two memories; for zero bytes it queues nothing.
+// all work that is now on the stream is done. follow(): work that is queued on the stream after this call waits for
+// the event. copy(): copies between any two memories; for zero bytes it queues nothing.
 void record(const Device& device, const Event& event, GpuStream stream);
 void follow(const Device& device, GpuStream stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);

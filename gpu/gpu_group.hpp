@@ -35,7 +35,8 @@ class GpuGroup::Impl {
   // Finds the plugins. If one is missing, throws Error{unsupported} that names it.
   using FindTables = std::function<Tables()>;
 
-  // Collective: all ranks of the group, which are ranks of the world, construct it. Throws like GpuGroup's constructor.
+  // Collective: every rank of `ranks`, a group of ranks of `world`, calls this constructor. Throws like GpuGroup's
+  // constructor.
   Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
   // Makes a staged backend with the same ranks, for another thread. Collective: all ranks call this.

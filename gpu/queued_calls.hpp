@@ -19,7 +19,8 @@
 
 namespace anello::gpu {
 
-// A call as messages describe it. send() and recv() concern only two ranks, so they have a peer, but no common number.
+// The facts of a call that error messages need. A collective has a number that is the same on all ranks. send() and
+// recv() have no such number, because only two ranks call them; they have a peer.
 struct NcclCall {
   Signature signature;
   std::string_view name;  // the name that the program gave

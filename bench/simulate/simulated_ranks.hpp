@@ -54,9 +54,9 @@ struct SimulatedRanks {
   int hosts = 1;  // number of simulated hosts
 };
 
-// Returns an empty result if the hosts' plans differ. If one host represents all, `count` and `slab_elems` are rounded
-// up to multiples of the number of ranks, where this makes the plans equal. The rounding adds at most one element for
-// each rank, so for tiny counts the result is an upper estimate.
+// Returns an empty result if the hosts' plans differ. If one host represents all and the plans differ, first tries
+// again with `count` and `slab_elems` rounded up to multiples of the number of ranks. The rounding adds at most one
+// element for each rank, so for tiny counts the result is an upper estimate.
 std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry);
 
 // Returns the number of messages if all lengths are `scale` times those of the plans, and messages longer than

@@ -145,8 +145,8 @@ inline anello_world* new_world(anello::World made) {
   return new anello_world(std::move(made));
 }
 
-// Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of C++ have one byte,
-// and would cut such numbers off.
+// Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of the C++
+// API have one byte, so a conversion would cut such numbers off.
 template <class Enum>
 Enum one_of(int value) {
   constexpr int kNone = 255;

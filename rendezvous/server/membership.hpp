@@ -3,11 +3,11 @@
 // passes events and the time, and sends what the functions return.
 //
 // A process joins, and is in the lobby until a world has room for it. A world that has lost a rank ends on all ranks;
-// each of them then enters again. The next world starts as soon as every process of the last one has entered or ended:
-// no timer decides that, because a process that computes for minutes still answers inquiries meanwhile. A process that
-// does not answer loses its place. Processes in the lobby go into that world too. If only processes of the lobby are
-// left, and a world has begun to train, the state of the job is lost. Then they are refused, and processes that join
-// later belong to another job.
+// each of them then enters again. The next world starts as soon as every process of the last one has entered or ended.
+// A process may compute for minutes before it enters, so no timer ends this wait; but the process answers inquiries
+// meanwhile, and one that does not answer loses its place. Processes in the lobby go into the next world too. If only
+// processes of the lobby are left, and a world has begun to train, the state of the job is lost: the processes in the
+// lobby are refused, and processes that join later belong to another job.
 //
 // If processes come into the lobby while a world runs, all ranks of this world end it at the same commit. For this,
 // each rank reports how many commits it has made, and makes at most one more before it receives the boundary. The

@@ -206,7 +206,7 @@ void NamedOperation::start_works<Verb::reduce_scatter>(const Agreed&, group::Ope
   }
 }
 
-// A barrier needs no operation after the decision.
+// A barrier starts no operation: it is done as soon as all ranks have agreed that it can begin.
 template <>
 void NamedOperation::start_works<Verb::barrier>(const Agreed&, group::OperationQueue&, group::RankAndSize) {}
 

@@ -85,7 +85,8 @@ void Scheduler::close() {
   baton_.close();
   baton_.wait_until_free(lock);
   flush(lock);
-  // The goodbye contains this number, so that ranks with fewer decisions do not wait for later ones of this rank.
+  // This rank's goodbye contains the number of decisions that it has made. A rank that has made fewer decisions then
+  // does not wait for decisions of this rank beyond that number.
   GroupAccess::carried_out(messages_, decided_);
   end_all(group::ended("the agenda was closed, or this rank's world ended, before the operation was done",
                        world_rank(self_.rank)));

@@ -36,7 +36,8 @@ void send_parts(PlanBuilder& builder, Part part) {
 // line has that length. turned: the dimensions are in reverse order.
 class Grid {
  public:
-  // Between hosts, the messages of longer lines take longer than one more round would.
+  // Longer lines need fewer rounds, but more messages in each round. Between hosts, a line of more than 16 ranks loses
+  // more time by its messages than it saves by the round.
   static constexpr int kMaxLine = 16;
   Grid(int ranks, int max_line, bool turned = false);
   static int longest_line(int ranks, int max_line);  // allocates nothing

@@ -34,8 +34,8 @@ constexpr std::string_view kMemory = "2 cores, shared memory";
 constexpr std::string_view kMemoryOnEpyc = "2 cores of an AMD EPYC (family 25, model 17), shared memory";
 // Measured with 2 to 16 ranks, 1 KiB to 16 MiB.
 constexpr std::string_view kLoopback = "2 cores, loopback";
-// Simulated with one rank a host, 15 us and 10 Gbit/s. Measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB:
-// tree takes 1.50 times the payload's time, halving 1.10, two_shot 1.07).
+// Simulated with one rank a host, 15 us and 10 Gbit/s. Measurements with 4 hosts on links of 1 Gbit/s agree (64 KiB,
+// in multiples of the time that a link needs for the payload alone: tree 1.50, halving 1.10, two_shot 1.07).
 constexpr std::string_view kSimulatedRanks = "anello-bench simulate, one rank a host";
 // Simulated with 8 ranks on each of 2, 8, 16 and 128 hosts, and 4 ranks on each of 3 and 4 hosts. From 64 KiB on, a
 // host sends 2(hosts-1)/hosts of the bytes, which is the minimum. Rings are slower from 3 hosts on: 4 MiB on 4 hosts

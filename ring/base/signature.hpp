@@ -79,8 +79,8 @@ std::string describe(const NamedSignature& call);  // "allreduce #3 (sum of 100 
 // Returns "rank 2 calls " or "ranks 0, 1 call ".
 std::string who_calls(const std::vector<int>& ranks);
 
-// Describes how the call of these ranks differs from the call of `others`, with both lists of ranks and both values.
-// Empty if the calls are equal.
+// Describes the first difference between call `a` of `ranks` and call `b` of `others`. The text has both lists of
+// ranks, and the value that each call has there. It is empty if the calls are equal.
 std::string difference(const std::vector<int>& ranks, const NamedSignature& a, const std::vector<int>& others,
                        const NamedSignature& b);
 

@@ -1,4 +1,5 @@
-// Gathers messages that are equally long on all ranks, and the hashes in them. Collective; not for hot paths.
+// Gathers one message of each rank; all are equally long. Also encodes and decodes hashes for such messages.
+// Collective; not for hot paths.
 #pragma once
 #include <anello/group.hpp>
 #include <string>

@@ -25,7 +25,8 @@ void name_entry(World& world, const Manifest& manifest, int at_fault) try {
   throw Error(error.code(), error.message(), error.code() == ErrorCode::mismatch ? at_fault : error.rank());
 }
 
-// Returns the decision that all ranks make. A rank that will receive the state is not clean from here on.
+// Returns the decision, which is the same on all ranks. If this rank will receive the state, marks `state` as not clean
+// now, because the transfer may fail halfway.
 Decision decide_together(World& world, Contents& state, const Manifest& manifest, bool begun) {
   const Reports reports = gather_reports(world, report_of(state, manifest), begun);
   try {

@@ -57,7 +57,7 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op_closely(std::string_view call, Op op, DType dtype);
 inline void check_op(std::string_view call, Op op, DType dtype) {
-  // Every type that is not only stored can be added.
+  // A sum is possible for every type, except for those that can only be stored.
   if (op != Op::sum || is_only_stored(dtype)) check_op_closely(call, op, dtype);
 }
 void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);

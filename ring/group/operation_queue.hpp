@@ -74,8 +74,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // Submits an alltoall of unequal parts. First submits `counts`, the exchange of its counts.
   std::shared_ptr<AsyncOperation> submit(const Call& counts, const Call& alltoall);
 
-  // Call when this rank refused its program's call for the next operation. Ranks that wait for this rank get the
-  // reason.
+  // Use this when the program's next operation was refused on this rank, for example because of a wrong argument. It
+  // sends `why` to the ranks that wait for this rank.
   void refused(std::string_view why) noexcept;
 
   // Blocks until the operation is done, or until the time `until`. Moves data while it waits. Returns true if the

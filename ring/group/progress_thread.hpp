@@ -15,7 +15,7 @@
 
 namespace anello::group {
 
-// Work that the thread moves, such as a queue. Only the progress thread calls these functions.
+// Something that the progress thread advances, such as a queue of operations. Only that thread calls these functions.
 class Movable {
  public:
   virtual ~Movable() = default;

@@ -43,7 +43,8 @@ class LinkRouter {
   mutable Mutex mutex_;
   std::map<std::uint64_t, Route> routes_ ANELLO_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> left_ ANELLO_GUARDED_BY(mutex_);  // ring buffer of the groups that were left last
-  // `removed_`: number of groups left so far. `early_`: number of connections for groups that are not made yet.
+  // `removed_`: number of groups that this rank has left so far. `early_`: number of connections for groups that are
+  // not made yet.
   std::size_t removed_ ANELLO_GUARDED_BY(mutex_) = 0, early_ ANELLO_GUARDED_BY(mutex_) = 0;
 };
 

@@ -55,7 +55,8 @@ StripedLink::StripedLink(std::vector<Descriptor> sockets) {
   }
 }
 
-// Returns the first connection that is ready, so that small messages use one connection.
+// Returns the connection with the lowest number that can send now. Small messages leave room in the first connection,
+// so all of them use that one.
 std::optional<std::size_t> StripedLink::lane_with_room() {
   for (std::size_t lane = 0; lane < lanes_.size(); lane++) {
     pollfd polled{lanes_[lane].link.descriptor(), POLLOUT, 0};

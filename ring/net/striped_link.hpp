@@ -36,7 +36,8 @@ class StripedLink final : public link::Link {
     Head head{};                 // head of the next stripe that arrives here
     std::size_t head_bytes = 0;  // received bytes of the head
     bool ended = false;          // the other side has closed this connection, after a complete stripe
-    // True if the link's next stripe may arrive here. If a head has arrived here, it is the head of a later stripe.
+    // True if the link's next stripe may still arrive on this connection. If a whole head waits here, it belongs to a
+    // later stripe, so the next one comes over another connection.
     bool is_awaited() const { return !ended && head_bytes < kHeadBytes; }
   };
   // The stripe that is being sent or received; `left_bytes` of it have not moved yet.

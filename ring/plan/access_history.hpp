@@ -23,7 +23,8 @@ class AccessHistory {
 
   explicit AccessHistory(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
 
-  // Records a read by `self`. Calls after(touch) for every earlier item for which the read must wait.
+  // Records that `self` reads [begin, end). Calls after(touch) for each earlier write to this range, because the read
+  // must wait for it.
   template <class After>
   void read(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);

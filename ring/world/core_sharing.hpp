@@ -17,7 +17,8 @@ class CoreSharing {
 
   bool on_host(int host) const;  // true if the host or its machine has fewer cores than ranks
   bool on_some_host() const;     // true if a host has more ranks than cores
-  // True if the host's machine has further hosts, and fewer cores than ranks.
+  // True if several hosts, such as containers, are on this host's machine, and together have more ranks than the
+  // machine has cores.
   bool on_shared_machine(int host) const;
 
  private:

@@ -147,7 +147,8 @@ void Mixer::take_lines(Stream& stream) {
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
 
-// Decides about the bytes after the last whole line: they become the tail, get the floor, or wait.
+// Decides what happens to the bytes after the last whole line: they are drawn as the tail, or their stream gets the
+// floor and they are passed on at once, or they wait. mixer.hpp defines tail and floor.
 void Mixer::keep_rest(int id, TimePoint now) {
   Stream& stream = streams_[std::size_t(id)];
   stream.pending.erase(0, std::size_t(shown(stream.pending).data() - stream.pending.data()));

@@ -71,7 +71,7 @@ class Output {
   void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;
-  std::vector<std::unique_ptr<Outlet>> outlets_;  // for standard output; a second for standard error if it differs
+  std::vector<std::unique_ptr<Outlet>> outlets_;  // one for standard output; a second if errors go elsewhere
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<LastLines> last_lines_;  // by rank
   std::uint64_t lines_ = 0;

@@ -37,8 +37,10 @@ class ElasticSupervisor : public Supervisor {
   void host_lost(const HostLoss& loss, Clock::time_point now) override;
   std::string summary(bool with_reason) const override;
 
+  // resize() and remove() return a sentence for the user that says what changes. If the request is not possible, they
+  // throw Error{invalid_argument} that says which requests are possible.
+  //
   // Changes how many processes run: starts some, or asks those with the highest places to leave at the next commit.
-  // These functions return a sentence. They throw Error{invalid_argument} that says which requests are possible.
   std::string resize(int processes, Clock::time_point now);
   // Asks the processes at these places to leave. No process is started at these places any more.
   std::string remove(const std::vector<int>& places, Clock::time_point now);
