@@ -165,6 +165,22 @@ TEST_F(ElasticSupervisorTest, AStoppedProcessThatTheMembershipGaveUpIsKilledAndR
   EXPECT_THAT(orders_now(), ElementsAre("start rank 1"));
 }
 
+TEST_F(ElasticSupervisorTest, AStoppedProcessThatTheOthersFinishedWithoutIsNoFailure) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  orders_now();
+  supervisor_->reported({Report::Kind::stopped, 1, 101, (SIGSTOP << 8) | 0x7f}, now_);
+  view_ = {.begun = true, .finished = true, .members = {}};
+  ends(0, kSuccess);
+  ends(2, kSuccess);
+  pass(100);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 1"));
+  ends(1, SIGKILL);
+  pass(0);
+  EXPECT_EQ(supervisor_->exit_code(), 0);
+  EXPECT_FALSE(supervisor_->failed());
+}
+
 TEST_F(ElasticSupervisorTest, AStoppedProcessForWhichTheNextWorldWaitsIsKilledAtOnce) {
   supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
   all_train({0, 1, 2});

@@ -112,6 +112,7 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   actions_.print(describe(report));
   const int code = exit_code_of_status(report.status);
   if (view_.finished) {
+    if (at(report.rank).cut_off) return;  // the others have finished the training without this process
     if (exit_code_ == 0) exit_code_ = code;
     culprit_ = report.rank;
     failure_ = describe(report) + " after the training had ended";
@@ -163,7 +164,7 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = place.ends_with_host = false;
+  place.joined = place.trained = place.leaves = place.cut_off = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
   if (again)
@@ -187,6 +188,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
                       delays ? ", and the next world waits for it" : " and has lost its place in the job",
                       ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
+  place.cut_off = true;
   place.joined = false;  // so that its absence leads to one kill only
   place.absent_since.reset();
   ranks_.continued(number);

@@ -62,6 +62,7 @@ class ElasticSupervisor : public Supervisor {
     // True if its process has joined, or has trained, according to the membership.
     bool joined = false, trained = false;
     bool leaves = false;            // true if its process was asked to leave
+    bool cut_off = false;           // true if its process is killed because it has lost its place in the job
     bool ends_with_host = false;    // true if its process is killed because another one of its host has failed
     int rank = -1;                  // its process's rank in the newest world
     bool awaited = false;           // true if the membership awaits its process, see Member
