@@ -1,5 +1,5 @@
 // A lower bound on the time of any collective on a cluster, in the simulator's model (model.hpp): the larger of two
-// bounds, of which the first matters for few bytes and the second for many bytes. Pure.
+// bounds. The first one matters for few bytes, and the second one for many bytes. Pure.
 //
 // Few bytes: the data of one rank must reach all ranks. A rank that has the data can send it to another rank every
 // `message_us`. The other rank has the data after one latency and two `message_us`. So the number of ranks with the

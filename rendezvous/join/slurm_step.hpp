@@ -1,4 +1,5 @@
-// The step of a Slurm job of which this process is a task. Pure: reads variables and processes through functions.
+// Finds the step of a Slurm job that this process belongs to, as one of its tasks. Pure: reads variables and processes
+// through functions.
 #pragma once
 #include <optional>
 #include <string>

@@ -30,7 +30,7 @@ class DisturbedJob {
   // Returns what went wrong.
   std::string run() {
     if (!launcher_.says("[3] world 1: ")) return "it does not begin";
-    name_ = variable(process_at(0), "ANELLO_JOB");
+    name_ = variable_of_process(process_at(launcher_, 0), "ANELLO_JOB");
     for (int events = 0; events < 200 && launcher_.wait(milliseconds(20 + int(random_() % 150))) < 0; events++)
       happen();
     if (launcher_.wait() != 0) return text("it ended with ", launcher_.wait());
@@ -66,7 +66,7 @@ class DisturbedJob {
 
   void signal(int place, int number) {
     note(text("signal ", number, " to process ", place));
-    const pid_t pid = process_at(place);
+    const pid_t pid = process_at(launcher_, place);
     if (pid > 0) ::kill(pid, number);
     if (number == SIGSTOP) stopped_ = pid;
     last_ranks_.clear();
@@ -80,17 +80,6 @@ class DisturbedJob {
     return out;
   }
 
-  pid_t process_at(int place) {
-    for (const pid_t pid : launcher_.marked())
-      if (variable(pid, "ANELLO_PLACE") == std::to_string(place)) return pid;
-    return -1;
-  }
-  static std::string variable(pid_t pid, const std::string& name) {
-    std::ifstream environment(text("/proc/", pid, "/environ"));
-    for (std::string entry; std::getline(environment, entry, '\0');)
-      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
-    return "";
-  }
   void note(const std::string& event) { log_ += event + "\n"; }
 
   std::mt19937 random_;

@@ -35,13 +35,7 @@ class ElasticLaunch : public Agents {
     more.push_back("ANELLO_FLIGHT_DIR=none");
     return Agents::around(std::move(more));
   }
-  static std::string own_job(Process& launcher) { return variable(process_at(launcher, 0), "ANELLO_JOB"); }
-  static std::string variable(pid_t pid, const std::string& name) {
-    std::ifstream environment(text("/proc/", pid, "/environ"));
-    for (std::string entry; std::getline(environment, entry, '\0');)
-      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
-    return "";
-  }
+  static std::string own_job(Process& launcher) { return variable_of_process(at(launcher, 0), "ANELLO_JOB"); }
   // The agent is the parent of the keeper, which is the parent of the process.
   static pid_t agent_of(Process& launcher, pid_t process) {
     const auto parent = [](pid_t pid) {
@@ -57,16 +51,11 @@ class ElasticLaunch : public Agents {
   static std::string result() {
     return text("weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n");
   }
-  static std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) found++;
-    return found;
-  }
-  static pid_t process_at(Process& launcher, int place) {
-    for (const pid_t pid : launcher.marked())
-      if (variable(pid, "ANELLO_PLACE") == text(place)) return pid;
-    ADD_FAILURE() << "place " << place << " has no process";
-    return 0x7fffffff;
+  // Returns the process at this place. If there is none, fails the test, and returns a number that no process has.
+  static pid_t at(Process& launcher, int place) {
+    const pid_t pid = process_at(launcher, place);
+    EXPECT_GT(pid, 0) << "place " << place << " has no process";
+    return pid > 0 ? pid : 0x7fffffff;
   }
 };
 
@@ -74,7 +63,7 @@ TEST_F(ElasticLaunch, AKilledProcessIsReplaced) {
   for (const int victim : {0, 2}) {
     Process running(job({"-n", "3", "--min-np", "2"}, 3), around());
     for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-    ::kill(process_at(running, victim), SIGKILL);
+    ::kill(at(running, victim), SIGKILL);
     EXPECT_EQ(running.wait(), 0) << running.err();
     EXPECT_EQ(count(running.out(), result()), 3u) << running.out();
     EXPECT_THAT(running.err(), HasSubstr(text("process ", victim, " is started again (restart 1 of 10)\n")));
@@ -92,7 +81,7 @@ TEST_F(ElasticLaunch, RanksBeginInTheOrderOfTheirPlaces) {
 TEST_F(ElasticLaunch, WithoutRestartsTheOthersFinish) {
   Process running(job({"-n", "3", "--min-np", "2", "--max-restarts", "0"}, 2), around());
   for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(process_at(running, 1), SIGKILL);
+  ::kill(at(running, 1), SIGKILL);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 2u) << running.out();
 }
@@ -100,7 +89,7 @@ TEST_F(ElasticLaunch, WithoutRestartsTheOthersFinish) {
 TEST_F(ElasticLaunch, TooFewEndTheJob) {
   Process running(job({"-n", "2", "--min-np", "2", "--max-restarts", "0"}, 2), around());
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(process_at(running, 1), SIGKILL);
+  ::kill(at(running, 1), SIGKILL);
   EXPECT_EQ(running.wait(), 137);
   EXPECT_THAT(running.err(), HasSubstr("only 1 process runs or can be started, and --min-np is 2\n"));
   EXPECT_THAT(running.err(), ContainsRegex("the job failed after .* because of process 1"));
@@ -110,7 +99,7 @@ TEST_F(ElasticLaunch, TooFewEndTheJob) {
 TEST_F(ElasticLaunch, AStoppedProcessIsReplaced) {
   Process running(job({"-n", "3", "--min-np", "2"}, 3), around({"ANELLO_SILENCE_LIMIT=2000"}));
   for (int place = 0; place < 3; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(process_at(running, 1), SIGSTOP);
+  ::kill(at(running, 1), SIGSTOP);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 3u) << running.out();
   EXPECT_THAT(running.err(), HasSubstr("is stopped, and the next world waits for it, so it is killed\n"));
@@ -119,7 +108,7 @@ TEST_F(ElasticLaunch, AStoppedProcessIsReplaced) {
 TEST_F(ElasticLaunch, AKilledProcessOfAnotherHostIsReplacedThere) {
   Process running(job({"-H", "h1:2,h2:2", "--min-np", "2"}, 3), around());
   for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(process_at(running, 2), SIGKILL);
+  ::kill(at(running, 2), SIGKILL);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 4u) << running.out();
   EXPECT_THAT(running.err(), ContainsRegex("process 2 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\) on h2\n"));
@@ -129,7 +118,7 @@ TEST_F(ElasticLaunch, AKilledProcessOfAnotherHostIsReplacedThere) {
 TEST_F(ElasticLaunch, ALostHostIsLeftOut) {
   Process running(job({"-H", "h1:2,h2:2", "--min-np", "2"}, 2), around({"ANELLO_SILENCE_LIMIT=4000"}));
   for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  ::kill(agent_of(running, at(running, 2)), SIGKILL);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 2u) << running.out();
   EXPECT_TRUE(running.none_left());
@@ -139,7 +128,7 @@ TEST_F(ElasticLaunch, ASpareHostReplacesALostOne) {
   Process running(job({"-H", "h1:2,h2:2,h3:2", "-n", "4", "--min-np", "2", "--max-np", "6"}, 3),
                   around({"ANELLO_SILENCE_LIMIT=4000"}));
   for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  ::kill(agent_of(running, at(running, 2)), SIGKILL);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_EQ(count(running.out(), result()), 4u) << running.out();
   EXPECT_THAT(running.err(), HasSubstr("process 5 is started instead (restart 2 of 10)\n"));
@@ -160,7 +149,7 @@ TEST_F(ElasticLaunch, AJobIsResizedWhileItTrains) {
   EXPECT_THAT(ask({"resize", "9"}).err, HasSubstr("9"));
   EXPECT_EQ(ask({"remove", "1"}).out, "1 process leaves at the next commit\n");
   ASSERT_TRUE(running.says_error("process 1 has left, as it was asked to\n"));
-  ::kill(process_at(running, 3), SIGKILL);
+  ::kill(at(running, 3), SIGKILL);
   EXPECT_EQ(running.wait(), 0) << running.err();
   EXPECT_GE(count(running.out(), result()), 2u) << running.out();  // process 3's successor may come too late
   EXPECT_THAT(running.out(), HasSubstr("[1] the others have finished\n"));
@@ -228,7 +217,7 @@ TEST_F(ElasticLaunch, AMuteHostAtTheStartIsLeftOut) {
 TEST_F(ElasticLaunch, TheLossOfAllHostsIsNamed) {
   Process running(job({"-H", "h1:2", "--min-np", "1"}, 2), around({"ANELLO_SILENCE_LIMIT=4000"}));
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(agent_of(running, process_at(running, 0)), SIGKILL);
+  ::kill(agent_of(running, at(running, 0)), SIGKILL);
   EXPECT_EQ(running.wait(), 1);
   EXPECT_THAT(running.err(), HasSubstr("no process is left that had the state of the training\n"));
   EXPECT_TRUE(running.none_left());
@@ -238,7 +227,7 @@ TEST_F(ElasticLaunch, ARestartNeedsTheMinimum) {
   Process running(job({"-H", "h1:2,h2:2", "--min-np", "4", "--restarts", "1"}, 2),
                   around({"ANELLO_SILENCE_LIMIT=4000"}));
   for (int place = 0; place < 4; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
-  ::kill(agent_of(running, process_at(running, 2)), SIGKILL);
+  ::kill(agent_of(running, at(running, 2)), SIGKILL);
   EXPECT_EQ(running.wait(), 1);
   EXPECT_THAT(running.err(), HasSubstr("it is not started again without host h2: only 2 processes can be started, and "
                                        "--min-np is 4\n"));

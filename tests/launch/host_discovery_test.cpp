@@ -31,9 +31,7 @@ class DiscoveredHosts : public Agents {
   static std::size_t results(const std::string& out) {
     const std::string line =
         text("weights ", std::uint64_t(trainee::expected(100, kManySteps)), " at ", kManySteps, "\n");
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = out.find(line, at)) != std::string::npos; at += line.size()) found++;
-    return found;
+    return count(out, line);
   }
 };
 

@@ -8,12 +8,6 @@
 namespace anello::launch {
 namespace {
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) found++;
-  return found;
-}
-
 TEST(Restarts, AJobIsStartedAgainUntilItSucceeds) {
   const Outcome outcome = testing::run(
       ranks(2, "echo try $ANELLO_RESTART of $ANELLO_JOB; [ $ANELLO_RANK = 1 ] && [ $ANELLO_RESTART != 2 ] && exit 9; :",
