@@ -20,25 +20,43 @@ namespace anello::net {
 #ifdef ANELLO_HAS_OPENSSL
 namespace {
 
-// The number of calls of OpenSSL in progress, and whether further calls are forbidden. Both are atomics, because an
-// atomic has no destructor that runs at exit.
+// The numbers of calls of OpenSSL and of fork() in progress, and whether further calls are forbidden. All are atomics,
+// because an atomic has no destructor that runs at exit.
 std::atomic<int> calls_in_progress{0};
+std::atomic<int> forks_in_progress{0};
 std::atomic<bool> openssl_ended{false};
 
-// OpenSSL calls this before it frees anything at exit. A call takes microseconds, so the time limit only matters for a
-// thread that is never scheduled again.
+// A call takes microseconds, so the time limit only matters for a thread that is never scheduled again.
 void await_end_of_calls() {
   using std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLimit{1000};
-  openssl_ended = true;
   const auto deadline = steady_clock::now() + kLimit;
   while (calls_in_progress > 0 && steady_clock::now() < deadline) std::this_thread::yield();
 }
 
+// A call holds locks of OpenSSL. A child that was made meanwhile would have these locks, but not the thread that
+// releases them, and would wait for them for ever when it exits.
+void before_fork() {
+  forks_in_progress++;
+  await_end_of_calls();
+}
+void after_fork_in_parent() {
+  forks_in_progress--;
+  forks_in_progress.notify_all();
+}
+void after_fork_in_child() {
+  calls_in_progress = forks_in_progress = 0;
+}
+
+// OpenSSL calls this before it frees anything at exit.
+void end_calls() {
+  openssl_ended = true;
+  await_end_of_calls();
+}
+
 bool watch_exit_and_fork() {
-  // The threads that made these calls do not exist in the child.
-  pthread_atfork(nullptr, nullptr, [] { calls_in_progress = 0; });
-  return OPENSSL_atexit(await_end_of_calls) == 1;
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  return OPENSSL_atexit(end_calls) == 1;
 }
 
 class CallOfOpenssl {
@@ -46,6 +64,11 @@ class CallOfOpenssl {
   CallOfOpenssl() {
     static const bool watched = watch_exit_and_fork();
     calls_in_progress++;
+    while (const int forks = forks_in_progress) {
+      calls_in_progress--;
+      forks_in_progress.wait(forks);
+      calls_in_progress++;
+    }
     if (watched && !openssl_ended) return;
     calls_in_progress--;
     throw error();
@@ -54,7 +77,7 @@ class CallOfOpenssl {
   CallOfOpenssl(const CallOfOpenssl&) = delete;
   CallOfOpenssl& operator=(const CallOfOpenssl&) = delete;
 
-  // OpenSSL also refuses calls in the moment before it calls await_end_of_calls().
+  // OpenSSL also refuses calls in the moment before it calls end_calls().
   static Error error() {
     return {ErrorCode::network,
             "OpenSSL computed no HMAC-SHA256, so the secret cannot be proved: the process is exiting, or a policy of "
