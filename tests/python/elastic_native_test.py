@@ -72,7 +72,8 @@ def test_each_epoch_uses_each_sample_once(tmp_path):
         assert sorted(used) == list(range(SAMPLES))
 
 
-@pytest.mark.parametrize("kind, victim", [("integers", 0), ("integers", 1), ("integers", 2), ("adam", 1)])
+@pytest.mark.parametrize("kind, victim", [("integers", 0), ("integers", 1), ("integers", 2), ("adam", 1),
+                                          ("loaded", 2)])
 def test_goes_on_when_a_rank_is_killed(tmp_path, kind, victim):
     with job(tmp_path, first=3) as made:
         ranks = start_three(made, kind)

@@ -57,11 +57,22 @@ def integers(pace):
     print("result", *map(int, weights[:3]), int(weights.sum()), state.steps, state.last, flush=True)
 
 
-def torch_model(pace, optimizer_of, steps):
+def direct(samples, **options):
+    import torch
+    for batch in anello.elastic.batches(samples, **options):
+        yield batch, torch.utils.data.default_collate([samples[k] for k in batch.samples])
+
+
+def loaded(samples, **options):
+    return anello.elastic.loader(samples, num_workers=2, **options)
+
+
+def torch_model(pace, optimizer_of, steps, shares=direct):
     import torch
     torch.set_num_threads(1)
     data = torch.randn(SAMPLES, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     labels = (data[:, :5].argmax(1) + (data[:, 5] > 0)) % 5
+    samples = torch.utils.data.TensorDataset(data, labels)
     torch.manual_seed(time.time_ns() % 2**31)  # so that only the first rank's model can be the result
     model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30), torch.nn.Tanh(),
                                 torch.nn.Linear(30, 5)).double()
@@ -77,11 +88,10 @@ def torch_model(pace, optimizer_of, steps):
     @anello.elastic.run
     def train(world, state):
         pace.world(state.change)
-        for batch in anello.elastic.batches(data, global_batch=BATCH, seed=SEED, epochs=steps, state=state):
+        for batch, (inputs, targets) in shares(samples, global_batch=BATCH, seed=SEED, epochs=steps, state=state):
             pace.take(state, batch.samples)
             optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(data[batch.samples]), labels[batch.samples],
-                                                     reduction="sum") / batch.size
+            loss = torch.nn.functional.cross_entropy(model(inputs), targets, reduction="sum") / batch.size
             loss.backward()
             world.allreduce([parameter.grad for parameter in model.parameters()])
             state.loss += world.allreduce(loss.item())
@@ -101,6 +111,8 @@ def main():
     import torch
     optimizers = {"sgd": lambda its: torch.optim.SGD(its, lr=0.05, momentum=0.9),
                   "adam": lambda its: torch.optim.Adam(its, lr=0.01)}
+    if kind == "loaded":
+        return torch_model(pace, optimizers["sgd"], 6, loaded)
     return torch_model(pace, optimizers[kind], 6)
 
 

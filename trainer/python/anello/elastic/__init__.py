@@ -4,7 +4,7 @@
     for world in anello.elastic.worlds(state):
         with world:
             for batch in anello.elastic.batches(data, global_batch=256, seed=1, epochs=10, state=state):
-                ...                                 # gradients of this rank's batch.samples; world.allreduce()
+                ...                                 # gradients of data[i] for i in batch.samples; world.allreduce()
                 state.commit(optimizer.step)
 
 Start the processes with `anello rendezvous --min-np N`; docs/elastic.md describes the jobs. `Job` is the part that
@@ -12,7 +12,8 @@ other interfaces are built on. Neither numpy nor torch is imported here.
 """
 from .batches import Batch, batches
 from .job import Change, Job, WorldEnds, hash_of
+from .loader import loader
 from .loop import NotNeeded, run, worlds
 from .state import State
 
-__all__ = ["Batch", "Change", "Job", "NotNeeded", "State", "WorldEnds", "batches", "hash_of", "run", "worlds"]
+__all__ = ["Batch", "Change", "Job", "NotNeeded", "State", "WorldEnds", "batches", "hash_of", "loader", "run", "worlds"]

@@ -16,7 +16,7 @@ class Batch(NamedTuple):
     """A rank's share of a global batch.
 
     Attributes:
-        samples: the numbers of this rank's samples. The list may be empty.
+        samples: the numbers of this rank's samples in the data set. The list may be empty.
         size: the number of samples of all ranks together; a mean over the batch divides by it.
         epoch: from 0.
         step: in the epoch, from 0.
@@ -42,20 +42,36 @@ def batches(samples: Any, *, global_batch: int, seed: int, state: State, epochs:
         global_batch: samples of a step on all ranks together.
         name: distinguishes several loops of one training, each with a position of its own.
     """
-    count = integer("samples", len(samples) if hasattr(samples, "__len__") else samples, 1, _MOST)
-    global_batch = integer("global_batch", global_batch, 1, _MOST)
-    seed = integer("seed", seed, 0, 2**64 - 1)
-    steps = (count - 1) // global_batch + 1
-    total = steps * integer("epochs", epochs, 0, _MOST)
-    while state._position(name) < total:
-        epoch, step = divmod(state._position(name), steps)
-        first, size = step * global_batch, min(global_batch, count - step * global_batch)
-        begin, end = part_of(size, state.world.rank, state.world.size)
+    plan = Plan(len(samples) if hasattr(samples, "__len__") else samples, global_batch, seed, epochs)
+    while state._position(name) < plan.steps:
         token = object()
         state._take(name, token)
-        yield Batch(_order(count, seed, epoch)[first + begin:first + end], size, epoch, step)
+        yield plan.share(state._position(name), state.world.rank, state.world.size)
         if state._has_taken(token):
             raise RuntimeError("the last batch was not committed: call state.commit(...) once for each batch")
+
+
+class Plan:
+    """Which samples each rank gets in each step.
+
+    Attributes:
+        steps: of all epochs together.
+    """
+
+    def __init__(self, count: Any, global_batch: int, seed: int, epochs: int) -> None:
+        self._count = integer("samples", count, 1, _MOST)
+        self._global_batch = integer("global_batch", global_batch, 1, _MOST)
+        self._seed = integer("seed", seed, 0, 2**64 - 1)
+        self._steps_of_epoch = (self._count - 1) // self._global_batch + 1
+        self.steps = self._steps_of_epoch * integer("epochs", epochs, 0, _MOST)
+
+    def share(self, position: int, rank: int, size: int) -> Batch:
+        """The share of one of `size` ranks in the step of this number, from 0."""
+        epoch, step = divmod(position, self._steps_of_epoch)
+        first = step * self._global_batch
+        total = min(self._global_batch, self._count - first)
+        begin, end = part_of(total, rank, size)
+        return Batch(_order(self._count, self._seed, epoch)[first + begin:first + end], total, epoch, step)
 
 
 def part_of(total: int, rank: int, size: int) -> "tuple[int, int]":
