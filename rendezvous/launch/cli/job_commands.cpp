@@ -39,7 +39,7 @@ int status_command(const Words& words, char**) {
   CLI::App app("Lists the elastic jobs that this user has started on this host, with their processes.",
                "anello status");
   std::string job;
-  app.add_option("job", job, "the name of one job; without it, all")->type_name("NAME");
+  app.add_option("job,--job", job, "the name of one job; without it, all")->type_name("NAME");
   if (const auto exit_code = parse(app, words)) return *exit_code;
   const std::vector<std::string> jobs = job.empty() ? running_jobs() : std::vector{job};
   if (jobs.empty()) std::cout << "no elastic job of this user runs on this host\n";
