@@ -57,6 +57,9 @@ anello_status anello_elastic_enter(anello_elastic* job, anello_world** world) {
 anello_status anello_elastic_begin(anello_elastic* job, const char* manifest) {
   return guarded([&] { required(job, "job").job.begin_synchronization(&required(manifest, "manifest")); });
 }
+anello_status anello_elastic_deliver(anello_elastic* job, const anello_tensor* tensors, size_t count) {
+  return guarded([&] { required(job, "job").job.deliver(list_of(tensors, count)); });
+}
 anello_status anello_elastic_end(anello_elastic* job, const anello_elastic_entry* entries, size_t count,
                                  uint64_t bytes) {
   return guarded([&] { required(job, "job").job.end_synchronization(entries_of(entries, count), bytes); });

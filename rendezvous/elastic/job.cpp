@@ -17,6 +17,7 @@
 #include "ring/base/text.hpp"
 #include "ring/elastic/contents.hpp"
 #include "ring/elastic/synchronize.hpp"
+#include "ring/elastic/transfer.hpp"
 #include "ring/world/bootstrap.hpp"
 
 namespace anello::elastic {
@@ -24,6 +25,7 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kMoment{2000};
+constexpr const char* kBeginFirst = "call begin_synchronization() in this world first";
 
 Settings checked(const Settings& settings) {
   open_missing_standard_descriptors();
@@ -70,6 +72,7 @@ class Job::Impl {
   const Change& change() const { return change_; }
   void synchronize();
   void begin_synchronization(std::string_view manifest);
+  void deliver(std::span<const Tensor> tensors);
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
   void begin_commit();
   bool end_commit();
@@ -107,7 +110,8 @@ class Job::Impl {
   rendezvous::StandingConnection connection_;
   std::optional<World> world_;
   Phase phase_ = Phase::left;
-  Decision decision_;  // which ranks send the state; valid in the phase `exchanging`
+  Decision decision_;          // which ranks send the state; valid in the phase `exchanging`
+  std::vector<Group> groups_;  // in which the state is sent; in the phase `exchanging`
   Change change_;
   bool begun_ = false;     // true if a world of this job has begun to train before
   int failed_starts_ = 0;  // worlds in a row that could not start because of errors between ranks
@@ -210,6 +214,7 @@ void Job::Impl::leave_world() {
     paused_since_ = steady_clock::now();
     was_in_a_world_ = true;
   }
+  groups_.clear();
   world_.reset();
   phase_ = Phase::left;
 }
@@ -246,9 +251,20 @@ void Job::Impl::begin_synchronization(std::string_view manifest) {
   phase_ = Phase::exchanging;
 }
 
+void Job::Impl::deliver(std::span<const Tensor> tensors) {
+  check_phase("deliver", phase_ == Phase::exchanging, kBeginFirst);
+  std::vector<Bytes> memory;
+  for (const Tensor& each : tensors)
+    memory.push_back({static_cast<std::byte*>(each.data), std::size_t(each.count) * size_bytes(each.dtype)});
+  together([&] {
+    for (Group& each : elastic::transfer(*world_, decision_, memory)) groups_.push_back(std::move(each));
+  });
+}
+
 void Job::Impl::end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes) {
-  check_phase("end_synchronization", phase_ == Phase::exchanging, "call begin_synchronization() in this world first");
+  check_phase("end_synchronization", phase_ == Phase::exchanging, kBeginFirst);
   together([&] { elastic::end_synchronization(*world_, state_, decision_, entries); });
+  groups_.clear();
   change_.bytes = decision_.receivers.empty() ? 0 : bytes;
   begin_training();
 }
@@ -274,8 +290,8 @@ void Job::Impl::report() const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(change_.paused).count();
   std::string received;
   if (!change_.receivers.empty())
-    received = text("; ", rank_list(change_.receivers), " received ", change_.bytes, " bytes from rank ",
-                    change_.sources.front());
+    received = text("; ", rank_list(change_.receivers), " received ", change_.bytes, " bytes, which ",
+                    who_has(change_.sources), "too");
   log(Severity::warning,
       text("world ", change_.generation, " has ", change_.size, change_.size == 1 ? " rank" : " ranks",
            " and goes on after commit ", change_.revision, "; ", reason, received, "; paused for ", ms, " ms"));
@@ -351,6 +367,9 @@ void Job::synchronize() {
 }
 void Job::begin_synchronization(std::string_view manifest) {
   impl_->begin_synchronization(manifest);
+}
+void Job::deliver(std::span<const Tensor> tensors) {
+  impl_->deliver(tensors);
 }
 void Job::end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes) {
   impl_->end_synchronization(entries, bytes);

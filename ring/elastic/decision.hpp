@@ -17,7 +17,7 @@ struct Report {
 
 struct Decision {
   std::uint64_t revision = 0;  // the revision that all ranks will have
-  // In ascending order; each rank is in one of the two lists, and the first source sends the state.
+  // In ascending order; each rank is in one of the two lists. The sources send the state.
   std::vector<int> sources, receivers;
   bool fresh = false;  // true if the job begins, so that no rank has a state of an earlier world
 };

@@ -9,6 +9,7 @@
 #include "ring/base/wire.hpp"
 #include "ring/elastic/gather.hpp"
 #include "ring/elastic/report.hpp"
+#include "ring/elastic/transfer.hpp"
 #include "ring/elastic/verification.hpp"
 
 namespace anello::elastic {
@@ -55,19 +56,24 @@ void load(const Contents& state, std::string_view received) {
   for (const auto& [entry, its] : all) entry->load(its);
 }
 
-// Sends the entries from the group's first rank to the others. `texts` matters only on the first rank, and has its
-// small entries.
-void transfer(Group& group, const Contents& state, const Texts& texts, std::uint64_t revision) {
-  for (const Entry& each : state.entries)
-    if (!each.replicated.empty())
-      group.broadcast(Tensor(reinterpret_cast<std::uint8_t*>(each.replicated.data()), each.replicated.size()), 0,
-                      {.name = each.name, .consistency_token = revision});
-  if (std::ranges::none_of(state.entries, &Entry::is_small)) return;
+std::vector<Bytes> memory_of(const Contents& state) {
+  std::vector<Bytes> memory;
+  for (const Entry& each : state.entries) memory.push_back(each.replicated);
+  return memory;
+}
+
+// Sends the small entries from the first source to the receivers, and returns the group of these ranks. `texts` matters
+// only on the source.
+std::optional<Group> transfer_small(World& world, const Decision& decision, const Contents& state, const Texts& texts) {
+  if (std::ranges::none_of(state.entries, &Entry::is_small)) return {};
+  std::optional<Group> group = group_of(world, decision.sources.front(), decision.receivers);
+  if (!group) return {};
   Writer out;
   for (const std::string& each : texts) out.str(each);
   const std::string received = group::broadcast_text(
-      0, group, std::move(out).take(), {.name = "small entries of the state", .consistency_token = revision});
-  if (group.rank() != 0) load(state, received);
+      0, *group, std::move(out).take(), {.name = "small entries of the state", .consistency_token = decision.revision});
+  if (group->rank() != 0) load(state, received);
+  return group;
 }
 
 std::vector<EntryHash> hashes_of(const Contents& state, const Texts& texts) {
@@ -99,8 +105,7 @@ void verify_together(World& world, const std::vector<EntryHash>& entries, const 
 }
 
 std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
-  std::uint64_t bytes = 0;
-  for (const Entry& each : state.entries) bytes += each.replicated.size();
+  std::uint64_t bytes = total_bytes(memory_of(state));
   for (const std::string& each : texts) bytes += each.size();
   return bytes;
 }
@@ -113,13 +118,10 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const Decision decision = decide_together(world, own, manifest_of(own, verify), begun);
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
   Texts texts = receives ? Texts() : saved(own);
-  std::optional<Group> group;  // lives until all members have compared their entries
-  if (!decision.receivers.empty() && (receives || world.rank() == decision.sources.front())) {
-    std::vector<int> members = decision.receivers;
-    members.insert(members.begin(), decision.sources.front());
-    group = world.group(members);
-    transfer(*group, own, texts, decision.revision);
-  }
+  Decision senders = decision;
+  if (!verify) senders.sources.resize(1);  // otherwise a receiver could get a mixture, which nobody would notice
+  const std::vector<Group> groups = transfer(world, senders, memory_of(own));
+  const std::optional<Group> group = transfer_small(world, decision, own, texts);
   if (receives) texts = saved(own);
   if (verify) verify_together(world, hashes_of(own, texts), decision);
   own.settle(decision.revision);

@@ -19,10 +19,10 @@ struct Synchronized {
   std::chrono::nanoseconds took{0};
 };
 
-// Every rank calls it before it uses the world for something else, and blocks until the state is complete. The first
-// source sends the entries to the receivers; other sources copy nothing. Then all ranks compare the hashes of all
-// entries, unless `verify` is false. Only after that do receivers hold the state. `begun`: see decide(); it counts as
-// true if it is true on one rank or more.
+// Every rank calls it before it uses the world for something else, and blocks until the state is complete. Each source
+// sends a part of the entries to the receivers, and receives nothing. Then all ranks compare the hashes of all entries;
+// if `verify` is false, the first source sends everything, and nothing is compared. Only after that do receivers hold
+// the state. `begun`: see decide(); it counts as true if it is true on one rank or more.
 //
 // Throws the errors of decide(), with the first entry that differs if manifests do, and Error{diverged} if hashes
 // differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.

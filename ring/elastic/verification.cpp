@@ -33,7 +33,8 @@ Judgement judge(const std::map<int, Hash>& by_rank, const Decision& decision) {
     return std::pair(!std::ranges::binary_search(camp.ranks, source), camp.ranks.front());
   });
   const int culprit = all[1].ranks.front();
-  return {std::move(all), culprit, text("rank ", source, " sent something else, or load() and save() do not agree")};
+  return {std::move(all), culprit,
+          text(rank_list(decision.sources), " sent something else, or load() and save() do not agree")};
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ const Settings& world::WorldMaker::settings(const World& world) {
   return world.impl_->settings();
 }
 world::WorldMaker::Layout world::WorldMaker::layout(const World& world) {
-  return {world.impl_->facts(), world.impl_->table(), world.impl_->memories()};
+  return {world.impl_->facts(), world.impl_->table(), world.impl_->places().memories, world.impl_->places().nodes};
 }
 void world::WorldMaker::leave(World& world) {
   world.impl_->leave();

@@ -53,6 +53,7 @@ class WorldMaker {
     const algorithms::Table& table;
     // By rank. Ranks with equal texts can share memory; a rank with an empty text shares with no rank.
     const std::vector<std::string>& memories;
+    const std::vector<int>& nodes;  // by rank; the number of its host
   };
   static Layout layout(const World& world);
   // Returns the port on which this rank listens for other ranks and for the launcher. 0: it does not listen.

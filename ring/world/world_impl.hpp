@@ -37,7 +37,7 @@ class World::Impl {
   const Identity& identity() const { return identity_; }
   const algorithms::Facts& facts() const { return facts_; }
   const algorithms::Table& table() const { return table_; }
-  const std::vector<std::string>& memories() const { return places_.memories; }
+  const world::Places& places() const { return places_; }
   const Settings& settings() const { return settings_; }
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }

@@ -39,6 +39,7 @@ static void elastic_jobs(anello_world* world) {
   IS_NULL("job");
   EXPECT(anello_elastic_enter(NULL, &world) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_begin(NULL, "") == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_elastic_deliver(NULL, NULL, 0) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_get_change(NULL, &change) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_commit_begin(NULL) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_finish(NULL) == ANELLO_INVALID_ARGUMENT);

@@ -14,6 +14,8 @@
 
 namespace anello::elastic {
 
+inline constexpr std::uint64_t kMessages = 4096;  // more than the bytes of the reports and the hashes
+
 struct Rank {
   explicit Rank(int value, std::size_t large = 1000)
       : weights(large, std::byte(value)), bias(1, std::byte(value)), step(value) {

@@ -1,12 +1,14 @@
 // Synchronizations that fail: no rank has the state, entries differ, or a rank ends the world in the middle.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
 #include "ring/elastic/report.hpp"
+#include "ring/elastic/stripes.hpp"
 #include "tests/elastic/ranks.hpp"
 
 namespace anello::elastic {
@@ -16,6 +18,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 using Errors = std::vector<std::optional<Error>>;
+constexpr std::size_t kWeights = 1000;
+
+// The number of bytes that a rank receives of the reports.
+std::uint64_t reports_bytes(int ranks) {
+  constexpr std::uint64_t kReportBytes = 3 + 8 + 16;
+  return kReportBytes * std::uint64_t(ranks - 1);
+}
 
 void expect_each(const Errors& errors, ErrorCode code, int rank, const testing::Matcher<std::string>& message) {
   for (const auto& error : errors) {
@@ -142,35 +151,28 @@ TEST(SynchronizeErrors, ALoadThatThrows) {
   all[0]->expect(7, 2);
 }
 
-// Takes part in a synchronization as a receiver until the first entry has arrived here and at the other receiver. Then
-// ends the world.
-void receive_one_entry(World& world, Rank& rank, const std::vector<int>& members, bool begun, std::uint64_t revision,
-                       const std::atomic<const World*>& other) {
-  constexpr std::uint64_t kBarrierReportsAndOneEntry = 3;
+// Reports its state, and takes no part in the transfer. Ends the world when the other rank has received as many bytes.
+void break_off(World& world, Rank& rank, bool begun, const std::atomic<const World*>& other, std::uint64_t bytes) {
   const Contents& state = StateAccess::contents(rank.state);
   gather_reports(world, report_of(state, manifest_of(state, true)), begun);
-  const Bytes first = state.entries.front().replicated;
-  Group group = world.group(members);
-  group.broadcast(Tensor(reinterpret_cast<std::uint8_t*>(first.data()), first.size()), 0,
-                  {.consistency_token = revision});
+  const std::uint64_t before = reports_bytes(world.size());
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (other.load()->counters().operations < kBarrierReportsAndOneEntry && std::chrono::steady_clock::now() < until)
+  while (other.load()->counters().received_bytes < before + bytes && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   world.abort("the middle is reached");
-  group.barrier();
+  world.barrier();
 }
 
-// Synchronizes three ranks, of which rank 2 ends the world after the first entry. `members`: the sender, then the
-// receivers.
-Errors synchronize_halfway(const Ranks& all, const std::vector<int>& members, bool begun, std::uint64_t revision) {
-  std::atomic<const World*> receiver = nullptr;
+// Synchronizes the ranks; `breaker` ends the world when `receiver` has received as many bytes of the state.
+Errors synchronize_halfway(const Ranks& all, int breaker, int receiver, bool begun, std::uint64_t bytes = kWeights) {
+  std::atomic<const World*> watched = nullptr;
   Errors errors;
-  for (const Told& told : told_on_all_ranks(3, [&](World& world) {
+  for (const Told& told : told_on_all_ranks(int(all.size()), [&](World& world) {
          Rank& rank = *all[std::size_t(world.rank())];
-         if (world.rank() == members[1]) receiver = &world;
+         if (world.rank() == receiver) watched = &world;
          world.barrier();
-         if (world.rank() == 2)
-           receive_one_entry(world, rank, members, begun, revision, receiver);
+         if (world.rank() == breaker)
+           break_off(world, rank, begun, watched, bytes);
          else
            synchronize(world, rank.state, begun);
        }))
@@ -180,7 +182,7 @@ Errors synchronize_halfway(const Ranks& all, const std::vector<int>& members, bo
 
 TEST(SynchronizeErrors, InTheMiddleAreHealedByTheNextWorld) {
   Ranks all = ranks(newcomer(1), holder(7, 2), newcomer(3));
-  expect_each(synchronize_halfway(all, {1, 0, 2}, true, 2), ErrorCode::aborted, 2, HasSubstr("the middle is reached"));
+  expect_each(synchronize_halfway(all, 2, 0, true), ErrorCode::aborted, 2, HasSubstr("the middle is reached"));
   EXPECT_FALSE(all[0]->state.clean());
   EXPECT_FALSE(all[0]->state.holds());
   EXPECT_EQ(all[0]->state.revision(), 0u);
@@ -195,15 +197,35 @@ TEST(SynchronizeErrors, InTheMiddleAreHealedByTheNextWorld) {
 
 TEST(SynchronizeErrors, InTheMiddleLeaveNothingWithoutTheSource) {
   Ranks all = ranks(holder(7, 2), newcomer(1), newcomer(3));
-  synchronize_halfway(all, {0, 1, 2}, true, 2);
+  synchronize_halfway(all, 2, 1, true);
   all.erase(all.begin());
   expect_each(synchronize(all, true), ErrorCode::rendezvous, -1, HasSubstr("rank 0 has only a part of it"));
+}
+
+// One of two sources ends after the receivers have got the other one's part. It does not matter which of them is left.
+TEST(SynchronizeErrors, ASourceThatEndsInTheMiddleLeavesNothingHalfWritten) {
+  constexpr std::size_t kLarge = 4 * kStripeBlock;
+  for (const int breaker : {0, 1}) {
+    Ranks all = ranks(holder(7, 2, kLarge), holder(7, 2, kLarge), newcomer(1, kLarge), newcomer(3, kLarge));
+    expect_each(synchronize_halfway(all, breaker, 3, true, kLarge / 2), ErrorCode::aborted, breaker,
+                HasSubstr("the middle is reached"));
+    all[std::size_t(1 - breaker)]->expect(7, 2);
+    for (const int receiver : {2, 3}) {
+      const Rank& its = *all[std::size_t(receiver)];
+      EXPECT_FALSE(its.state.clean() || its.state.holds());
+      const auto arrived = std::ranges::count(its.weights, std::byte(7));
+      EXPECT_TRUE(arrived > 0 && std::size_t(arrived) < kLarge) << arrived;
+    }
+    all.erase(all.begin() + breaker);
+    expect_in_order(synchronize(all, true));
+    for (const auto& rank : all) rank->expect(7, 2);
+  }
 }
 
 // A rank that has part of another rank's initial values would begin with a mixture.
 TEST(SynchronizeErrors, InTheMiddleOfTheBeginning) {
   Ranks all = ranks(newcomer(1), newcomer(2), newcomer(3));
-  synchronize_halfway(all, {0, 1, 2}, false, 0);
+  synchronize_halfway(all, 2, 1, false);
   EXPECT_TRUE(all[0]->state.clean());
   EXPECT_FALSE(all[0]->state.holds());
   EXPECT_FALSE(all[1]->state.clean());

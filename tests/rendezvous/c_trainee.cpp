@@ -1,7 +1,6 @@
 // c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: like trainee, by the C API: it sends its state itself.
 #include <anello/anello.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,25 +25,12 @@ struct Trainee {
   bool world_ends = false;
 };
 
-anello_status send_state(Trainee& its) {
-  anello_group* const all = anello_world_group(its.world);
-  std::vector<int> members{its.change.sources[0]};
-  members.insert(members.end(), its.change.receivers, its.change.receivers + its.change.receivers_size);
-  if (members.size() == 1 || std::find(members.begin(), members.end(), its.change.rank) == members.end())
-    return ANELLO_OK;
-  anello_group* some = nullptr;
-  anello_status status = anello_group_create(all, members.data(), members.size(), &some);
-  if (status == ANELLO_OK)
-    status = anello_broadcast(some, {its.weights.data(), its.weights.size(), ANELLO_F64}, 0, nullptr, nullptr);
-  anello_group_free(some);
-  return status;
-}
-
 anello_status synchronize(Trainee& its) {
   const std::string manifest = "weights " + std::to_string(its.weights.size());
   if (const auto status = anello_elastic_begin(its.job, manifest.c_str())) return status;
   if (const auto status = anello_elastic_get_change(its.job, &its.change)) return status;
-  if (const auto status = send_state(its)) return status;
+  const anello_tensor weights{its.weights.data(), its.weights.size(), ANELLO_F64};
+  if (const auto status = anello_elastic_deliver(its.job, &weights, 1)) return status;
   const std::size_t bytes = its.weights.size() * sizeof(double);
   anello_elastic_entry entry{"weights", 0, 0};
   if (const auto status = anello_elastic_hash(its.weights.data(), bytes, &entry.high, &entry.low)) return status;

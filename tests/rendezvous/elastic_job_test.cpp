@@ -46,8 +46,25 @@ TEST_F(ElasticJob, TakesInAProcessThatComesLater) {
   for (auto& process : processes_) expect_result(*process, kLongTraining);
   EXPECT_THAT(third.out(), HasSubstr("world 2: rank 2 of 3 at "));
   EXPECT_THAT(third.out(), HasSubstr(", 1 got 800 bytes"));
-  EXPECT_THAT(processes_[0]->err() + processes_[1]->err(),
-              AllOf(HasSubstr("; joined: "), HasSubstr("; rank 2 received 800 bytes from rank 0; paused for ")));
+  EXPECT_THAT(
+      processes_[0]->err() + processes_[1]->err(),
+      AllOf(HasSubstr("; joined: "), HasSubstr("; rank 2 received 800 bytes, which ranks 0, 1 have too; paused for ")));
+}
+
+// Each of three processes sends a third of the state; one of them ends when it has begun. In the last round all but one
+// end, one after the other.
+TEST_F(ElasticJob, GoesOnWhenSourcesAreKilledWhileTheySend) {
+  constexpr std::size_t kBallast = 48'000'000;
+  for (int victims = 1; victims <= 2; victims++) {
+    serve({.min = 1, .max = 4, .first = 3});
+    start_all(3, 2000, 2, kBallast);
+    start(2000, 2, kWeights, kBallast);
+    for (int i = 0; i < victims; i++) {
+      ASSERT_TRUE(processes_[std::size_t(i)]->says(text("saves ", 2 + i)));
+      kill(*processes_[std::size_t(i)]);
+    }
+    for (int i = victims; i < 4; i++) expect_result(*processes_[std::size_t(i)], 2000);
+  }
 }
 
 TEST_F(ElasticJob, GoesOnWithoutAStoppedRankWhichEndsWhenItContinues) {

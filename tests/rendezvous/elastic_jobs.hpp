@@ -31,17 +31,17 @@ class ElasticJob : public ::testing::Test {
     server_ = std::make_unique<RendezvousServer>(options);
   }
   // Starts a process. Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
-  testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights) {
+  testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights, std::size_t ballast = 0) {
     processes_.push_back(std::make_unique<testing::Process>(
         std::vector<std::string>{trainee_, std::to_string(steps), "10", std::to_string(fast_from),
-                                 std::to_string(weights)},
+                                 std::to_string(weights), std::to_string(ballast)},
         testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
                                               "ANELLO_FLIGHT_DIR=none", text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
     return *processes_.back();
   }
-  void start_all(int count, int steps, int fast_from) {
+  void start_all(int count, int steps, int fast_from, std::size_t ballast = 0) {
     processes_.clear();
-    for (int i = 0; i < count; i++) start(steps, fast_from);
+    for (int i = 0; i < count; i++) start(steps, fast_from, kWeights, ballast);
     for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
   }
   static std::string result(int steps) {

@@ -72,6 +72,7 @@ class ElasticSimulation {
   void come_to_barrier(Model& model, std::function<void()> passed);
   void report(Model& model);
   void receive(Model& model, const elastic::Decision& decision);
+  std::uint64_t received(const World& world, int rank, const elastic::Decision& decision);
   void compute(Model& model);
   void commit(Model& model);
   void go_through_gate(Model& model);

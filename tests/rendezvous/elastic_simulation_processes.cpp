@@ -1,9 +1,11 @@
 // The stages of a simulated process: it enters, makes its world, gets the state, trains and leaves.
 #include <algorithm>
 #include <anello/error.hpp>
+#include <set>
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/elastic/stripes.hpp"
 #include "tests/rendezvous/elastic_simulation_model.hpp"
 #include "tests/rendezvous/joins.hpp"
 
@@ -148,19 +150,34 @@ void ElasticSimulation::receive(Model& model, const elastic::Decision& decision)
   if (model.rank == 0) check_start(model.world, decision);
   const bool receives = std::ranges::count(decision.receivers, model.rank) > 0;
   if (model.rank == 0 && !calm_ && chance(20 * options_.sabotage))
-    kill_soon(*model.world->ranks.at(decision.sources.front()));
+    kill_soon(*model.world->ranks.at(decision.sources[random_() % decision.sources.size()]));
+  std::optional<std::uint64_t> state;
   if (receives) {
     model.clean = false;
     model.state = next_garbage_++;
+    state = received(*model.world, model.rank, decision);
   }
-  const std::uint64_t state = model.world->ranks.at(decision.sources.front())->state;
   come_to_barrier(model, [this, &model, decision, state] {
-    model.state = state;
+    model.state = state.value_or(model.state);
     model.revision = decision.revision;
     model.holds = model.clean = true;
     tell_server(model, Begun{});
     compute(model);
   });
+}
+
+// Returns the state that consists of the parts of all sources.
+std::uint64_t ElasticSimulation::received(const World& world, int rank, const elastic::Decision& decision) {
+  constexpr std::uint64_t kBytes = 600'000'000;
+  std::set<std::uint64_t> parts;
+  std::uint64_t bytes = 0;
+  for (const elastic::Stripe& each : elastic::stripes_of(decision, std::vector<int>(world.size), kBytes))
+    if (std::ranges::count(each.receivers, rank) > 0) {
+      parts.insert(world.ranks.at(each.source)->state);
+      bytes += each.end - each.begin;
+    }
+  if (!world.failed && (parts.size() != 1 || bytes != kBytes)) violated(text("rank ", rank, " got no whole state"));
+  return *parts.begin();
 }
 
 void ElasticSimulation::compute(Model& model) {

@@ -1,5 +1,6 @@
-// trainee STEPS MILLISECONDS WORLD [WEIGHTS]: a process of an elastic job. A step takes so long until that world has
-// begun, and from then on as little as possible. Prints a line for each world and its result.
+// trainee STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]: a process of an elastic job. A step takes so long until that
+// world has begun, and from then on as little as possible. Prints a line for each world and its result. BALLAST: the
+// bytes of a further entry; then it also prints a line when it is about to send its state.
 #include "trainee.hpp"
 
 #include <anello/anello.hpp>
@@ -7,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 
 int main(int argc, char** argv) {
@@ -19,6 +22,16 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   elastic::State state;
   state.add("weights", std::as_writable_bytes(std::span(weights)));
+  std::vector<unsigned char> ballast(argc > 5 ? std::strtoull(argv[5], nullptr, 10) : 0);
+  int saved = 0;
+  if (!ballast.empty()) {
+    state.add("ballast", std::as_writable_bytes(std::span(ballast)));
+    const auto save = [&] {
+      std::printf("saves %d\n", ++saved);
+      return std::string();
+    };
+    state.add_small("nothing", save, [](std::string_view) {});
+  }
   const auto train = [&](elastic::Job& job) {
     while (state.revision() < steps) {
       const int rank = job.world().rank(), size = job.world().size();
@@ -27,7 +40,10 @@ int main(int argc, char** argv) {
                             trainee::kSamples * (rank + 1) / size);
       if (job.change().generation < fast_from) std::this_thread::sleep_for(work);
       job.world().allreduce(gradient, Op::sum);
-      job.commit([&] { trainee::update(weights, gradient); });
+      job.commit([&] {
+        trainee::update(weights, gradient);
+        if (!ballast.empty()) trainee::mark(ballast, state.revision());
+      });
     }
   };
   elastic::Options options;
@@ -40,6 +56,10 @@ int main(int argc, char** argv) {
   if (!elastic::run(state, train, options)) {
     std::printf("the others have finished\n");
     return 0;
+  }
+  if (!trainee::is_marked(ballast, steps)) {
+    std::printf("the ballast is wrong\n");
+    return 1;
   }
   std::printf("weights %.0f at %llu\n", trainee::digest(weights), static_cast<unsigned long long>(state.revision()));
 }

@@ -31,6 +31,16 @@ inline double digest(const std::vector<double>& weights) {
   return sum;
 }
 
+// Writes one place of the ballast in each step.
+inline void mark(std::vector<unsigned char>& ballast, std::uint64_t step) {
+  ballast[step * 1000003 % ballast.size()] += static_cast<unsigned char>(step + 1);
+}
+inline bool is_marked(const std::vector<unsigned char>& ballast, std::uint64_t steps) {
+  std::vector<unsigned char> expected(ballast.size());
+  for (std::uint64_t step = 0; step < steps && !expected.empty(); step++) mark(expected, step);
+  return ballast == expected;
+}
+
 // Returns the digest at the end of an undisturbed training in one process.
 inline double expected(std::size_t count, std::uint64_t steps) {
   std::vector<double> weights(count);

@@ -549,7 +549,7 @@ anello_status anello_round_with_feedback(anello_tensor gradient, double factor, 
  *
  *   while (anello_elastic_enter(job, &world) == ANELLO_OK && world != NULL) {
  *     anello_elastic_begin(job, manifest);        then anello_elastic_get_change: who sends, and who receives
- *     ... the first source sends the entries to the receivers, for example in a group of these ranks
+ *     anello_elastic_deliver(job, tensors, count);   the sources send the entries to the receivers
  *     anello_elastic_end(job, entries, count, bytes);
  *     ... for each step: collectives; anello_elastic_commit_begin; write the entries; anello_elastic_commit_end
  *     anello_elastic_finish(job);
@@ -575,6 +575,11 @@ anello_status anello_elastic_enter(anello_elastic* job, anello_world** world);
  * get ANELLO_MISMATCH with the first line that differs; the ranks that have the state can go on. ANELLO_RENDEZVOUS: no
  * rank has a complete state. */
 anello_status anello_elastic_begin(anello_elastic* job, const char* manifest);
+/* Copies these tensors from the sources to the receivers: each source sends a part of them, and receives nothing. All
+ * ranks call it after anello_elastic_begin, with tensors of the same sizes; it may be called several times. Blocks. The
+ * tensors must be equal on all sources, so give their hashes to anello_elastic_end. Other entries can be sent by
+ * collectives, for example in a group of the first source and the receivers. */
+anello_status anello_elastic_deliver(anello_elastic* job, const anello_tensor* tensors, size_t count);
 /* An entry of the state, after it was sent: its name, one line, and its hash by anello_elastic_hash. */
 typedef struct {
   const char* name;
@@ -598,7 +603,7 @@ typedef struct {
   uint32_t generation; /* number of the world */
   int rank, size;
   uint64_t revision;     /* commits so far; of the sources after anello_elastic_begin */
-  const int* sources;    /* ranks that have the newest state, ascending; the first one sends it */
+  const int* sources;    /* ranks that have the newest state, ascending */
   size_t sources_size;   /* the length of sources; 0 before anello_elastic_begin */
   const int* receivers;  /* ranks that get it, ascending: all others */
   size_t receivers_size; /* the length of receivers */

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,11 @@ class Job {
   //
   // `manifest`: a line for each entry, with its name, kind and size. Error{mismatch} names the first line that differs.
   void begin_synchronization(std::string_view manifest);
+  // Copies these tensors from the sources to the receivers: each source sends a part of them, and receives nothing. All
+  // ranks call it between the two parts, with tensors of the same sizes; it may be called several times. Blocks, and
+  // throws the errors of collectives. The tensors must be equal on all sources, so give their hashes to
+  // end_synchronization(); otherwise nobody would notice that a receiver got a mixture.
+  void deliver(std::span<const Tensor> tensors);
   // Compares the names and hashes of the entries between all ranks; each rank gives them in the same order. Throws
   // Error{diverged} with the entry and the ranks. `bytes`: what each receiver got, if there is one; for change().
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes = 0);

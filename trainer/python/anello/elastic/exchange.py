@@ -1,7 +1,7 @@
 """Gives the entries of a State to the ranks that lack them, by collectives of the new world."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..group import Group
 from ..tensors import is_torch, view
@@ -15,25 +15,29 @@ def synchronize(job: Job, entries: Sequence[Entry]) -> None:
     Raises the errors of Job.begin_synchronization() and Job.end_synchronization().
     """
     change = job.begin_synchronization("\n".join(line for each in entries for line in each.manifest()))
-    group = _senders_and_receivers(job, change)
+    group = _first_source_and_receivers(job, change)  # lives until all ranks have compared their entries
     if group is not None:
         structures = group.broadcast_object([each.structure() for each in entries] if group.rank == 0 else None)
         if group.rank != 0:
             for entry, structure in zip(entries, structures):
                 entry.adopt(structure)
-        _broadcast(group, _memory_of(entries))
     memory = _memory_of(entries)
+    if change.receivers:
+        _copy([each.tensor for each in memory if each.compared], change, job.deliver)
+    if group is not None:
+        _copy([each.tensor for each in memory if not each.compared], change, lambda some: _broadcast(group, some))
     job.end_synchronization(_hashes_of(entries, memory), sum(_bytes_of(each.tensor) for each in memory))
-    del group  # it lives until all ranks have compared their entries
 
 
-def _senders_and_receivers(job: Job, change: Change) -> Optional[Group]:
+def _first_source_and_receivers(job: Job, change: Change) -> Optional[Group]:
+    """Its first source sends what sources need not have alike."""
     members = [change.sources[0]] + change.receivers
     return job.world.group(members) if change.receivers and change.rank in members else None
 
 
 def _memory_of(entries: Sequence[Entry]) -> List[Memory]:
-    return [memory for each in entries for memory in each.memory()]
+    """In the order of the names: two ranks may have made the same tensors in another order."""
+    return sorted((memory for each in entries for memory in each.memory()), key=lambda memory: memory.name)
 
 
 def _in_host_memory(tensor: Any) -> Any:
@@ -43,17 +47,22 @@ def _in_host_memory(tensor: Any) -> Any:
     return tensor.detach().cpu().contiguous()
 
 
-def _broadcast(group: Group, memory: Sequence[Memory]) -> None:
-    """Copies the tensors of the group's first rank to the same tensors of the others, all of one type at once."""
-    by_type: Dict[int, List[Tuple[Any, Any]]] = {}
-    for each in memory:
-        sent = _in_host_memory(each.tensor)
-        by_type.setdefault(view(sent).dtype, []).append((each.tensor, sent))
-    for pairs in by_type.values():
-        group.broadcast([sent for _, sent in pairs], 0, name="the state")
-        for tensor, sent in pairs if group.rank != 0 else ():
-            if is_torch(tensor) and tensor.data_ptr() != sent.data_ptr():
-                tensor.detach().copy_(sent)
+def _copy(tensors: Sequence[Any], change: Change, send: Callable[[List[Any]], Any]) -> None:
+    """Calls send() with the tensors, or with copies in host memory, which receivers then copy back."""
+    sent = [_in_host_memory(each) for each in tensors]
+    send(sent)
+    for tensor, its in zip(tensors, sent) if change.rank in change.receivers else ():
+        if is_torch(tensor) and tensor.data_ptr() != its.data_ptr():
+            tensor.detach().copy_(its)
+
+
+def _broadcast(group: Group, tensors: Sequence[Any]) -> None:
+    """Sends the tensors of the group's first rank, all of one type at once."""
+    by_type: Dict[int, List[Any]] = {}
+    for each in tensors:
+        by_type.setdefault(view(each).dtype, []).append(each)
+    for some in by_type.values():
+        group.broadcast(some, 0, name="the state")
 
 
 def _bytes_of(tensor: Any) -> int:
@@ -64,4 +73,4 @@ def _hashes_of(entries: Sequence[Entry], memory: Sequence[Memory]) -> Dict[str, 
     hashes = {each.name: hash_of(_in_host_memory(each.tensor)) for each in memory if each.compared}
     for entry in entries:
         hashes.update({name: hash_of(bytearray(text)) for name, text in entry.texts().items()})
-    return dict(sorted(hashes.items()))  # two ranks may have made the same tensors in another order
+    return hashes

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional
+from typing import Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional, Sequence
 
 from .._library import C, default, header, lib
 from ..errors import Error
 from ..interruption import interruptible, made
-from ..tensors import view
+from ..tensors import in_place_array, view
 from ..work import Owned
 from ..world import World, config_of
 
@@ -28,7 +28,7 @@ class Change(NamedTuple):
         generation: the number of the world.
         rank, size: this process's rank in it, and the number of ranks.
         revision: the commits of the job so far.
-        sources: the ranks that have the newest state; the first one sends it.
+        sources: the ranks that have the newest state.
         receivers: the ranks that get it; all others. Both are empty until the synchronization has begun.
         bytes: the number of bytes that each receiver got.
         paused: seconds from the end of the last world, or from joining, until the training goes on.
@@ -86,7 +86,7 @@ class Job:
         while not job.finished and job.enter():
             with job.world as world:            # goes on behind the block after an error that the job survives
                 change = job.begin_synchronization(manifest)
-                ...                             # the first source sends the state to the receivers
+                job.deliver(tensors)            # from the sources to the receivers
                 job.end_synchronization(hashes)
                 while job.revision < steps:
                     ...                         # collectives of the world
@@ -168,6 +168,16 @@ class Job:
         """
         self._blocking(lib.anello_elastic_begin, manifest.encode())
         return self.change
+
+    def deliver(self, tensors: Sequence[Any]) -> None:
+        """Copies the elements of the sources' tensors to the same tensors of the receivers. All ranks call; blocks.
+
+        Each source sends a part of them, and receives nothing. The tensors have the same sizes on all ranks, and must
+        be equal on all sources, so give their hashes to end_synchronization(). It may be called several times between
+        begin_synchronization() and end_synchronization().
+        """
+        views = [view(each) for each in tensors]
+        self._blocking(lib.anello_elastic_deliver, in_place_array(views), len(views))
 
     def end_synchronization(self, hashes: Mapping[str, bytes], size: int = 0) -> None:
         """Compares the state between all ranks. Then each of them holds it, and is clean. All ranks call; blocks.
