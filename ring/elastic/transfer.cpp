@@ -21,6 +21,19 @@ std::vector<Tensor> within(const Stripe& stripe, std::span<const Bytes> memory) 
   return pieces;
 }
 
+// Starts the broadcasts of the group's first rank. Large pieces go alone, which takes about two thirds of a list's
+// time; small ones go as one list, because each operation has its own messages.
+void start(Group& group, const std::vector<Tensor>& pieces, std::uint64_t revision, std::vector<Work>& works) {
+  const Options options{.name = "state of the job", .consistency_token = revision};
+  std::vector<Tensor> small;
+  for (const Tensor& piece : pieces)
+    if (piece.count >= kStripeBlock)
+      works.push_back(group.broadcast_async(piece, 0, options));
+    else
+      small.push_back(piece);
+  if (!small.empty()) works.push_back(group.broadcast_async(small, 0, options));
+}
+
 }  // namespace
 
 std::uint64_t total_bytes(std::span<const Bytes> memory) {
@@ -43,8 +56,7 @@ std::vector<Group> transfer(World& world, const Decision& decision, std::span<co
   for (const Stripe& stripe : stripes_of(decision, world::WorldMaker::layout(world).nodes, total_bytes(memory))) {
     std::optional<Group> group = group_of(world, stripe.source, stripe.receivers);
     if (!group) continue;
-    works.push_back(group->broadcast_async(within(stripe, memory), 0,
-                                           {.name = "state of the job", .consistency_token = decision.revision}));
+    start(*group, within(stripe, memory), decision.revision, works);
     groups.push_back(std::move(*group));
   }
   wait_all(works);

@@ -9,6 +9,7 @@
 
 #include "ring/elastic/report.hpp"
 #include "ring/elastic/stripes.hpp"
+#include "ring/elastic/transfer.hpp"
 #include "tests/elastic/ranks.hpp"
 
 namespace anello::elastic {
@@ -151,14 +152,21 @@ TEST(SynchronizeErrors, ALoadThatThrows) {
   all[0]->expect(7, 2);
 }
 
-// Reports its state, and takes no part in the transfer. Ends the world when the other rank has received as many bytes.
+// Takes part in a synchronization up to the transfer; a source sends nothing. Ends the world when the other rank has
+// received as many bytes.
 void break_off(World& world, Rank& rank, bool begun, const std::atomic<const World*>& other, std::uint64_t bytes) {
   const Contents& state = StateAccess::contents(rank.state);
-  gather_reports(world, report_of(state, manifest_of(state, true)), begun);
+  const Reports reports = gather_reports(world, report_of(state, manifest_of(state, true)), begun);
+  const Decision decision = decide(reports.by_rank, reports.begun);
+  std::vector<Bytes> memory;
+  for (const Entry& each : state.entries) memory.push_back(each.replicated);
+  std::vector<Group> groups;
+  if (std::ranges::binary_search(decision.receivers, world.rank())) groups = transfer(world, decision, memory);
   const std::uint64_t before = reports_bytes(world.size());
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (other.load()->counters().received_bytes < before + bytes && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GE(other.load()->counters().received_bytes, before + bytes);
   world.abort("the middle is reached");
   world.barrier();
 }
@@ -207,7 +215,7 @@ TEST(SynchronizeErrors, ASourceThatEndsInTheMiddleLeavesNothingHalfWritten) {
   constexpr std::size_t kLarge = 4 * kStripeBlock;
   for (const int breaker : {0, 1}) {
     Ranks all = ranks(holder(7, 2, kLarge), holder(7, 2, kLarge), newcomer(1, kLarge), newcomer(3, kLarge));
-    expect_each(synchronize_halfway(all, breaker, 3, true, kLarge / 2), ErrorCode::aborted, breaker,
+    expect_each(synchronize_halfway(all, breaker, 3, true, kStripeBlock), ErrorCode::aborted, breaker,
                 HasSubstr("the middle is reached"));
     all[std::size_t(1 - breaker)]->expect(7, 2);
     for (const int receiver : {2, 3}) {
