@@ -3,6 +3,8 @@
 // bytes of a further entry; then it also prints a line when it is about to send its state.
 #include "trainee.hpp"
 
+#include <unistd.h>
+
 #include <anello/anello.hpp>
 #include <chrono>
 #include <cstdio>
@@ -22,7 +24,9 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   elastic::State state;
   state.add("weights", std::as_writable_bytes(std::span(weights)));
-  std::vector<unsigned char> ballast(argc > 5 ? std::strtoull(argv[5], nullptr, 10) : 0);
+  // Differs between processes, until they have got that of the first one.
+  std::vector<unsigned char> ballast(argc > 5 ? std::strtoull(argv[5], nullptr, 10) : 0,
+                                     static_cast<unsigned char>(getpid()));
   int saved = 0;
   if (!ballast.empty()) {
     state.add("ballast", std::as_writable_bytes(std::span(ballast)));

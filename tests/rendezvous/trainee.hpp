@@ -1,8 +1,10 @@
 // A small training whose result shows whether each sample of each step was used exactly once, and in which order the
 // steps came. All numbers are integers below 2^53, so that sums do not depend on their order.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace anello::trainee {
@@ -32,13 +34,13 @@ inline double digest(const std::vector<double>& weights) {
 }
 
 // Writes one place of the ballast in each step.
-inline void mark(std::vector<unsigned char>& ballast, std::uint64_t step) {
-  ballast[step * 1000003 % ballast.size()] += static_cast<unsigned char>(step + 1);
+inline void mark(std::vector<unsigned char>& ballast, std::uint64_t step, int sign = 1) {
+  ballast[step * 1000003 % ballast.size()] += static_cast<unsigned char>(sign * int(step + 1));
 }
-inline bool is_marked(const std::vector<unsigned char>& ballast, std::uint64_t steps) {
-  std::vector<unsigned char> expected(ballast.size());
-  for (std::uint64_t step = 0; step < steps && !expected.empty(); step++) mark(expected, step);
-  return ballast == expected;
+// True if nothing but the marks of these steps was added to bytes that were all equal.
+inline bool is_marked(std::vector<unsigned char> ballast, std::uint64_t steps) {
+  for (std::uint64_t step = 0; step < steps && !ballast.empty(); step++) mark(ballast, step, -1);
+  return std::ranges::adjacent_find(ballast, std::ranges::not_equal_to()) == ballast.end();
 }
 
 // Returns the digest at the end of an undisturbed training in one process.

@@ -83,7 +83,7 @@ class Job {
   // Copies these tensors from the sources to the receivers: each source sends a part of them, and receives nothing. All
   // ranks call it between the two parts, with tensors of the same sizes; it may be called several times. Blocks, and
   // throws the errors of collectives. The tensors must be equal on all sources, so give their hashes to
-  // end_synchronization(); otherwise nobody would notice that a receiver got a mixture.
+  // end_synchronization(), which finds a receiver that got a mixture.
   void deliver(std::span<const Tensor> tensors);
   // Compares the names and hashes of the entries between all ranks; each rank gives them in the same order. Throws
   // Error{diverged} with the entry and the ranks. `bytes`: what each receiver got, if there is one; for change().
