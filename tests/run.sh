@@ -25,6 +25,34 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Program.OnAMountWithNoexec|this system lets nobody mount anything"
   "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
 
+# install_environment NAME: makes build/NAME while the compiler works, because much of the time goes to the network. The
+# process has a group of its own: at the end all of it is ended.
+declare -A installing=()
+install_environment() {
+  set -m
+  bash tests/python/frameworks.sh "$root/build/$1" "$1.txt" &
+  installing[$1]=$!
+  set +m
+}
+
+# Waits for them. What needs one that could not be made may be skipped.
+await_environments() {
+  local name why
+  for name in "${!installing[@]}"; do
+    wait "${installing[$name]}" && continue
+    why="what tests/python/$name.txt lists could not be installed, as said above"
+    case $name in
+      frameworks)
+        allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why"
+          "Python.elastic_tensorflow|$why")
+        ;;
+      lint) allowed_skips+=("Lint|$why") ;;
+      torch) allowed_skips+=("Python.torch2_*|$why") ;;
+    esac
+  done
+  installing=()
+}
+
 usage() {
   cat <<'TEXT'
 usage: bash tests/run.sh [--sanitizers | --nightly | --interop | --frameworks | --wheel]
@@ -105,6 +133,7 @@ count_results() {
 run_suite() {
   local preset=$1 junit=$root/build/$1-tests.xml status=0
   build "$preset" -DANELLO_BUILD_TESTS=ON -DANELLO_NIGHTLY=$nightly -- "${targets[@]}"
+  await_environments
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
   # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
@@ -132,22 +161,22 @@ esac
 # The folder for temporary files is removed at the end, with the files that failing jobs leave there.
 TMPDIR=$(mktemp -d)
 export TMPDIR
-trap 'rm -rf -- "$TMPDIR"' EXIT
+trap 'kill -- "${installing[@]/#/-}" 2>/dev/null || true; rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
 if [[ ${1-} == --wheel ]]; then
   say "tests: making the wheel; log: build/wheel.log"
   mkdir -p build
   bash trainer/python/wheel.sh >build/wheel.log 2>&1 || fail_with_log "tests: the wheel could not be made" build/wheel.log
-elif ! bash tests/python/frameworks.sh "$root/build/frameworks"; then
-  why="TensorFlow and JAX could not be installed, as said above"
-  [[ ${1-} != --frameworks ]] || { say "tests: SKIPPED: $why" && exit; }
-  allowed_skips+=("Python.frameworks|$why" "Python.keras_*|$why" "Python.tensorflow_*|$why")
+else
+  install_environment frameworks
 fi
-((${#label[@]} > 0)) || bash tests/python/frameworks.sh "$root/build/lint" lint.txt ||
-  allowed_skips+=("Lint|clang-format, ruff and mypy could not be installed, as said above")
+((${#label[@]} > 0)) || install_environment lint
+if [[ ${1-} == --frameworks ]]; then
+  install_environment torch
+  await_environments
+  [[ -e build/frameworks/complete ]] || { say "tests: SKIPPED: TensorFlow and JAX could not be installed" && exit; }
+fi
 command -v clang++ >/dev/null || allowed_skips+=("Clang|clang is not there")
-[[ ${1-} != --frameworks ]] || bash tests/python/frameworks.sh "$root/build/torch" torch.txt ||
-  allowed_skips+=("Python.torch2_*|today's PyTorch could not be installed, as said above")
 for suite in "${suites[@]}"; do run_suite "$suite"; done
 
 status=0
