@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <anello/memory.hpp>
+#include <cstring>
 
 #include "ring/base/element_types.hpp"
 #include "ring/base/text.hpp"
@@ -71,12 +72,48 @@ class Shareable final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
+// Fills memory with values whose period is kPeriod.
+template <class T, class Value>
+void fill_periodically(T* memory, std::uint64_t elems, Value value) {
+  std::uint64_t done = std::min(kPeriod, elems);
+  for (std::uint64_t i = 0; i < done; i++) memory[i] = value(i);
+  while (done < elems) {
+    const std::uint64_t more = std::min(done, elems - done);
+    std::memcpy(memory + done, memory, more * sizeof(T));
+    done += more;
+  }
+}
+
 std::pmr::memory_resource* resource_for(const Exercise& exercise) {
   static Shareable shareable;
   return exercise.shareable ? &shareable : std::pmr::get_default_resource();
 }
 
 }  // namespace
+
+Memory::~Memory() {
+  if (!bytes_.empty()) resource_->deallocate(bytes_.data(), bytes_.size());
+}
+
+void Memory::allocate(std::size_t bytes) {
+  bytes_ = {static_cast<std::byte*>(resource_->allocate(bytes)), bytes};
+}
+
+void Memory::fill(std::size_t bytes, std::byte value) {
+  allocate(bytes);
+  std::memset(bytes_.data(), int(value), bytes);
+}
+
+void Memory::copy(const Memory& from) {
+  if (from.bytes_.empty()) return;
+  allocate(from.bytes_.size());
+  std::memcpy(bytes_.data(), from.bytes_.data(), bytes_.size());
+}
+
+bool Memory::operator==(const Memory& other) const {
+  return bytes_.size() == other.bytes_.size() &&
+         (bytes_.empty() || std::memcmp(bytes_.data(), other.bytes_.data(), bytes_.size()) == 0);
+}
 
 std::string describe(const Exercise& e) {
   Signature signature;
@@ -138,19 +175,19 @@ Part::Part(const Exercise& exercise, int rank)
 Part::~Part() = default;
 
 std::byte* Part::claim(Memory& memory, std::uint64_t elems) const {
-  memory.assign(elems * size_bytes(exercise_.dtype) + 2 * kGuardBytes, kGuard);
-  return memory.data() + kGuardBytes;
+  memory.fill(elems * size_bytes(exercise_.dtype) + 2 * kGuardBytes, kGuard);
+  return memory.bytes().data() + kGuardBytes;
 }
 
 void Part::fill() {
   const bool has_input = exercise_.kind != Kind::broadcast || exercise_.root == rank_;
   with_filled_type(exercise_.dtype, [&]<class T>() {
-    std::fill_n(reinterpret_cast<T*>(output_), output_elems_, number<T>(99));
-    T* const input = reinterpret_cast<T*>(input_);
-    for (std::uint64_t i = 0; has_input && i < input_elems_; i++)
-      input[i] = i < kPeriod ? number<T>(contribution(rank_, i)) : input[i - kPeriod];
+    fill_periodically(reinterpret_cast<T*>(output_), output_elems_, [](std::uint64_t) { return number<T>(99); });
+    if (has_input)
+      fill_periodically(reinterpret_cast<T*>(input_), input_elems_,
+                        [&](std::uint64_t i) { return number<T>(contribution(rank_, i)); });
   });
-  original_ = first_;
+  original_.copy(first_);
 }
 
 int Part::contribution(int rank, std::uint64_t element) const {
@@ -169,16 +206,19 @@ int Part::reduced(std::uint64_t element) const {
   return result;
 }
 
-// The value at this place of the output of an operation that does not reduce.
-int Part::source(std::uint64_t at) const {
-  if (exercise_.kind == Kind::broadcast) return contribution(exercise_.root, at);
-  if (exercise_.kind == Kind::scatter) return contribution(exercise_.root, parts_.of(rank_).begin + at);
-  int owner = 0;
-  while (at >= parts_.of(owner).end()) owner++;
-  const std::uint64_t within = at - parts_.of(owner).begin;
-  if (exercise_.kind != Kind::alltoall) return contribution(owner, within);
-  return contribution(owner,
-                      plan::Parts(exercise_.world, exercise_.count, exercise_.counts(owner)).of(rank_).begin + within);
+std::vector<Part::Block> Part::blocks() const {
+  if (output_elems_ == 0) return {};
+  const std::uint64_t own = parts_.of(rank_).begin;
+  if (reduces()) return {{0, output_elems_, rank_, exercise_.kind == Kind::reduce_scatter ? own : 0}};
+  if (exercise_.kind == Kind::broadcast) return {{0, output_elems_, exercise_.root, 0}};
+  if (exercise_.kind == Kind::scatter) return {{0, output_elems_, exercise_.root, own}};
+  std::vector<Block> all;
+  for (int owner = 0; owner < exercise_.world; owner++) {
+    const auto [begin, count] = parts_.of(owner);
+    const plan::Parts sent(exercise_.world, exercise_.count, exercise_.counts(owner));
+    all.push_back({begin, count, owner, exercise_.kind == Kind::alltoall ? sent.of(rank_).begin : 0});
+  }
+  return all;
 }
 
 bool Part::reduces() const {
@@ -186,9 +226,9 @@ bool Part::reduces() const {
 }
 
 template <class T>
-T Part::expected(std::uint64_t at) const {
-  if (!reduces()) return number<T>(source(at));
-  const int all = reduced(exercise_.kind == Kind::reduce_scatter ? parts_.of(rank_).begin + at : at);
+T Part::expected(const Block& block, std::uint64_t at) const {
+  if (!reduces()) return number<T>(contribution(block.owner, block.first + at));
+  const int all = reduced(block.first + at);
   const double factor = exercise_.prescale * exercise_.postscale;
   if (exercise_.op == Op::average) return divided<T>(int(all * factor), exercise_.world);
   return number<T>(factor == 1 ? all : int(all * factor));
@@ -205,33 +245,44 @@ T Part::as_sent(T value) const {
 }
 
 template <class T>
-bool Part::is_right(T value, std::uint64_t at) const {
-  const T exact = expected<T>(at);
+bool Part::is_right(T value, T exact) const {
   return value == exact || (exercise_.op == Op::average && value == as_sent(exact));
 }
 
-// Returns the index of the first wrong element of the result, or the number of elements if all are right. After the
-// first period of a reduction, compares with the part already found right, which is faster than reducing again.
+// How many elements are right before the first wrong one. What follows the first period is compared with the part
+// already found right, all bytes at once: equal numbers may differ in bits, but seldom do.
+template <class T>
+std::uint64_t Part::right_elems(const Block& block) const {
+  const T* const result = reinterpret_cast<const T*>(output_) + block.begin;
+  const std::uint64_t period = std::min(kPeriod, block.count);
+  std::uint64_t at = 0;
+  while (at < period && is_right(result[at], expected<T>(block, at))) at++;
+  if (at < period) return at;
+  if (std::memcmp(result, result + period, (block.count - period) * sizeof(T)) == 0) return block.count;
+  while (at < block.count && result[at] == result[at - period]) at++;
+  return at;
+}
+
+// Returns the index of the first wrong element of the result, or the number of elements if all are right.
 std::uint64_t Part::first_wrong() const {
   return with_filled_type(exercise_.dtype, [&]<class T>() {
-    const T* const output = reinterpret_cast<const T*>(output_);
-    const std::uint64_t period = reduces() ? kPeriod : output_elems_;
-    std::uint64_t at = 0;
-    while (at < output_elems_ && (at < period ? is_right(output[at], at) : output[at] == output[at - period])) at++;
-    return at;
+    for (const Block& block : blocks())
+      if (const std::uint64_t right = right_elems<T>(block); right < block.count) return block.begin + right;
+    return output_elems_;
   });
 }
 
 bool Part::guards_hold(const Memory& memory) const {
   const auto intact = [](std::byte b) { return b == kGuard; };
-  return memory.empty() || (std::all_of(memory.begin(), memory.begin() + kGuardBytes, intact) &&
-                            std::all_of(memory.end() - kGuardBytes, memory.end(), intact));
+  const std::span<const std::byte> bytes = memory.bytes();
+  return bytes.empty() || (std::ranges::all_of(bytes.first(kGuardBytes), intact) &&
+                           std::ranges::all_of(bytes.last(kGuardBytes), intact));
 }
 
 std::string Part::wrong() const {
   const std::string who = text("rank ", rank_, " of ", describe(exercise_));
   if (!guards_hold(first_) || !guards_hold(second_)) return who + ": memory outside the buffers was written";
-  if ((!exercise_.in_place || output_elems_ == 0) && first_ != original_) return who + ": the input was written";
+  if ((!exercise_.in_place || output_elems_ == 0) && !(first_ == original_)) return who + ": the input was written";
   const std::uint64_t at = first_wrong();
   return at == output_elems_ ? "" : text(who, ": element ", at, " of the result is wrong");
 }
