@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 class SchedulerInWorldsOf : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, SchedulerInWorldsOf, testing::Values(1, 2, 3, 4, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, SchedulerInWorldsOf, testing::ValuesIn(few_world_sizes()));
 
 // Each rank submits in its own order, from two threads, and waits in another order.
 TEST_P(SchedulerInWorldsOf, OperationsInAnyOrderAndFromAnyThread) {

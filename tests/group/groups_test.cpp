@@ -69,7 +69,7 @@ class GroupsInWorldsOf : public testing::TestWithParam<int> {
       }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ranks, GroupsInWorldsOf, testing::Values(1, 2, 3, 4, 7));
+INSTANTIATE_TEST_SUITE_P(Ranks, GroupsInWorldsOf, testing::ValuesIn(few_world_sizes()));
 
 TEST_P(GroupsInWorldsOf, DoAllThatAWorldDoes) {
   run_world(GetParam(), [](World& world) {
