@@ -22,10 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
-constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};          // how long the launcher waits before a restart
-constexpr milliseconds kFirstHostRest{10000}, kMaxHostRest{600000};  // how long a lost host is not used
-
-constexpr int kMaxPlaces = 65536;
+constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};  // how long the launcher waits before a restart
 
 milliseconds pause_before(int restart) {
   constexpr int kMaxDoublings = 10;
@@ -102,8 +99,7 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   };
   if (job_.remote) {
     auto remote = std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
-    remote_ = remote.get();
-    if (!job_.discovery.empty()) discovery_.emplace(job_.discovery, inherited);
+    if (!job_.discovery.empty()) follow_hosts(*remote, inherited);
     return remote;
   }
   return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
@@ -119,58 +115,13 @@ std::vector<RankEnds> Attempt::make_ends(const HostRanks& here) {
   return ends;
 }
 
-// Adapts the job to the hosts that the user's script lists now.
-void Attempt::discover() {
-  if (const std::optional<Hosts> listed = discovery_->tick()) follow(*listed);
-  if (std::exchange(discovery_failure_, discovery_->failure()) != discovery_->failure() && !discovery_failure_.empty())
-    output_.print(discovery_failure_ + "; the hosts stay as they are until it succeeds");
-}
-
-// A host that is listed again after it was lost gets new places and a new agent.
-void Attempt::follow(const Hosts& listed) {
-  const auto now = Clock::now();
-  const auto is_listed = [&](const HostRanks& here) {
-    return std::ranges::any_of(listed, [&](const Host& one) { return one.name == here.host; });
-  };
-  for (std::size_t i = 0; i < job_.layout.size(); i++) {
-    const HostRanks here = job_.layout[i];
-    if (left_.contains(i) || is_listed(here)) continue;
-    left_.insert(i);
-    output_.print(text("host ", here.host, " is no longer listed; its processes leave at the next commit"));
-    elastic_->leave_places(here, now);
-  }
-  for (const Host& one : listed) {
-    const auto present = [&](std::size_t i) { return job_.layout[i].host == one.name && !left_.contains(i); };
-    bool known = false;
-    for (std::size_t i = 0; i < job_.layout.size(); i++) known = known || present(i);
-    if (!known) add_host(one, now);
-  }
-}
-
-void Attempt::add_host(const Host& host, Clock::time_point now) try {
-  if (rests_.contains(host.name) && now < rests_[host.name].until) return;
-  const HostRanks added{host.name, job_.size, std::min(host.slots.value_or(1), job_.elastic->max)};
-  if (job_.size + added.count > kMaxPlaces)
-    throw Error(ErrorCode::configuration, text("the job would have more than ", kMaxPlaces, " places"));
-  int places = added.count;
-  for (std::size_t i = 0; i < job_.layout.size(); i++) places += left_.contains(i) ? 0 : job_.layout[i].count;
-  raise_open_files_limit(places);
-  std::vector<RankEnds> ends = make_ends(added);
-  job_.layout.push_back(added);
-  job_.size += added.count;
-  output_.print(text("host ", host.name, " is listed, with ", added.count, added.count == 1 ? " slot" : " slots"));
-  remote_->add_host(added, std::move(ends));
-  elastic_->grow(now);
-} catch (const Error& error) {
-  let_rest(host.name);
-  output_.print(text("host ", host.name, " is not used: ", error.message()));
-}
-
-// A host that fails again and again is used after growing times.
-void Attempt::let_rest(const std::string& host) {
-  Rest& rest = rests_[host];
-  rest.length = std::clamp(2 * rest.length, kFirstHostRest, kMaxHostRest);
-  rest.until = Clock::now() + rest.length;
+void Attempt::follow_hosts(RemoteRanks& ranks, const Inherited& inherited) {
+  hosts_.emplace(FollowedHosts::Parts{.job = job_,
+                                      .supervisor = *elastic_,
+                                      .ranks = ranks,
+                                      .make_ends = [this](const HostRanks& added) { return make_ends(added); },
+                                      .print = [this](const std::string& sentence) { output_.print(sentence); }},
+                 inherited);
 }
 
 // Carries out a request, "status", "resize N" or "remove PLACE|HOST", and returns the answer.
@@ -212,7 +163,7 @@ void Attempt::watch(PollSet& polls) {
   ranks_->watch(polls);
   polls.add(launcher_.signals.fd(), POLLIN, [this](short) { take_signals(); });
   if (requests_ && !supervisor_->over()) requests_->watch(polls);
-  if (discovery_ && !supervisor_->ending()) discovery_->watch(polls);
+  if (hosts_ && !supervisor_->ending()) hosts_->watch(polls);
   polls.until(supervisor_->next_tick());
   if (supervisor_->over() && !output_.streams_closed()) polls.until(last_bytes_until_);
   polls.until(output_limit());
@@ -222,7 +173,7 @@ void Attempt::act() {
   const auto now = Clock::now();
   ranks_->tick();
   output_.tick();
-  if (discovery_ && !supervisor_->ending()) discover();
+  if (hosts_ && !supervisor_->ending()) hosts_->tick();
   supervisor_->tick(now);
   if (output_.reader_gone()) supervisor_->reader_gone(now);
   if (const std::string why = output_.failure(); !why.empty()) supervisor_->output_failed(why, now);
@@ -291,11 +242,7 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
 
 void Attempt::lose(const HostLoss& loss) {
   lost_.push_back(loss.ranks.host);
-  if (discovery_) {
-    for (std::size_t i = 0; i < job_.layout.size(); i++)
-      if (job_.layout[i].first == loss.ranks.first) left_.insert(i);
-    let_rest(loss.ranks.host);
-  }
+  if (hosts_) hosts_->lost(loss.ranks);
   for (int i = 0; i < loss.ranks.count; i++) rank_exited_(loss.ranks.first + i);
   supervisor_->host_lost(loss, Clock::now());
 }
@@ -315,9 +262,7 @@ void Attempt::conclude() {
 // Leaves out the hosts that were lost, or are no longer listed.
 void Attempt::lay_out_again(Job& next) const {
   std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
-  if (discovery_) next.hosts.clear();
-  for (std::size_t i = 0; discovery_ && i < job_.layout.size(); i++)
-    if (!left_.contains(i)) next.hosts.push_back({job_.layout[i].host, job_.layout[i].count, {}});
+  if (hosts_) next.hosts = hosts_->remaining();
   next.layout = lay_out(next.hosts, {job_.size, job_.per_host, job_.elastic.has_value()});
   next.size = next.elastic ? next.started_ranks() : job_.size;
   if (!next.elastic) return;
@@ -331,7 +276,7 @@ void Attempt::plan_restart() try {
   Restart next{pause_before(job_.restart + 1), job_};
   if (launcher_.limit && Clock::now() + next.pause >= *launcher_.limit)
     return output_.print("it is not started again, because the time of --timeout is almost over");
-  if (!lost_.empty() || discovery_) lay_out_again(next.job);
+  if (!lost_.empty() || hosts_) lay_out_again(next.job);
   output_.print(text("restart ", job_.restart + 1, " of ", job_.max_restarts, " in ", rendezvous::seconds(next.pause),
                      lost_.empty() ? "" : " without " + list_hosts(lost_)));
   restart_ = std::move(next);

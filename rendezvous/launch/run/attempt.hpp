@@ -2,20 +2,17 @@
 // Blocks the launcher's thread.
 #pragma once
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
-#include "rendezvous/launch/agents/remote_ranks.hpp"
 #include "rendezvous/launch/base/poll_set.hpp"
 #include "rendezvous/launch/base/signals.hpp"
 #include "rendezvous/launch/output/output.hpp"
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/rank_processes.hpp"
 #include "rendezvous/launch/processes/supervisor.hpp"
-#include "rendezvous/launch/run/host_discovery.hpp"
+#include "rendezvous/launch/run/followed_hosts.hpp"
 #include "rendezvous/launch/run/input.hpp"
 #include "rendezvous/launch/run/job_requests.hpp"
 #include "rendezvous/launch/run/run.hpp"
@@ -54,6 +51,7 @@ class Attempt {
  private:
   std::unique_ptr<Supervisor> make_supervisor(const RendezvousHooks& hooks);
   std::unique_ptr<RankProcesses> make_ranks();
+  void follow_hosts(RemoteRanks& ranks, const Inherited& inherited);
   std::string answer(const std::string& request);
   std::string rendezvous_host() const;
   Master master() const;
@@ -66,10 +64,6 @@ class Attempt {
   void learn_cores(const HostRanks& here, double cores);
   void lose(const HostLoss& loss);
   std::vector<RankEnds> make_ends(const HostRanks& here);
-  void discover();
-  void follow(const Hosts& listed);
-  void add_host(const Host& host, Clock::time_point now);
-  void let_rest(const std::string& host);
   void conclude();
   void lay_out_again(Job& next) const;
   void plan_restart();
@@ -84,15 +78,7 @@ class Attempt {
   std::unique_ptr<Supervisor> supervisor_;
   std::optional<JobRequests> requests_;  // set only if the job is elastic
   std::unique_ptr<RankProcesses> ranks_;
-  RemoteRanks* remote_ = nullptr;  // the processes, if they are on other hosts
-  std::optional<HostDiscovery> discovery_;
-  std::string discovery_failure_;  // the newest failure of a discovery that was printed
-  std::set<std::size_t> left_;     // numbers in the layout of hosts that are no longer listed, or were lost
-  struct Rest {
-    Clock::time_point until{};
-    std::chrono::milliseconds length{0};
-  };
-  std::map<std::string, Rest> rests_;  // of hosts that were lost, or could not be used
+  std::optional<FollowedHosts> hosts_;  // set only if the hosts of the job may change
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
