@@ -107,6 +107,9 @@ int anello_elastic_holds(const anello_elastic* job) {
 int anello_elastic_clean(const anello_elastic* job) {
   return of(job, "job", [](auto& its) { return int(its.state.clean()); });
 }
+int anello_elastic_change_is_planned(const anello_elastic* job) {
+  return of(job, "job", [](auto& its) { return int(its.job.change_is_planned()); });
+}
 anello_status anello_elastic_commit_begin(anello_elastic* job) {
   return guarded([&] { required(job, "job").job.begin_commit(); });
 }

@@ -21,6 +21,7 @@ class CommitGate {
   // Call this when the connection with the server has ended, so that the server can announce no boundary any more.
   void lost_server() { enter_world(); }
 
+  bool change_is_planned() const { return asked_at_ || boundary_; }
   Step after(std::uint64_t commits) const {
     if (boundary_) return commits >= *boundary_ ? Step::end : Step::go_on;
     return asked_at_ && commits > *asked_at_ ? Step::hold : Step::go_on;

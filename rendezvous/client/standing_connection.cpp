@@ -44,9 +44,11 @@ StandingConnection::StandingConnection(const Settings& settings, std::string sec
   channel_ = std::make_shared<net::MessageChannel>(connection.release(event_loop_.context()));
   net::end_if_cut_off(channel_->socket().native_handle(), net::kCutLimit);
   net::spawn(event_loop_.context(), receive());
+  notice_.emplace(event_loop_.context(), [this] { send(Retire{}); });
 }
 
 StandingConnection::~StandingConnection() {
+  notice_.reset();
   event_loop_.stop();
 }
 
@@ -207,7 +209,13 @@ void StandingConnection::blame(int rank, const std::string& reason) {
 }
 
 void StandingConnection::done() {
+  notice_.reset();
   send_now(Done{});
+}
+
+bool StandingConnection::change_is_planned() const {
+  const MutexLock lock(mutex_);
+  return gate_.change_is_planned();
 }
 
 bool StandingConnection::ends_after(std::uint64_t commits) {

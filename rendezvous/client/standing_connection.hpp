@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rendezvous/client/commit_gate.hpp"
+#include "rendezvous/client/leave_notice.hpp"
 #include "rendezvous/client/server_connection.hpp"
 #include "ring/base/identity.hpp"
 #include "ring/base/mutex.hpp"
@@ -55,6 +56,8 @@ class StandingConnection {
   // Call this after each commit, with the number of commits. Returns true if the world ends at this commit as planned.
   // Returns at once unless a change is being planned; then it may block until the other processes have answered.
   bool ends_after(std::uint64_t commits);
+  // True if the world will end at one of the next commits, because processes join or leave.
+  bool change_is_planned() const;
 
  private:
   asio::awaitable<void> receive();
@@ -69,7 +72,7 @@ class StandingConnection {
 
   const Settings settings_;
   Identity identity_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Reply> answers_ ANELLO_GUARDED_BY(mutex_);
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
@@ -80,6 +83,7 @@ class StandingConnection {
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
   net::EventLoop event_loop_;                                // its thread uses the other members, and is stopped first
   std::shared_ptr<net::MessageChannel> channel_;             // used on that thread; destroyed before the loop
+  std::optional<LeaveNotice> notice_;                        // until the training has ended
 };
 
 }  // namespace anello::rendezvous

@@ -76,6 +76,7 @@ class Job::Impl {
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
   void begin_commit();
   bool end_commit();
+  bool change_is_planned() const { return connection_.change_is_planned(); }
   bool survives(const Error& error) const;
   void finish();
   bool in_child() const { return process_.in_child(); }
@@ -384,6 +385,9 @@ void Job::begin_commit() {
 }
 bool Job::end_commit() {
   return impl_->end_commit();
+}
+bool Job::change_is_planned() const {
+  return impl_->change_is_planned();
 }
 bool Job::survives(const Error& error) const {
   return impl_->survives(error);

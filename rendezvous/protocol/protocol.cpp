@@ -20,6 +20,7 @@ enum class Kind : std::uint8_t {
   commits,
   present,
   done,
+  retire,
   assigned = 17,
   gathered,
   failed,
@@ -69,6 +70,9 @@ void write(Writer& out, const Present&) {
 }
 void write(Writer& out, const Done&) {
   out.u8(std::uint8_t(Kind::done));
+}
+void write(Writer& out, const Retire&) {
+  out.u8(std::uint8_t(Kind::retire));
 }
 void write(Writer& out, const Assigned& assigned) {
   out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
@@ -210,6 +214,8 @@ Request read_request(Reader& in) {
       return Present{};
     case Kind::done:
       return Done{};
+    case Kind::retire:
+      return Retire{};
     default:
       throw Error(ErrorCode::protocol, text("rendezvous message: unknown request ", kind));
   }

@@ -56,7 +56,8 @@ struct Commits {  // the answer to AskCommits: the process will not pass its nex
 };
 struct Present {};  // the answer to AskPresence
 struct Done {};     // the process's training has ended
-using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done>;
+struct Retire {};   // the process asks to leave at the next commit
+using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done, Retire>;
 
 // Messages from the server.
 struct Assigned {

@@ -38,6 +38,8 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
   if (at == processes_.end()) return {};
   at->second.answered = now;
   at->second.missed = false;
+  if (std::holds_alternative<Retire>(request))
+    return retire([id](MemberId one, const ElasticProcess&) { return one == id; }, now);
   return std::visit([&](const auto& message) { return handle(id, message, now); }, request);
 }
 
@@ -172,11 +174,11 @@ Sends Membership::start_again(const std::string& reason, Time now) {
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
-Sends Membership::retire(int place, Time now) {
+Sends Membership::retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now) {
   Sends sends;
   std::vector<MemberId> idle;
   for (auto& [id, process] : processes_) {
-    if (process.join.place != place) continue;
+    if (!leaves(id, process)) continue;
     process.retires = true;
     if (process.state == State::arrived || process.state == State::waiting) idle.push_back(id);
   }
@@ -265,7 +267,7 @@ ElasticStatus Membership::status() const {
   ElasticStatus out{generation_, worlds_formed_, begun_, finished_, {}};
   for (const auto& [id, process] : processes_) {
     const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
-    out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited});
+    out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});
   }
   return out;
 }

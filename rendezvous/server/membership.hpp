@@ -18,6 +18,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -62,8 +63,8 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // The processes at this place of their launcher leave at the next commit, and are then not needed any more.
-  Sends retire(int place, Time now);
+  // These processes leave at the next commit, and are then not needed any more.
+  Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // The time at which the caller must call expired(), if no event changes it before.
   std::optional<Time> deadline() const { return deadlines_.first(); }

@@ -77,7 +77,8 @@ class RendezvousServer::Impl {
   }
   void retire(int place) {
     asio::post(event_loop_.context(), [this, place] {
-      if (membership_) deliver(membership_->retire(place, steady_clock::now()));
+      const auto is_there = [place](rendezvous::MemberId, const auto& process) { return process.join.place == place; };
+      if (membership_) deliver(membership_->retire(is_there, steady_clock::now()));
     });
   }
   void exited(int rank) {

@@ -59,6 +59,7 @@ struct ElasticStatus {
     int rank;         // its rank in the newest world; -1: it was in no world yet
     std::int64_t id;  // a number that no other process of this server has
     bool awaited;     // true if the next world cannot begin before this process has entered or ended
+    bool retires;     // true if it leaves at the next commit
   };
   std::uint32_t generation = 0;    // number of the newest world; 0: none
   int worlds_formed = 0;           // number of worlds that all their ranks have completed

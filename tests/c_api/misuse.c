@@ -36,6 +36,7 @@ static void elastic_jobs(anello_world* world) {
   uint64_t high = 0, low = 0;
   EXPECT(anello_elastic_revision(NULL) == UINT64_MAX && anello_elastic_holds(NULL) == -1);
   EXPECT(anello_elastic_clean(NULL) == -1 && anello_elastic_survives(NULL, ANELLO_RANK_DEAD, 1) == -1);
+  EXPECT(anello_elastic_change_is_planned(NULL) == -1);
   IS_NULL("job");
   EXPECT(anello_elastic_enter(NULL, &world) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_elastic_begin(NULL, "") == ANELLO_INVALID_ARGUMENT);

@@ -240,3 +240,76 @@ def test_without_copies_a_step_that_was_not_committed_is_not_kept(job, others):
     for each in running.processes:
         assert each.ends() == 1
         assert "have only a part of it; start the job again from a checkpoint" in each.out()
+
+
+NEWS = BEGINNING + """
+class State(hvd.elastic.ObjectState):
+    def on_hosts_updated(self, timestamp, update_res):
+        say("news", self._host_messages.empty(), timestamp > 1e9, update_res)
+        super().on_hosts_updated(timestamp, update_res)
+
+state = State(value=0)
+
+@hvd.elastic.run
+def train(state):
+    if hvd.size() == 2:
+        say("waits for news")
+        while state._host_messages.empty():
+            time.sleep(0.01)
+        say("commits", state._host_messages.qsize())
+        while True:
+            state.commit()
+            time.sleep(0.01)
+    say("has", state._host_messages.empty())
+
+train(state)
+"""
+
+
+def test_scripts_can_wait_for_the_news_of_a_change(job):
+    running = job(NEWS, 2)
+    running.found("waits for news")
+    running.add()
+    for each in running.processes:
+        assert each.ends() == 0, each.out()
+        assert "has True" in each.out()
+    for each in running.processes[:2]:
+        assert [line for line in each.out().splitlines() if not line.startswith("anello: ")] == [
+            "waits for news", "news True True 3", "commits 1", "has True"]
+
+
+def test_a_process_that_its_scheduler_signals_leaves_at_a_commit(job):
+    running = job(TRAINING, 3)
+    running.found("waits in world 1")
+    leaver = running.remove(running.at(1))
+    leaver.signal(signal.SIGTERM)
+    assert leaver.ends() == 0, leaver.out()
+    assert "SIGTERM asks this process to leave its job" in leaver.out()
+    running.found("waits in world 2")
+    running.go()
+    check_results(running.processes)
+    for each in running.processes:
+        assert "restore" not in each.out()
+
+
+def test_a_child_of_a_process_ends_by_sigterm_as_usual(job):
+    running = job(BEGINNING + """
+import signal
+state = hvd.elastic.ObjectState(value=0)
+
+@hvd.elastic.run
+def train(state):
+    child = os.fork()
+    if child == 0:
+        time.sleep(300)
+        os._exit(0)
+    os.kill(child, signal.SIGTERM)
+    say("child", os.waitpid(child, 0)[1])
+    time.sleep(0.5)
+    state.commit()
+
+train(state)
+""", 2)
+    for each in running.processes:
+        assert each.ends() == 0, each.out()
+        assert "child 15" in each.out() and "asks this process" not in each.out()

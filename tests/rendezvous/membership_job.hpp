@@ -26,7 +26,9 @@ class Job {
   }
   void receive(MemberId id, const Request& request) { pass(membership.received(id, request, now)); }
   void enter(MemberId id) { receive(id, Enter{assigned(id).generation}); }
-  void retire(int place) { pass(membership.retire(place, now)); }
+  void retire(int place) {
+    pass(membership.retire([=](MemberId, const ElasticProcess& one) { return one.join.place == place; }, now));
+  }
   void end(MemberId id) { pass(membership.disconnected(id, now)); }
   // All processes of the newest world exchange once and leave.
   void complete() {

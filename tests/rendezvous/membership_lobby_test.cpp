@@ -204,6 +204,17 @@ TEST(Membership, AProcessThatIsAskedToLeaveDoesSoAtACommitAndIsNotAdmittedAgain)
   EXPECT_THAT(job.assigned(job.at[0]).change, HasSubstr("it was asked to leave"));
 }
 
+TEST(Membership, AProcessMayAskToLeaveItself) {
+  FourAtPlaces job;
+  job.receive(job.at[1], Retire{});
+  EXPECT_TRUE(job.membership.status().processes[std::size_t(job.at[1] - job.at[3])].retires);
+  job.wait(milliseconds(250));
+  for (const MemberId id : job.at) job.receive(id, Commits{5});
+  for (const MemberId id : job.at) job.enter(id);
+  EXPECT_EQ(job.count<Over>(job.at[1]), 1u);
+  EXPECT_EQ(job.assigned(job.at[0]).size, 3);
+}
+
 TEST(Membership, TheLastToEnterMayBeTheOneThatWasAskedToLeave) {
   FourAtPlaces job;
   job.retire(2);

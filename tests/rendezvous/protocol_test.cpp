@@ -18,7 +18,8 @@ std::vector<std::string> request_bodies() {
           encode(Request(Leave{41234})), encode(Request(Fail{"no luck", 5})),
           encode(Request(Arrive{})),     encode(Request(Enter{6})),
           encode(Request(Begun{})),      encode(Request(Commits{1ull << 40})),
-          encode(Request(Present{})),    encode(Request(Done{}))};
+          encode(Request(Present{})),    encode(Request(Done{})),
+          encode(Request(Retire{}))};
 }
 std::vector<std::string> reply_bodies() {
   return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef, true, "rank 1 left"})),
@@ -56,6 +57,7 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(std::get<Commits>(decode_request(bodies[7])).count, 1ull << 40);
   EXPECT_TRUE(std::holds_alternative<Present>(decode_request(bodies[8])));
   EXPECT_TRUE(std::holds_alternative<Done>(decode_request(bodies[9])));
+  EXPECT_TRUE(std::holds_alternative<Retire>(decode_request(bodies[10])));
 }
 
 TEST(Protocol, RepliesComeBackAsTheyWere) {

@@ -628,6 +628,8 @@ int anello_elastic_clean(const anello_elastic* job);
  * if there is none) at most. */
 anello_status anello_elastic_commit_begin(anello_elastic* job);
 anello_status anello_elastic_commit_end(anello_elastic* job, int* ends);
+/* 1 if the world will end at one of the next commits, because processes join or leave; -1: NULL. */
+int anello_elastic_change_is_planned(const anello_elastic* job);
 /* 1 if an error has ended the world because of another rank, so that anello_elastic_enter may follow; otherwise 0.
  * `status` and `rank`: of the error, as the call and anello_last_error_rank returned them. */
 int anello_elastic_survives(const anello_elastic* job, anello_status status, int rank);

@@ -96,6 +96,9 @@ class Job {
   void begin_commit();
   bool end_commit();
 
+  // True if the world will end at one of the next commits, because processes join or leave. Any thread.
+  bool change_is_planned() const;
+
   // Whether the world has ended with this error because of another rank, so that enter() or next() may follow.
   bool survives(const Error& error) const;
   // The training has ended on this rank. Blocks until it has ended on all, or a rank has ended; then the others may

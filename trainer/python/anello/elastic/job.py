@@ -215,6 +215,11 @@ class Job:
         """
         return bool(lib.anello_elastic_clean(self._owned.live("job")))
 
+    @property
+    def change_is_planned(self) -> bool:
+        """True if the world will end at one of the next commits, because processes join or leave."""
+        return bool(lib.anello_elastic_change_is_planned(self._owned.live("job")))
+
     def commit(self, update: Optional[Callable[[], Any]] = None) -> None:
         """Ends a step: calls update(), which writes the state and calls no collective, and counts a revision.
 

@@ -76,6 +76,11 @@ def commit() -> None:
         _worlds.commit()
 
 
+def change_is_planned() -> bool:
+    """True if the world of an elastic job will end at one of the next commits, because processes join or leave."""
+    return isinstance(_worlds, ElasticWorlds) and _worlds.job.change_is_planned
+
+
 def next_world() -> None:
     """In an elastic job: leaves the world, and makes the next one. Ends the script if this process is not needed."""
     _join_next()

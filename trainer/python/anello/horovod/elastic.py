@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import copy
 import queue
+import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from . import basics
 from .objects import broadcast_object
 from .refusals import on_all_ranks
 from .source import source_rank
+
+_ADDED_AND_REMOVED = 3  # Horovod's HostUpdateResult
 
 
 def from_source(value: Any) -> Any:
@@ -74,6 +77,19 @@ class ObjectHandler(StateHandler):
         on_all_ranks(lambda: self.value.load_state_dict(state))
 
 
+class _HostMessages(queue.Queue):  # type: ignore[type-arg]
+    """The news of planned changes. Scripts wait for them by looking whether the queue is empty."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        super().__init__()
+        self._look = look
+
+    def empty(self) -> bool:
+        """False if a change is planned that was not taken note of."""
+        self._look()
+        return super().empty()
+
+
 class State:
     """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes.
 
@@ -93,7 +109,8 @@ class State:
         is_ours = getattr(bcast_object, "__name__", "") == "broadcast_object"
         self._broadcast_object = from_source if is_ours else bcast_object
         self._reset_callbacks: List[Callable[[], None]] = []
-        self._host_messages: Any = queue.Queue()
+        self._host_messages: Any = _HostMessages(self._look_for_change)
+        self._is_change_noted = False
         self._last_updated_timestamp = 0
         handlers = {name: self._handler_of(value) for name, value in values.items()}
         self._handlers = {name: each for name, each in handlers.items() if each is not None}
@@ -117,7 +134,8 @@ class State:
 
     def on_reset(self) -> None:
         """Called in each new world: resets the state, then calls the functions of register_reset_callbacks()."""
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages(self._look_for_change)
+        self._is_change_noted = False
         self.reset()
         for each in self._reset_callbacks:
             each()
@@ -126,8 +144,20 @@ class State:
         """For derived classes: follows the ranks of a new world, before the state is synchronized."""
 
     def on_hosts_updated(self, timestamp: Any, update_res: Any) -> None:
-        """Notes that hosts were added or removed. Nothing depends on it: the engine plans the change of the ranks."""
+        """Called once on each rank when the end of its world is planned, because processes join or leave.
+
+        It is called in the thread of commit(), or of a look at the messages. Nothing depends on it.
+
+        Args:
+            timestamp: seconds since 1970.
+            update_res: Horovod's number for hosts that were added and removed.
+        """
         self._host_messages.put((timestamp, update_res))
+
+    def _look_for_change(self) -> None:
+        if not self._is_change_noted and basics.change_is_planned():
+            self._is_change_noted = True
+            self.on_hosts_updated(time.time(), _ADDED_AND_REMOVED)
 
     def commit(self) -> None:
         """Keeps a copy of the present values. All ranks commit after the same steps.
@@ -135,6 +165,7 @@ class State:
         Raises HostsUpdatedInterrupt if the world ends here because processes join or leave.
         """
         self.save()
+        self._look_for_change()
         basics.commit()
         self.check_host_updates()
 
