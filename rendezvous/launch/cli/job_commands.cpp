@@ -43,8 +43,14 @@ int status_command(const Words& words, char**) {
   if (const auto exit_code = parse(app, words)) return *exit_code;
   const std::vector<std::string> jobs = job.empty() ? running_jobs() : std::vector{job};
   if (jobs.empty()) std::cout << "no elastic job of this user runs on this host\n";
-  for (const std::string& one : jobs) std::cout << ask_job(one, "status");
-  return 0;
+  int exit_code = 0;
+  for (const std::string& one : jobs) try {
+      std::cout << ask_job(one, "status");
+    } catch (const Error& error) {  // the other jobs are listed all the same
+      std::cerr << "anello: " << error.what() << "\n";
+      exit_code = 1;
+    }
+  return exit_code;
 }
 
 int resize_command(const Words& words, char**) {

@@ -44,34 +44,38 @@ JobRequests::JobRequests(const std::string& job, std::function<std::string(const
 }
 
 void JobRequests::watch(PollSet& polls) {
-  std::erase_if(clients_, [](const Descriptor& client) { return !client; });
-  for (Descriptor& client : clients_)
-    polls.add(client.get(), POLLIN, [this, &client](short) {
-      receive(client);
-      client.close();
-    });
+  std::erase_if(clients_, [](const Client& client) { return !client.socket; });
+  for (Client& client : clients_)
+    polls.add(client.socket.get(), client.reply.empty() ? POLLIN : POLLOUT,
+              [this, &client](short) { client.reply.empty() ? receive(client) : send_some(client); });
   // This comes last, because a client that is accepted moves the others in memory.
   polls.add(listener_.get(), POLLIN, [this](short) { accept(); });
 }
 
 void JobRequests::accept() try {
   Descriptor client = shm::accept_from(listener_);
-  if (clients_.size() < kMaxClients && may_ask(client)) clients_.push_back(std::move(client));
+  if (clients_.size() < kMaxClients && may_ask(client)) clients_.push_back({std::move(client)});
 } catch (const Error&) {  // the client has gone
 }
 
-// Receives a request and sends the answer. Neither blocks, because both fit the buffers of a socket.
-void JobRequests::receive(const Descriptor& client) {
+void JobRequests::receive(Client& client) {
   std::array<char, 256> bytes;
-  const ssize_t got = recv(client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-  if (got <= 0) return;
-  std::string reply;
+  const ssize_t got = recv(client.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got <= 0) return client.socket.close();
   try {
-    reply = kDone + answer_(std::string(trimmed({bytes.data(), std::size_t(got)})));
+    client.reply = kDone + answer_(std::string(trimmed({bytes.data(), std::size_t(got)})));
   } catch (const Error& error) {
-    reply = kRefused + error.message();
+    client.reply = kRefused + error.message();
   }
-  send(client.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  send_some(client);
+}
+
+// Closes the socket when the whole reply is sent, or the client has gone.
+void JobRequests::send_some(Client& client) {
+  const ssize_t sent = send(client.socket.get(), client.reply.data(), client.reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && errno != EAGAIN && errno != EINTR) return client.socket.close();
+  client.reply.erase(0, std::size_t(std::max<ssize_t>(sent, 0)));
+  if (client.reply.empty()) client.socket.close();
 }
 
 std::vector<std::string> running_jobs() {

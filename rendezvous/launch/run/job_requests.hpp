@@ -20,13 +20,18 @@ class JobRequests {
   void watch(PollSet& polls);
 
  private:
+  struct Client {
+    Descriptor socket;
+    std::string reply = {};  // what is still to be sent
+  };
   void accept();
-  void receive(const Descriptor& client);
+  void receive(Client& client);
+  static void send_some(Client& client);
 
   static constexpr std::size_t kMaxClients = 16;
   std::function<std::string(const std::string&)> answer_;
   Descriptor listener_;
-  std::vector<Descriptor> clients_;  // each sends one line, and receives one answer
+  std::vector<Client> clients_;  // each sends one line, and receives one answer
 };
 
 // Returns the names of this user's elastic jobs on this host, in the order of the alphabet.
