@@ -49,6 +49,13 @@ std::vector<pid_t> children() {
   return out;
 }
 
+bool has_variables(pid_t process, const std::vector<std::string>& entries) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ");
+  std::size_t found = 0;
+  for (std::string entry; std::getline(file, entry, '\0');) found += std::ranges::count(entries, entry);
+  return found == entries.size();
+}
+
 bool end_children(const std::vector<pid_t>& spared, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace anello::launch {
@@ -13,6 +14,9 @@ void adopt_orphans();  // makes this process a subreaper
 
 // Returns the process ids of this process's children, including adopted ones. Reads /proc.
 std::vector<pid_t> children();
+
+// True if the process was started with all of these entries ("NAME=value") in its environment. Reads /proc.
+bool has_variables(pid_t process, const std::vector<std::string>& entries);
 
 // Kills and reaps all children, and then the orphans that this process adopts from them, until only the processes in
 // `spared` are left. Blocks for at most `limit`; returns false if that was not enough.

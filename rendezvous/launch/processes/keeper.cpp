@@ -37,10 +37,12 @@ class Keeper {
       // poll(2) ignores -1, which means that there is no descriptor.
       pollfd entries[] = {
           {config_.channel.get(), POLLIN, 0}, {child_ended_.fd(), POLLIN, 0}, {config_.lifeline.get(), POLLIN, 0}};
-      poll(entries, std::size(entries), killing_ || watched_signal_ != 0 ? int(kRound.count()) : -1);
+      const bool looks_again = killing_ || watched_signal_ != 0 || !leftovers_.empty();
+      poll(entries, std::size(entries), looks_again ? int(kRound.count()) : -1);
       if (entries[2].revents != 0) continue_agent();
       receive_orders();
       reap();
+      kill_leftovers();
       watch_signal();
       if (killing_) signal_all(SIGKILL);
     }
@@ -147,12 +149,36 @@ class Keeper {
       if (!WIFEXITED(status) && !WIFSIGNALED(status)) continue;
       ended.push_back({Report::Kind::exited, number, pid, status});
       *rank = -1;
-      if (config_.job.elastic) kill(-pid, SIGKILL);  // another process may take the rank's place
+      if (config_.job.elastic) clear_place(pid, number);
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
     for (const Report& end : ended) send_message(config_.channel, end);
     if (pid < 0 && complete_) done_ = true;  // done, because no child is left and none will be started
   }
+
+  // Kills what a process of an elastic job leaves behind, because another process may take its place. Children that it
+  // has moved to other process groups and sessions are found by their environment, as this process adopts them.
+  void clear_place(pid_t process, int place) {
+    kill(-process, SIGKILL);
+    leftovers_.push_back({text("ANELLO_PLACE=", place), text("ANELLO_RESTART=", starts_of(place) - 1)});
+  }
+
+  // A process that is killed may leave others behind, which this process adopts later.
+  void kill_leftovers() {
+    if (leftovers_.empty()) return;
+    std::vector<std::vector<std::string>> found;
+    for (const pid_t child : children()) {
+      if (std::ranges::find(pids_, child) != pids_.end()) continue;
+      for (const auto& marks : leftovers_) {
+        if (!has_variables(child, marks)) continue;
+        kill(child, SIGKILL);
+        found.push_back(marks);
+      }
+    }
+    leftovers_ = std::move(found);
+  }
+
+  int starts_of(int place) const { return starts_[std::size_t(place - config_.here.first)]; }
 
   // The process id of a rank is not reused before the rank is reaped, and so its group's id is not reused either. An
   // adopted orphan may be in the group of a rank that was already reaped, so each orphan gets its own signal. A rank
@@ -177,6 +203,8 @@ class Keeper {
   std::vector<pid_t> pids_;  // by local rank; -1: not started or ended
   std::vector<int> starts_;  // by local rank; how often it was started
   MeetingPlaces places_;
+  std::vector<std::vector<std::string>>
+      leftovers_;  // the variables of processes that have ended, to find their children
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
   bool complete_ = false;  // true once this process will start no further rank
