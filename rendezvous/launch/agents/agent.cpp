@@ -131,7 +131,8 @@ class Agent {
   // that the ranks leave behind.
   void ended(const std::string& how) {
     if (alive_ > 0) end_children(inherited_children_, kWithoutKeeper);
-    if (alive_ > 0) return send({.kind = Kind::failed, .bytes = how}), finish();
+    const bool is_missed = alive_ > 0 || (task_.job.elastic && !how.empty());  // an elastic job may start others here
+    if (is_missed) return send({.kind = Kind::failed, .bytes = how}), finish();
     none_left_ = true;
     last_bytes_until_ = std::chrono::steady_clock::now() + kRanksLastBytes;
     send({.kind = Kind::none_left});
