@@ -88,6 +88,78 @@ TEST_F(ElasticSupervisorTest, ResizeKeepsToTheMaximumWhenHostsAreFound) {
   EXPECT_EQ(supervisor_->resize(3, now_), "the job goes from 2 to 3 processes");
 }
 
+TEST_F(ElasticSupervisorTest, HostsThatComeOrGoKeepToTheNumberThatTheUserHasSet) {
+  supervise({.min = 1, .first = 4, .max_restarts = 9}, 4);
+  all_train({0, 1, 2, 3});
+  supervisor_->resize(2, now_);
+  for (const int place : {3, 2}) ends(place, kSuccess);
+  orders_now();
+  job_.layout.push_back({"there", 4, 4});
+  job_.size = 8;
+  supervisor_->grow(now_);
+  pass(1000);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  supervisor_->leave_places({"here", 0, 4}, now_);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("retire 0", "retire 1"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatReceivesSigtermIsNoFailureAndIsNotReplacedThere) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  orders_now();
+  view_.members[1].retires = true;
+  pass(100);
+  EXPECT_THAT(printed_now(), ElementsAre("process 1 was asked by a signal to leave, and does so at the next commit"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("process 1 on here: leaves, pid 101\n"));
+  ends(1, SIGKILL);
+  pass(60000);
+  EXPECT_THAT(printed_now(), ElementsAre("process 1 has left after a signal, and its place stays empty"));
+  EXPECT_THAT(orders_now(), IsEmpty());
+  EXPECT_FALSE(supervisor_->failed());
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("2 of 2 processes run"));
+}
+
+TEST_F(ElasticSupervisorTest, AfterSigtermAFreePlaceOfAnotherHostIsUsed) {
+  supervise({.min = 1, .first = 2, .max = 3, .max_restarts = 0}, 2, 1);
+  all_train({0, 1});
+  orders_now();
+  view_.members[0].retires = true;
+  pass(100);
+  ends(0, kSuccess);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
+  EXPECT_THAT(supervisor_->status(now_), HasSubstr("0 of 0 restarts used"));
+}
+
+TEST_F(ElasticSupervisorTest, TheLimitOfChangesEndsTheJob) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9, .reset_limit = 1}, 2);
+  view_.worlds = 2;
+  all_train({0, 1});
+  EXPECT_FALSE(supervisor_->failed());
+  view_.worlds = 3;
+  pass(100);
+  EXPECT_EQ(printed_now().back(), "the processes of the job have changed 2 times, and --reset-limit is 1");
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+}
+
+TEST_F(ElasticSupervisorTest, AHostRestsAfterAFailureIfTheUserSaysHowLong) {
+  supervise({.min = 1,
+             .first = 4,
+             .max_restarts = 9,
+             .on_failure = ElasticJob::OnFailure::host,
+             .cooldown = Cooldown{milliseconds(5000), milliseconds(9000)}},
+            2, 2);
+  all_train({0, 1, 2, 3});
+  ends(2, kStatus1);
+  ends(3, SIGKILL);
+  orders_now();
+  pass(4900);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  pass(200);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
+}
+
 TEST_F(ElasticSupervisorTest, APlaceThatIsRemovedStaysEmpty) {
   supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
   all_train({0, 1, 2});

@@ -68,7 +68,7 @@ class RandomJob {
   int living() const { return int(std::ranges::count_if(processes_, &Process::alive)); }
 
   MembershipView view() {
-    MembershipView out{1, begun_, finished_, {}};
+    MembershipView out{1, 1, begun_, finished_, {}};
     for (int place = 0; place < job_.size; place++)
       if (process(place).joined) out.members.push_back({place, process(place).trains ? place : -1, process(place).id});
     if (ghost_) out.members.push_back(*ghost_);

@@ -213,6 +213,56 @@ TEST_F(ElasticSupervisorTest, OnFailureOfAHostItsOtherProcessesEndToo) {
   EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
 }
 
+TEST_F(ElasticSupervisorTest, TheProcessesOfAHostEndWhenTheOthersReportAFailureThere) {
+  supervise({.min = 1, .first = 4, .max_restarts = 0, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+  view_.generation = 1;
+  all_train({0, 1, 2, 3});
+  orders_now();
+  supervisor_->received({.rank = 0, .culprit = 2, .message = "old", .generation = 0});
+  EXPECT_THAT(orders_now(), IsEmpty());
+  supervisor_->received({.rank = 0, .culprit = 2, .message = "rank 2 has failed", .generation = 1});
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
+  ends(3, SIGKILL);
+  ends(2, kStatus1);
+  pass(0);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  EXPECT_FALSE(supervisor_->failed());
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatFailedMayExitAfterTheOthersHaveFinished) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  all_train({0, 2});  // process 1 has left them, and still runs
+  view_ = {.begun = true, .finished = true, .members = {}};
+  ends(0, kSuccess);
+  ends(2, kSuccess);
+  ends(1, kStatus1);
+  pass(0);
+  EXPECT_EQ(supervisor_->exit_code(), 0);
+  EXPECT_FALSE(supervisor_->failed());
+}
+
+TEST_F(ElasticSupervisorTest, AHostThatFailsBeforeTheFirstWorldIsLeftOut) {
+  supervise({.min = 2, .first = 4, .max_restarts = 0, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+  orders_now();
+  ends(2, kStatus1);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
+  ends(3, SIGKILL);
+  all_train({0, 1});
+  pass(60000);
+  EXPECT_FALSE(supervisor_->failed());
+  EXPECT_THAT(orders_now(), IsEmpty());
+}
+
+TEST_F(ElasticSupervisorTest, TheFailureOfAllEndsTheJob) {
+  supervise({.min = 2, .first = 4, .max_restarts = 0, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+  all_train({0, 1, 2, 3});
+  for (const int place : {0, 1, 2, 3}) ends(place, kStatus1);
+  pass(0);
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+  EXPECT_TRUE(supervisor_->failed());
+}
+
 TEST_F(ElasticSupervisorTest, OnFailureTheJobEnds) {
   supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::job}, 2, 2);
   all_train({0, 1, 2, 3});

@@ -327,7 +327,7 @@ TEST(Ending, WrongUsageIsOneLineWithTheRemedy) {
       {{"run", "-n", "2", "--grace", "-1", "true"}, "--grace"},
       {{"run", "-n", "2", "--timeout", "0", "true"}, "--timeout"},
       {{"run", "-n", "2", "--restarts", "x", "true"}, "--restarts"},
-      {{"run", "--nproc_per_node=2", "true"}, "write -N N"},
+      {{"run", "--nproc_per_host=2", "true"}, "write -N N"},
       {{"run", "-n", "2", "-max-restarts", "2", "true"}, "--restarts N"},
       {{"run", "-bogus", "2", "true"}, "--bogus"},
       {{"run", "--hostfile", "no-such-file", "true"}, "cannot read no-such-file: No such file"},

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "rendezvous/launch/run/host_discovery.hpp"
 #include "ring/base/text.hpp"
 #include "tests/launch/agents.hpp"
 #include "tests/rendezvous/trainee.hpp"
@@ -81,6 +82,69 @@ TEST_F(DiscoveredHosts, AScriptThatFailsLeavesTheHostsAsTheyAre) {
   EXPECT_EQ(results(running.out()), 3u) << running.out();
 }
 
+TEST_F(DiscoveredHosts, AListWithoutAHostLeavesThemAsTheyAre) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("\n");
+  ASSERT_TRUE(running.says_error("names no host; write one a line: h1 slots=4; the hosts stay as they are until it "));
+  list("\nh1:2\n\n# a comment\nh2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, TheJobBeginsWithAllSlotsThatAreListed) {
+  list("h1:2\nh2:2\n");
+  Process running(job({"-n", "2", "--min-np", "1", "--max-np", "3"}, 1), quiet());
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+}
+
+TEST_F(DiscoveredHosts, ANameThatDiffersOnlyInTheDomainIsTheSameHost) {
+  list("h1:2\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1.example.org:2\nh2:1\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+  EXPECT_THAT(running.err(), ::testing::Not(HasSubstr("no longer listed")));
+}
+
+TEST_F(DiscoveredHosts, TheAgentOfAHostThatIsNoLongerListedEnds) {
+  list("h1:1\nh2:1\n");
+  Process running(job({"-n", "2", "--min-np", "1"}, 99), quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  EXPECT_FALSE(processes(running, "agent 1").empty());
+  list("h1:1\n");
+  ASSERT_TRUE(running.says("[1] the others have finished\n"));
+  for (int look = 0; look < 3000 && !processes(running, "agent 1").empty(); look++)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(processes(running, "agent 1").empty());
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143);
+  EXPECT_THAT(running.err(), ::testing::Not(HasSubstr("was lost")));
+}
+
+TEST_F(DiscoveredHosts, SighupMakesTheLauncherReadItsHostFileAgain) {
+  list("h1:2\n");
+  const std::string file = (scratch_ / "hosts").string();
+  Process running(anello({"run", "--hostfile", file, "--min-np", "1", "--max-np", "9", "--", TRAINEE,
+                          std::to_string(kManySteps), "10", "3"}),
+                  quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\nh2:1\n");
+  running.signal(SIGHUP);
+  ASSERT_TRUE(running.says_error("the hosts are read again from " + file + "\n")) << running.err();
+  ASSERT_TRUE(running.says("[2] world 2: ")) << running.err();
+  list("h 1\n");
+  running.signal(SIGHUP);
+  ASSERT_TRUE(running.says_error("; the hosts stay as they are\n")) << running.err();
+  list("h2:1\n");
+  running.signal(SIGHUP);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 1u) << running.out();
+}
+
 TEST_F(DiscoveredHosts, AHostThatCannotBeUsedIsLeftOut) {
   list("h1:2\n");
   Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());
@@ -110,6 +174,30 @@ TEST_F(DiscoveredHosts, BelowTheMinimumTheJobEndsAfterItsPatience) {
   list("h1:1\n");
   EXPECT_NE(running.wait(), 0);
   EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(DiscoveredHosts, TheJobBeginsWhenThereAreEnoughSlots) {
+  list("h1:1\n");
+  Process running(job({"-n", "3", "--min-np", "1"}, 1), quiet());
+  std::this_thread::sleep_for(milliseconds(1200));
+  EXPECT_EQ(running.out(), "");
+  list("h1:1\nh2:2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(results(running.out()), 3u) << running.out();
+}
+
+TEST(HostDiscovery, ReadsAHostALine) {
+  const auto listed = [](const std::string& lines) {
+    std::string out;
+    for (const Host& host : discover_hosts("printf '" + lines + "'", 1, 0, std::chrono::seconds(60)))
+      out += text(host.name, "=", host.slots.value_or(0), " ");
+    return out;
+  };
+  EXPECT_EQ(listed("a-1"), "a-1=1 ");
+  EXPECT_EQ(listed("a-1:2"), "a-1=2 ");
+  EXPECT_EQ(listed("a-1\\na-5"), "a-1=1 a-5=1 ");
+  EXPECT_EQ(listed("\\na-1:2\\n\\na-4:3\\n"), "a-1=2 a-4=3 ");
+  EXPECT_EQ(listed("a-4:3\\na-1 slots=2"), "a-4=3 a-1=2 ") << "in the order of the list";
 }
 
 TEST_F(DiscoveredHosts, TooFewHostsAtTheBeginningAreNamed) {

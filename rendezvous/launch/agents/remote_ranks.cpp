@@ -81,8 +81,8 @@ void RemoteRanks::start(std::uint16_t port) {
   port_ = port;
   deadline_ = Clock::now() + settings.start_timeout;
   silence_limit_ = settings.silence_limit;
-  const int hosts = job_.discovery.empty() ? int(hosts_.size()) : kMaxHosts;
-  listener_.emplace(net::Credentials{job_.name, job_.secret}, hosts, loopback && job_.discovery.empty(),
+  const int hosts = job_.hosts_may_change() ? kMaxHosts : int(hosts_.size());
+  listener_.emplace(net::Credentials{job_.name, job_.secret}, hosts, loopback && !job_.hosts_may_change(),
                     settings.port_range);
   give_tasks();
 }
@@ -112,6 +112,14 @@ void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) t
   give_task(*starters_.back());
 } catch (const Error& error) {
   hosts_.back().failure = error.message();
+}
+
+// Its keeper starts no rank any more, so the agent ends when no process is left.
+void RemoteRanks::release(const HostRanks& ranks) {
+  for (Host& host : hosts_) {
+    if (host.over || host.ranks.first != ranks.first) continue;
+    host.started ? send_order(host, {Order::Kind::kill}) : leave_out(host);
+  }
 }
 
 void RemoteRanks::watch(PollSet& polls) {
@@ -175,7 +183,7 @@ void RemoteRanks::ask_for_master() {
   if (first == hosts_.end()) return;
   asked_ = std::size_t(first - hosts_.begin());
   deadline_ = std::max(deadline_, Clock::now() + kMasterLimit);  // the others may have been awaited until now
-  if (job_.discovery.empty()) listener_.reset();                 // frees its port, because there may be few ports
+  if (!job_.hosts_may_change()) listener_.reset();               // frees its port, because there may be few ports
   send(*first, {.kind = Kind::find_master, .bytes = is_here(*first) ? rendezvous_host(*first) : ""});
 }
 
@@ -204,7 +212,7 @@ std::string RemoteRanks::rendezvous_host(const Host& host) const {
   const auto is_elsewhere = [this](const Host& one) { return !one.over && !one.address.empty() && !is_here(one); };
   const auto elsewhere = std::ranges::find_if(hosts_, is_elsewhere);
   if (elsewhere != hosts_.end()) return elsewhere->address;
-  if (job_.discovery.empty()) return host.address;
+  if (!job_.hosts_may_change()) return host.address;
   const std::vector<std::string> own = net::addresses_for_other_hosts(host.address, net::local_interfaces());
   return own.empty() ? host.address : own.front();  // other hosts need this address if they are listed later
 }

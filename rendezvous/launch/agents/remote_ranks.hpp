@@ -41,6 +41,9 @@ class RemoteRanks : public RankProcesses {
   // Starts an agent on another host, which was appended to the job's layout. Call after start(). If the agent does not
   // connect in time, the host is reported as lost. `ends`: the pipe ends of the host's ranks.
   void add_host(const HostRanks& ranks, std::vector<RankEnds> ends);
+  // Ends the agent of a host that is not used any more, and whose processes have ended. The host is not reported as
+  // lost.
+  void release(const HostRanks& ranks);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -44,8 +44,8 @@ Signals::Signals(const std::vector<int>& wanted) {
 std::optional<int> Signals::next() {
   signalfd_siginfo info{};
   while (read(queue_.get(), &info, sizeof info) == sizeof info) {
-    const bool from_terminal = info.ssi_code == SI_KERNEL;
-    if (!from_terminal || !sigismember(&ignored_from_terminal_, int(info.ssi_signo))) return int(info.ssi_signo);
+    came_from_terminal_ = info.ssi_code == SI_KERNEL;
+    if (!came_from_terminal_ || !sigismember(&ignored_from_terminal_, int(info.ssi_signo))) return int(info.ssi_signo);
   }
   return std::nullopt;
 }

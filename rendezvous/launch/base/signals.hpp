@@ -20,12 +20,15 @@ class Signals {
 
   int fd() const { return queue_.get(); }  // readable when next() returns a signal
   std::optional<int> next();               // the next queued signal, if any; does not block
+  // True if the signal that next() has returned last was sent by the kernel for a terminal, and not by a process.
+  bool came_from_terminal() const { return came_from_terminal_; }
   const sigset_t& mask_before() const { return before_; }
 
  private:
   sigset_t before_{};
   Descriptor queue_;
   sigset_t ignored_from_terminal_{};
+  bool came_from_terminal_ = false;
 };
 
 // True for the signals with which a person, a scheduler, a watchdog or a time limit ends programs.

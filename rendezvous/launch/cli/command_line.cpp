@@ -29,9 +29,11 @@ std::string as_registered(const CLI::App& app, std::string word) {
   return word;
 }
 
-bool takes_next_word(const CLI::App& app, const std::string& word) {
+// Returns how many of the words after this one are values of its option.
+std::size_t words_taken(const CLI::App& app, const std::string& word) {
   const CLI::Option* option = app.get_option_no_throw(as_registered(app, word));
-  return option && option->get_items_expected_max() > 0;
+  if (!option || option->get_items_expected_max() <= 0) return 0;
+  return std::size_t(std::max(1, option->get_items_expected_min()));
 }
 
 OptionPage page_of(const CLI::Option& option) {
@@ -65,7 +67,7 @@ bool CommandPage::runs_program() const {
 Words take_program(const CLI::App& app, Words& words) {
   std::size_t end = 0;
   while (end < words.size() && words[end].starts_with("-") && words[end] != "--")
-    end += takes_next_word(app, words[end]) ? 2 : 1;
+    end += 1 + words_taken(app, words[end]);
   end = std::min(end, words.size());
   Words program(words.begin() + long(end), words.end());
   words.resize(end);

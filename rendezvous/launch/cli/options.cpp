@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "rendezvous/launch/base/timestamp.hpp"
+#include "rendezvous/launch/cli/elastic_options.hpp"
 #include "rendezvous/launch/job/binding.hpp"
 #include "rendezvous/launch/job/host_selection.hpp"
 #include "rendezvous/launch/output/mixer.hpp"
 #include "rendezvous/launch/output/sink.hpp"
-#include "rendezvous/launch/run/host_discovery.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -18,8 +18,7 @@ namespace anello::launch {
 namespace {
 
 constexpr double kMaxGrace = 86400, kMaxTimeout = 366 * 86400.0;
-constexpr long kMaxRestarts = 1000000, kMaxProcesses = 1 << 20;
-constexpr int kUsualRestarts = 10;
+constexpr long kMaxRestarts = 1000000;
 
 // Returns the width that rank 0 may use. It does not include the terminal's last column, because terminals differ in
 // when they wrap a full line.
@@ -47,8 +46,7 @@ constexpr const char* kFooter =
 struct Given {
   HostOptions hosts;
   std::string restarts = "0";
-  std::string min_np, max_np, max_restarts, elastic_timeout;
-  std::string on_failure, discovery;
+  ElasticOptions elastic;
   double grace_seconds, timeout_seconds = 0;
   bool no_prefix = false;
 };
@@ -64,28 +62,6 @@ void add_output_options(CLI::App& app, Job& job, Given& given) {
   app.add_flag("-v,--verbose", job.verbose, "say what is started, and how long the job took");
 }
 
-void add_elastic_options(CLI::App& app, Given& given) {
-  app.add_option("--min-np,--min-num-proc", given.min_np,
-                 "makes the job elastic: processes that fail are replaced, and the others go on if N are left; by "
-                 "default -n")
-      ->type_name("N");
-  app.add_option("--max-np,--max-num-proc", given.max_np, "makes the job elastic: at most N processes; by default -n")
-      ->type_name("N");
-  app.add_option("--max-restarts", given.max_restarts,
-                 "how many processes of an elastic job are started again; by default 10")
-      ->type_name("N");
-  app.add_option("--on-failure", given.on_failure,
-                 "what a failed process of an elastic job ends: only itself (place), all of its host, or the job")
-      ->type_name("place|host|job");
-  app.add_option("--host-discovery-script", given.discovery,
-                 "command that lists the hosts of an elastic job, one a line (h1:4), each second: the job grows to "
-                 "--max-np on new ones, and leaves those that are missing")
-      ->type_name("COMMAND");
-  app.add_option("--elastic-timeout", given.elastic_timeout,
-                 "how long an elastic job waits while it has fewer than --min-np processes; by default 600")
-      ->type_name("SECONDS");
-}
-
 void add_options(CLI::App& app, Job& job, Given& given) {
   add_host_options(app, given.hosts);
   app.add_flag("--dry-run", job.dry_run, "print what would be started, with its environment, and start nothing");
@@ -98,7 +74,7 @@ void add_options(CLI::App& app, Job& job, Given& given) {
                  "start all ranks again after a failure or the loss of a host, at most N times; pauses 1 s, 2 s, 4 s, "
                  "..., 60 s before; programs find the number of the restart in ANELLO_RESTART")
       ->type_name("N");
-  add_elastic_options(app, given);
+  add_elastic_options(app, given.elastic);
   add_output_options(app, job, given);
   app.add_flag("--bind", job.bind, "run each rank on its own cores (two such jobs would use the same cores)");
   app.add_option("program", job.command, "the program that each rank runs, and its arguments; write -- before it")
@@ -120,46 +96,6 @@ std::optional<int> check(const CLI::App& app, const Job& job, const Given& given
   return std::nullopt;
 }
 
-ElasticJob::OnFailure parse_on_failure(const std::string& word) {
-  if (word.empty() || word == "place") return ElasticJob::OnFailure::place;
-  if (word == "host") return ElasticJob::OnFailure::host;
-  if (word == "job") return ElasticJob::OnFailure::job;
-  throw Error(ErrorCode::configuration, text("--on-failure must be place, host or job, not '", word, "'"));
-}
-
-std::optional<ElasticJob> parse_elastic(const Given& given) {
-  if (given.min_np.empty() && given.max_np.empty()) {
-    if (given.max_restarts.empty() && given.on_failure.empty() && given.elastic_timeout.empty() &&
-        given.discovery.empty())
-      return std::nullopt;
-    throw Error(ErrorCode::configuration,
-                "--max-restarts, --on-failure, --host-discovery-script and --elastic-timeout are for elastic jobs: add "
-                "--min-np N; or write "
-                "--restarts N to start all ranks again after a failure");
-  }
-  ElasticJob elastic;
-  if (!given.min_np.empty()) elastic.min = int(parse_number("--min-np", given.min_np, 1, kMaxProcesses));
-  if (!given.max_np.empty()) elastic.max = int(parse_number("--max-np", given.max_np, 1, kMaxProcesses));
-  elastic.max_restarts = given.max_restarts.empty()
-                             ? kUsualRestarts
-                             : int(parse_number("--max-restarts", given.max_restarts, 0, kMaxRestarts));
-  elastic.on_failure = parse_on_failure(given.on_failure);
-  if (!given.elastic_timeout.empty())
-    elastic.patience =
-        std::chrono::seconds(parse_number("--elastic-timeout", given.elastic_timeout, 1, long(kMaxTimeout)));
-  return elastic;
-}
-
-void find_hosts(Given& given, Job& job) {
-  if (!given.hosts.host_list.empty() || !given.hosts.host_file.empty())
-    throw Error(ErrorCode::configuration, "--host-discovery-script lists the hosts: leave out -H and --hostfile");
-  if (!job.elastic || given.hosts.ranks.empty())
-    throw Error(ErrorCode::configuration, "--host-discovery-script is for elastic jobs: add -n N and --min-np N");
-  job.discovery = given.discovery;
-  const int first = int(parse_number("-n", given.hosts.ranks, 1, kMaxProcesses));
-  given.hosts.discovered = discover_hosts(job.discovery, first, Settings::from_environment().start_timeout);
-}
-
 std::chrono::milliseconds in_milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
@@ -175,8 +111,8 @@ std::optional<int> parse_run(Words words, Job& job) {
   add_options(app, job, given);
   job.command = take_program(app, words);
   if (const auto exit_code = parse(app, words)) return exit_code;
-  job.elastic = parse_elastic(given);
-  if (!given.discovery.empty()) find_hosts(given, job);
+  job.elastic = parse_elastic(given.elastic, given.hosts);
+  find_hosts(given.elastic, given.hosts, job);
   select_hosts(
       given.hosts, [] { return find_allocation(environment, read_text); }, job);
   job.max_restarts = int(parse_number("--restarts", given.restarts, 0, kMaxRestarts));

@@ -39,7 +39,7 @@ std::string shared_secret(const Job& job, const Settings& settings) {
 // Returns the address and port at which the rendezvous of a job listens.
 ServerOptions server_place(const Job& job) {
   ServerOptions options;
-  if (job.remote && (!all_on_this_host(job) || !job.discovery.empty())) options.listen_address = net::any_address();
+  if (job.remote && (!all_on_this_host(job) || job.hosts_may_change())) options.listen_address = net::any_address();
   if (job.rendezvous.empty()) return options;
   const net::HostPort where = net::parse_host_port("--rendezvous", job.rendezvous);
   options.listen_address = job.secret.empty() || net::is_loopback(where.host) ? where.host : net::any_address();
@@ -54,9 +54,9 @@ ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
 }
 
 MembershipView view_of(const ElasticStatus& status) {
-  MembershipView out{status.generation, status.begun, status.finished, {}};
+  MembershipView out{status.generation, status.worlds_formed, status.begun, status.finished, {}};
   for (const ElasticStatus::Process& one : status.processes)
-    out.members.push_back({one.place, one.rank, one.id, one.awaited});
+    out.members.push_back({one.place, one.rank, one.id, one.awaited, one.retires});
   return out;
 }
 

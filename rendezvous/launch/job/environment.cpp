@@ -20,9 +20,9 @@ std::string_view variable_of(std::string_view entry) {
 
 // The variables that scripts for torchrun or for horovodrun read, and that not every kind of job sets. This launcher
 // may run in a process of another job, whose place is not that of its own ranks.
-constexpr std::array<std::string_view, 9> kOfOthers = {
-    "RANK",         "LOCAL_RANK",         "WORLD_SIZE",   "LOCAL_WORLD_SIZE",  "HOROVOD_ELASTIC",
-    "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE"};
+constexpr std::array<std::string_view, 10> kOfOthers = {
+    "RANK",         "LOCAL_RANK",         "WORLD_SIZE",   "LOCAL_WORLD_SIZE",   "HOROVOD_ELASTIC",
+    "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE", "HOROVOD_HOSTNAME"};
 
 bool set_by_a_launcher(std::string_view entry) {
   if (std::ranges::find(kOfOthers, variable_of(entry)) != kOfOthers.end()) return true;
@@ -42,6 +42,7 @@ void add_place_in_elastic_job(std::vector<std::string>& out, const HostRanks& he
   out.emplace_back("ANELLO_ELASTIC=1");
   out.emplace_back("HOROVOD_ELASTIC=1");
   out.push_back(text("ANELLO_PLACE=", rank));
+  out.push_back("HOROVOD_HOSTNAME=" + here.host);
   for (const char* prefix : {"ANELLO_", "HOROVOD_", ""}) out.push_back(text(prefix, "LOCAL_RANK=", rank - here.first));
 }
 

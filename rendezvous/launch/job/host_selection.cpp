@@ -72,14 +72,6 @@ std::optional<RemoteStart> own_start(const Allocation& allocation) {
   return std::nullopt;
 }
 
-// True if the names are equal or differ only in the domain, because only some systems include the domain in a host's
-// name.
-bool same_name(std::string_view one, std::string_view other) {
-  if (one.size() > other.size()) std::swap(one, other);
-  const bool has_domain = one.find('.') != std::string_view::npos;
-  return one == other || (!has_domain && other.starts_with(std::string(one) + "."));
-}
-
 // True if a host of an allocation is this host.
 bool is_here(const std::string& host) {
   if (environment("SLURMD_NODENAME") == host || is_this_host(host)) return true;
@@ -100,7 +92,7 @@ Hosts allocated(const Hosts& hosts, const Allocation& allocation) {
   Hosts out;
   for (Host host : hosts) {
     const auto known = std::ranges::find_if(allocation.hosts, [&](const Host& one) {
-      return same_name(host.name, one.name) || (is_this_host(host.name) && is_here(one.name));
+      return same_host(host.name, one.name) || (is_this_host(host.name) && is_here(one.name));
     });
     if (known == allocation.hosts.end())
       throw wrong(text("host ", host.name, " is not in ", allocation.name, ", which has ", names_of(allocation.hosts),
@@ -144,6 +136,20 @@ std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocatio
   return std::nullopt;
 }
 
+// Checks the number of hosts if --nnodes limits it.
+void check_node_range(const HostOptions& options, const Hosts& hosts) {
+  if (!options.node_range) return;
+  const auto [min, max] = *options.node_range;
+  const std::string given = text("--nnodes ", min, ":", max);
+  if (hosts.empty() && max > 1)
+    throw wrong(given +
+                " needs the names of the hosts, because one `anello run` starts the processes on all of them: "
+                "add -H h1,h2, --hostfile FILE or --host-discovery-script COMMAND, or run it once in an "
+                "allocation; for this host alone write --nnodes 1:1");
+  if (!hosts.empty() && hosts.size() < std::size_t(min))
+    throw wrong(text(given, ": there ", hosts.size() == 1 ? "is only " : "are only ", names_of(hosts)));
+}
+
 // Gives a place to each process that an elastic job may have. The processes with which the job begins have the first
 // places.
 void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
@@ -151,6 +157,7 @@ void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   elastic.first = job.started_ranks();
   const int most = job.discovery.empty() ? elastic.first : kMaxRanks;
   elastic.max = elastic.max > 0 ? elastic.max : most;
+  if (!wanted.ranks) elastic.first = std::min(elastic.first, elastic.max);
   elastic.min = elastic.min > 0 ? elastic.min : elastic.first;
   if (elastic.min > elastic.first || elastic.first > elastic.max)
     throw wrong(
@@ -160,6 +167,7 @@ void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   if (local) hosts[0].slots = elastic.max;
   if (!job.discovery.empty()) wanted.ranks.reset();  // lays out all slots, because the job may grow later
   job.layout = lay_out(hosts, wanted);
+  if (!job.discovery.empty()) elastic.first = std::min(job.started_ranks(), elastic.max);
 }
 
 }  // namespace
@@ -171,15 +179,18 @@ void add_host_options(CLI::App& app, HostOptions& options) {
   app.add_option("-H,--host", options.host_list, "hosts and how many ranks they may run: h1:4,h2:4,[fd00::3]:4")
       ->type_name("HOSTS");
   app.add_option("--hostfile", options.host_file, "file with a host on each line: h1 slots=4")->type_name("FILE");
-  app.add_option("-N,--ntasks-per-node", options.per_host, "ranks on each host, whatever its slots are")
+  app.add_option("-N,--ntasks-per-node,--nproc-per-node", options.per_host,
+                 "ranks on each host, whatever its slots are")
       ->type_name("N");
   app.add_option("-x", options.exported, "variable that ranks on other hosts get, or that all get with this value")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
   app.add_option("--ssh", options.ssh, "command that starts a program on another host (ANELLO_SSH)")
       ->type_name("COMMAND");
-  app.add_option("--nnodes", options.nodes, "number of hosts on each of which you start anello run -n N")
-      ->type_name("M");
+  app.add_option("--nnodes", options.nodes,
+                 "number of hosts on each of which you start anello run -n N; or MIN:MAX, the number of hosts of "
+                 "an elastic job that this launcher starts, with --nproc-per-node")
+      ->type_name("M|MIN:MAX");
   app.add_option("--node-rank", options.node, "with --nnodes: number of this host, from 0")->type_name("K");
   app.add_option("--rendezvous", options.rendezvous, "with --nnodes: address of host 0, and a free port there")
       ->type_name("HOST:PORT");
@@ -198,6 +209,7 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   const std::optional<Allocation> allocation = allocation_for(hosts, find);
   if (named && allocation && options.ssh.empty()) hosts = allocated(hosts, *allocation);
   if (!named && allocation) hosts = allocation->hosts;
+  check_node_range(options, hosts);
   // Slots only distribute ranks over several hosts. A single host runs as many ranks as the user asks for.
   if (!named && hosts.size() == 1 && (wanted.ranks || wanted.per_host)) hosts[0].slots.reset();
   const bool local = hosts.empty() || (!named && hosts.size() == 1 && is_here(hosts[0].name));
@@ -211,6 +223,7 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   if (job.elastic) lay_out_places(hosts, local, wanted, job);
   job.hosts = std::move(hosts);
   job.per_host = wanted.per_host;
+  if (job.elastic && options.host_file != "-") job.host_file = options.host_file;
   job.size = job.started_ranks();
   if (job.size > kMaxRanks) throw wrong(text("at most ", kMaxRanks, " ranks, not ", job.size));
 }

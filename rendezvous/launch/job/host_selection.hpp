@@ -2,7 +2,9 @@
 // that it reads host files and the scheduler's files.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/launch/job/allocation.hpp"
@@ -11,12 +13,13 @@
 namespace anello::launch {
 
 struct HostOptions {
-  std::string ranks, per_host;          // -n, -N
-  std::string host_list, host_file;     // -H, --hostfile
-  std::string ssh;                      // --ssh; empty: ANELLO_SSH or the scheduler's own command
-  std::vector<std::string> exported;    // -x
-  std::string nodes, node, rendezvous;  // --nnodes, --node-rank, --rendezvous
-  Hosts discovered;                     // the hosts that the script of --host-discovery-script has listed
+  std::string ranks, per_host;                    // -n, -N
+  std::string host_list, host_file;               // -H, --hostfile
+  std::string ssh;                                // --ssh; empty: ANELLO_SSH or the scheduler's own command
+  std::vector<std::string> exported;              // -x
+  std::string nodes, node, rendezvous;            // --nnodes, --node-rank, --rendezvous
+  std::optional<std::pair<int, int>> node_range;  // --nnodes MIN:MAX; nothing: --nnodes has another form
+  Hosts discovered;                               // the hosts that the script of --host-discovery-script has listed
 };
 
 void add_host_options(CLI::App& app, HostOptions& options);

@@ -120,6 +120,12 @@ void check_host_name(std::string_view what, std::string_view name) {
     throw wrong(what, text("'", name, "' is not the name or address of a host"));
 }
 
+bool same_host(std::string_view one, std::string_view other) {
+  if (one.size() > other.size()) std::swap(one, other);
+  const bool has_domain = one.find('.') != std::string_view::npos;
+  return one == other || (!has_domain && other.starts_with(std::string(one) + "."));
+}
+
 std::string list_hosts(const std::vector<std::string>& names) {
   constexpr std::size_t kMaxListed = 4;
   const std::size_t listed = names.size() > kMaxListed + 1 ? kMaxListed : names.size(), more = names.size() - listed;

@@ -34,6 +34,10 @@ void add_host(Hosts& hosts, Host host);
 // Returns a text for messages: "host h1", "hosts h1 and h2", "hosts h1, h2, h3, h4 and 5 more".
 std::string list_hosts(const std::vector<std::string>& names);
 
+// True if the names are equal or differ only in the domain, because only some systems include the domain in a host's
+// name.
+bool same_host(std::string_view one, std::string_view other);
+
 // Throws Error{configuration} if ssh or a shell could take the name for something else.
 void check_host_name(std::string_view what, std::string_view name);
 

@@ -1,5 +1,6 @@
 // The job that `anello run` runs. The command line sets it; all other parts of the launcher only read it.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -30,6 +31,17 @@ struct Master {
   std::string address, port;
 };
 
+// How long something that has failed is not used: first after one failure, then twice as long after each further one.
+struct Cooldown {
+  std::chrono::milliseconds first{0}, max{0};
+
+  std::chrono::milliseconds after(int failures) const {
+    constexpr int kMaxDoublings = 20;
+    return failures <= 0 ? std::chrono::milliseconds(0)
+                         : std::min(first * (1 << std::min(failures - 1, kMaxDoublings)), max);
+  }
+};
+
 // A job whose world may change its size. Its ranks are numbered by their places: a process has the number of the
 // process that it replaces, whatever its rank in the world is.
 struct ElasticJob {
@@ -43,6 +55,8 @@ struct ElasticJob {
   int max_restarts = 0;  // how many processes may replace others in the whole job
   OnFailure on_failure = OnFailure::place;
   std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
+  std::optional<int> reset_limit;              // how many worlds may follow the first one
+  std::optional<Cooldown> cooldown;            // how long a host that has failed is not used; nothing: the usual times
 };
 
 struct Job {
@@ -66,11 +80,13 @@ struct Job {
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
-  std::string discovery;   // the command that lists the hosts of an elastic job; empty: they are fixed
+  std::string discovery;   // the command that lists the hosts of an elastic job; empty: no command does
+  std::string host_file;  // file with the hosts of an elastic job, which SIGHUP makes the launcher read again; or empty
   std::vector<std::string> exported;  // the variables that -x names
   // The values that -x gives for MASTER_ADDR and MASTER_PORT; both are set if several launchers start one world.
   Master master;
 
+  bool hosts_may_change() const { return !discovery.empty() || !host_file.empty(); }
   int started_ranks() const {
     int count = 0;
     for (const HostRanks& here : layout) count += here.count;

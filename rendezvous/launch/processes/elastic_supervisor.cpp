@@ -14,19 +14,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kMembershipLooks{100};
 // Time after a process's exit in which the membership must receive that it has finished.
 constexpr milliseconds kLateWord{1000};
-constexpr milliseconds kSoon{60000}, kFirstRest{1000}, kMaxRest{60000};
+constexpr milliseconds kSoon{60000};
+constexpr Cooldown kRest{milliseconds(1000), milliseconds(60000)};
 constexpr int kEarlyFailures = 2;
 
 // Returns how long a place rests after this number of failures in a row. After the first failure, the process is
 // replaced at once.
 milliseconds rest_after(int failures) {
-  constexpr int kMaxDoublings = 10;
-  if (failures <= 1) return milliseconds(0);
-  return std::min(kFirstRest * (1 << std::min(failures - 2, kMaxDoublings)), kMaxRest);
-}
-
-std::string counted_processes(int count) {
-  return text(count, count == 1 ? " process" : " processes");
+  return kRest.after(failures - 1);
 }
 
 }  // namespace
@@ -37,6 +32,7 @@ ElasticSupervisor::ElasticSupervisor(const Job& job, Actions actions, std::funct
       look_(std::move(look)),
       places_(std::size_t(job.size)),
       target_(limits_.first),
+      wished_(limits_.max),
       fresh_(limits_.first) {}
 
 void ElasticSupervisor::wake(Clock::time_point now) {
@@ -61,6 +57,8 @@ void ElasticSupervisor::look(Clock::time_point now) {
     place.joined = true;
     place.rank = member.rank;
     place.awaited = member.awaited;
+    if (member.retires && !place.leaves && !std::exchange(place.has_notice, true))
+      actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
     any_trained_ = any_trained_ || place.trained;
   }
@@ -70,7 +68,18 @@ void ElasticSupervisor::look(Clock::time_point now) {
       place.absent_since.reset();
     else if (!place.absent_since)
       place.absent_since = now;
+    place.is_missed |= place.absent_since && !view_.finished;
   }
+}
+
+// A process that has failed may take long to exit, and the others do not wait for that. So the processes of its host
+// are ended when the others report the failure.
+void ElasticSupervisor::received(const world::LastWord& word) {
+  if (phase_ != Phase::running || view_.finished || word.culprit < 0 || word.generation != view_.generation) return;
+  const auto culprit = std::ranges::find(places_, word.culprit, &Place::rank);
+  if (culprit == places_.end() || culprit->leaves || culprit->has_notice) return;
+  culprit->is_missed = true;
+  if (limits_.on_failure == ElasticJob::OnFailure::host) kill_others_of_host(int(culprit - places_.begin()));
 }
 
 void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
@@ -86,11 +95,26 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
     next_look_ = now;
     return;
   }
+  if (place.has_notice && !view_.finished) return left_after_notice(report.rank, now);
   if (report.status != 0 && std::exchange(place.ends_with_host, false)) return;
   if (report.status != 0) return process_failed(report, now);
   place.closed = true;
   target_--;
   place.left = Left{report, now};
+  next_look_ = now;
+}
+
+// The signal announces that the process's host will be taken away. So no process is started there any more, but one is
+// started at another place, if a place is free. That is no restart after a failure.
+void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
+  at(number).closed = true;
+  const auto is_free = [](const Place& place) { return !place.alive && !place.closed; };
+  if (std::ranges::any_of(places_, is_free))
+    fresh_++;
+  else
+    target_--;
+  any_left_ = true;
+  actions_.print(text("process ", number, " has left after a signal, and its place stays empty"));
   next_look_ = now;
 }
 
@@ -112,7 +136,7 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   actions_.print(describe(report));
   const int code = exit_code_of_status(report.status);
   if (view_.finished) {
-    if (at(report.rank).cut_off) return;  // the others have finished the training without this process
+    if (at(report.rank).is_missed) return;  // the others have finished the training without this process
     if (exit_code_ == 0) exit_code_ = code;
     culprit_ = report.rank;
     failure_ = describe(report) + " after the training had ended";
@@ -122,7 +146,8 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   Place& place = at(report.rank);
   place.failures = now - place.started < kSoon ? place.failures + 1 : 1;
   place.early_failures = place.trained ? 0 : place.early_failures + 1;
-  place.rests_until = now + rest_after(place.failures);
+  const bool host_rests = limits_.cooldown && limits_.on_failure == ElasticJob::OnFailure::host;
+  place.rests_until = now + (host_rests ? limits_.cooldown->after(place.failures) : rest_after(place.failures));
   if (place.early_failures >= kEarlyFailures || (!place.trained && is_wrong_usage(code))) {
     place.closed = true;
     actions_.print(text("process ", report.rank, " is not started again, because it has failed ",
@@ -133,9 +158,10 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
 }
 
 void ElasticSupervisor::kill_others_of_host(int failed_place) {
+  if (std::exchange(at(failed_place).host_ended, true)) return;
   for (const HostRanks& here : job_.layout)
     for (int other = here.first; here.has(failed_place) && other < here.first + here.count; other++) {
-      if (at(other).alive && !std::exchange(at(other).ends_with_host, true)) {
+      if (other != failed_place && at(other).alive && !std::exchange(at(other).ends_with_host, true)) {
         actions_.print(text("process ", other, " is ended too (--on-failure host)"));
         actions_.order({Order::Kind::kill_rank, 0, other});
       }
@@ -164,7 +190,8 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = place.cut_off = place.ends_with_host = false;
+  place.joined = place.trained = place.leaves = place.has_notice = false;
+  place.is_missed = place.host_ended = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
   if (again)
@@ -188,7 +215,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
                       delays ? ", and the next world waits for it" : " and has lost its place in the job",
                       ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
-  place.cut_off = true;
+  place.is_missed = true;
   place.joined = false;  // so that its absence leads to one kill only
   place.absent_since.reset();
   ranks_.continued(number);
@@ -196,6 +223,10 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
 
 void ElasticSupervisor::end_if_over(Clock::time_point now) {
   const int living = running();
+  if (limits_.reset_limit && view_.worlds > *limits_.reset_limit + 1)
+    return give_up(text("the processes of the job have changed ", view_.worlds - 1, " times, and --reset-limit is ",
+                        *limits_.reset_limit),
+                   now);
   if (view_.finished) {
     // A process that was ordered on a host that is still awaited is not needed any more.
     if (ranks_.alive_count() == 0) end(SIGTERM, "the job is over", now);  // also ends processes that ranks have started
@@ -262,108 +293,6 @@ int ElasticSupervisor::running() const {
 int ElasticSupervisor::startable() const {
   const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.alive && !place.closed; });
   return std::max(0, std::min({int(open), fresh_ + limits_.max_restarts - restarts_, target_ - running()}));
-}
-
-void ElasticSupervisor::require_running() const {
-  if (phase_ != Phase::running || view_.finished) throw Error(ErrorCode::invalid_argument, "the job is ending");
-}
-
-// Asks the process of this place to leave. A process that has not joined yet cannot be asked, so it is killed.
-void ElasticSupervisor::ask_to_leave(int number) {
-  Place& place = at(number);
-  place.leaves = true;
-  if (place.joined) return actions_.retire(number);
-  actions_.order({Order::Kind::kill_rank, 0, number});
-}
-
-std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
-  look(now);
-  require_running();
-  const auto places = std::ranges::count_if(places_, [](const Place& one) { return one.alive || !one.closed; });
-  const int most = std::min(int(places), limits_.max);
-  if (processes < limits_.min || processes > most)
-    throw Error(ErrorCode::invalid_argument,
-                text(counted_processes(processes), processes == 1 ? " is" : " are", " not possible, only ", limits_.min,
-                     " (--min-np) to ", most, " (its places, by --max-np)"));
-  const int before = target_;
-  aim_at(processes);
-  int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
-  for (int number = job_.size - 1; number >= 0 && staying > processes; number--) {
-    if (!at(number).alive || at(number).leaves) continue;
-    ask_to_leave(number);
-    staying--;
-  }
-  next_look_ = now;
-  return text("the job goes from ", before, " to ", counted_processes(processes));
-}
-
-std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::time_point now) {
-  look(now);
-  require_running();
-  int living = 0, open = 0;
-  for (int number = 0; number < job_.size; number++) {
-    const bool goes = std::ranges::find(places, number) != places.end();
-    const bool stays = at(number).alive ? !at(number).leaves : !at(number).closed;
-    living += goes && stays && at(number).alive;
-    open += stays && !goes;
-  }
-  const int left = std::min(target_ - living, open);
-  if (left < limits_.min)
-    throw Error(ErrorCode::invalid_argument, text("only ", counted_processes(left), " would be left, and --min-np is ",
-                                                  limits_.min, "; `anello resize` can start others first"));
-  for (const int number : places) {
-    if (at(number).alive && !at(number).leaves) ask_to_leave(number);
-    at(number).closed = true;
-  }
-  target_ -= living;
-  next_look_ = now;
-  return text(counted_processes(living), living == 1 ? " leaves" : " leave", " at the next commit");
-}
-
-void ElasticSupervisor::fit_places(Clock::time_point now) {
-  const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.closed; });
-  aim_at(std::min(int(open), limits_.max));
-  next_look_ = now;
-}
-
-void ElasticSupervisor::aim_at(int processes) {
-  fresh_ = std::max(0, fresh_ + processes - target_);
-  target_ = processes;
-}
-
-void ElasticSupervisor::grow(Clock::time_point now) {
-  places_.resize(std::size_t(job_.size));
-  ranks_.grow(job_.size);
-  fit_places(now);
-}
-
-void ElasticSupervisor::leave_places(const HostRanks& places, Clock::time_point now) {
-  for (int number = places.first; number < places.first + places.count; number++) {
-    if (at(number).alive && !at(number).leaves) ask_to_leave(number);
-    at(number).closed = true;
-  }
-  fit_places(now);
-}
-
-std::string ElasticSupervisor::status(Clock::time_point now) const {
-  std::string out =
-      text("job ", job_.name, ": ", running(), " of ", target_, " processes run (--min-np ", limits_.min, ", at most ",
-           job_.size, "), world ", view_.generation, ", ", restarts_, " of ", limits_.max_restarts, " restarts used\n");
-  for (int number = 0; number < job_.size; number++) {
-    const Place& place = places_[std::size_t(number)];
-    const auto rest = std::chrono::ceil<std::chrono::seconds>(place.rests_until - now);
-    const std::string state = place.alive && place.leaves   ? "leaves"
-                              : place.rank >= 0             ? text("rank ", place.rank)
-                              : place.joined && place.alive ? "waits for a world"
-                              : place.alive                 ? "starts"
-                              : place.closed                ? "closed"
-                              : rest.count() > 0            ? text("rests for ", rest.count(), " s")
-                                                            : "free";
-    out += text("process ", number, " on ", job_.host_of(number), ": ", state,
-                place.alive ? text(", pid ", ranks_.pid(number)) : "",
-                place.starts > 1 ? text(", start ", place.starts) : "", "\n");
-  }
-  return out;
 }
 
 std::string ElasticSupervisor::summary(bool with_reason) const {

@@ -23,17 +23,22 @@ struct MembershipView {
     int rank;              // the process's rank in the newest world; -1: it was in no world
     std::int64_t id = -1;  // a number that no other process has; -1: the membership gives none
     bool awaited = false;  // true if the next world cannot begin before this process has entered or ended
+    bool retires = false;  // true if it leaves at the next commit, because it was asked to or has asked for it
   };
   std::uint32_t generation = 0;          // number of the newest world
+  int worlds = 0;                        // how many worlds all their ranks have completed
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
   std::vector<Member> members;
 };
+
+std::string counted_processes(int count);  // "1 process", "2 processes"
 
 class ElasticSupervisor : public Supervisor {
  public:
   // `look`: returns the present membership; called on the launcher's thread.
   ElasticSupervisor(const Job& job, Actions actions, std::function<MembershipView()> look);
 
+  void received(const world::LastWord& word) override;
   void host_lost(const HostLoss& loss, Clock::time_point now) override;
   std::string summary(bool with_reason) const override;
 
@@ -44,11 +49,13 @@ class ElasticSupervisor : public Supervisor {
   std::string resize(int processes, Clock::time_point now);
   // Asks the processes at these places to leave. No process is started at these places any more.
   std::string remove(const std::vector<int>& places, Clock::time_point now);
-  // For a job whose hosts are discovered. Call grow() when the job's layout has grown, and leave_places() when the host
-  // of these places is no longer listed. The job then runs as many processes as its open places allow, --max-np at
-  // most. Below --min-np it waits for hosts, for the job's patience.
+  // For a job whose hosts may change. Call grow() when the job's layout has grown, and leave_places() when the host of
+  // these places is no longer listed. The job then runs as many processes as its open places allow, at most --max-np,
+  // and at most the number of the last resize(). If a script lists the hosts, the job waits for hosts while it is below
+  // --min-np, for the job's patience.
   void grow(Clock::time_point now);
   void leave_places(const HostRanks& places, Clock::time_point now);
+  bool is_empty(const HostRanks& places) const;     // true if no process is there, and none starts there
   std::string status(Clock::time_point now) const;  // a table of all places
 
  private:
@@ -62,7 +69,9 @@ class ElasticSupervisor : public Supervisor {
     // True if its process has joined, or has trained, according to the membership.
     bool joined = false, trained = false;
     bool leaves = false;            // true if its process was asked to leave
-    bool cut_off = false;           // true if its process is killed because it has lost its place in the job
+    bool has_notice = false;        // true if its process leaves because of a signal to it
+    bool is_missed = false;         // true if the others go on without its process, although it may still run
+    bool host_ended = false;        // true if the other processes of its host were ended because of its process
     bool ends_with_host = false;    // true if its process is killed because another one of its host has failed
     int rank = -1;                  // its process's rank in the newest world
     bool awaited = false;           // true if the membership awaits its process, see Member
@@ -85,6 +94,7 @@ class ElasticSupervisor : public Supervisor {
 
   void look(Clock::time_point now);
   void process_failed(const Report& report, Clock::time_point now);
+  void left_after_notice(int number, Clock::time_point now);
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
   bool start(int number, Clock::time_point now);
@@ -105,6 +115,7 @@ class ElasticSupervisor : public Supervisor {
   MembershipView view_;
   std::vector<Place> places_;
   int target_;        // how many processes should run
+  int wished_;        // the number of the last resize(); without one --max-np
   int fresh_;         // how many of them are still to be started, and replace no other process
   int restarts_ = 0;  // processes that have replaced another one
   bool any_trained_ = false, any_left_ = false;   // a process has trained, or has ended with status 0 before the end

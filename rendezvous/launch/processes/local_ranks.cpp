@@ -95,11 +95,20 @@ void LocalRanks::watch(PollSet& polls) {
     if (ready & POLLOUT) send_orders();
     if (ready & ~POLLOUT) receive();
   });
+  if (words_ended_) return;
+  polls.add(last_words_.get(), POLLIN, [this](short ready) {
+    receive_last_words();
+    words_ended_ = (ready & POLLHUP) != 0;
+  });
+}
+
+void LocalRanks::receive_last_words() {
+  while (const auto word = receive_last_word(last_words_)) events_.last_word(*word);
 }
 
 void LocalRanks::receive() {
   // Reads the last words first, because a rank sends its last word before it exits.
-  while (const auto word = receive_last_word(last_words_)) events_.last_word(*word);
+  receive_last_words();
   while (const auto report = receive_message<Report>(channel_, ended_)) events_.reported(*report);
   if (ended_) events_.ended(how_the_keeper_ended());
 }

@@ -40,6 +40,7 @@ class LocalRanks : public RankProcesses {
  private:
   void send_orders();
   void receive();
+  void receive_last_words();
   std::string how_the_keeper_ended();
 
   RankEvents events_;
@@ -47,6 +48,7 @@ class LocalRanks : public RankProcesses {
   std::deque<Order> orders_;  // those for which the channel had no room yet
   pid_t keeper_ = -1;
   bool gave_up_ = false, ended_ = false;
+  bool words_ended_ = false;  // true if no process can send a last word any more
 };
 
 // Raises this process's limit of open files to the maximum, so that connections of other programs leave enough

@@ -99,7 +99,7 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   };
   if (job_.remote) {
     auto remote = std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
-    if (!job_.discovery.empty()) follow_hosts(*remote, inherited);
+    if (job_.hosts_may_change()) follow_hosts(*remote, inherited);
     return remote;
   }
   return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
@@ -195,6 +195,8 @@ void Attempt::take_signals() {
       ranks_->order({Order::Kind::signal, *signal});
     else if (*signal == SIGTSTP)
       pause_all();
+    else if (*signal == SIGHUP && hosts_ && !launcher_.signals.came_from_terminal() && !supervisor_->ending())
+      hosts_->read_again();
     else if (supervisor_->over())
       hurry();
     else
@@ -234,6 +236,7 @@ void Attempt::learn_cores(const HostRanks& here, double cores) {
   }
   if (++hosts_known_ < job_.layout.size() || crowded_.empty() || job_.restart > 0 || !log_enabled(Severity::warning))
     return;
+  if (std::exchange(warned_of_crowding_, true)) return;  // hosts may be added later
   const std::size_t others = crowded_.size() - 1;
   output_.print(text(crowding_,
                      others > 0 ? text(" (and too few on ", others, others == 1 ? " other)" : " others)") : "",
@@ -262,7 +265,7 @@ void Attempt::conclude() {
 // Leaves out the hosts that were lost, or are no longer listed.
 void Attempt::lay_out_again(Job& next) const {
   std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
-  if (hosts_) next.hosts = hosts_->remaining();
+  if (hosts_ && job_.host_file.empty()) next.hosts = hosts_->remaining();
   next.layout = lay_out(next.hosts, {job_.size, job_.per_host, job_.elastic.has_value()});
   next.size = next.elastic ? next.started_ranks() : job_.size;
   if (!next.elastic) return;

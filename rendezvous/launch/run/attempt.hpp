@@ -84,7 +84,8 @@ class Attempt {
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
   std::vector<std::string> crowded_, lost_;  // names of hosts
   std::string crowding_;                     // describes the first crowded host
-  std::optional<std::uint64_t> failed_at_;   // number of output lines before the supervisor's first message
+  bool warned_of_crowding_ = false;
+  std::optional<std::uint64_t> failed_at_;  // number of output lines before the supervisor's first message
   std::optional<Restart> restart_;
   Clock::time_point last_bytes_until_{}, over_since_{};
 };

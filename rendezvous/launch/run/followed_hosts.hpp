@@ -1,10 +1,12 @@
-// The hosts of an elastic job, while they may change. Follows the list of hosts: a new host gets places and an agent,
-// and the processes of a host that is missing leave at a commit. A host that was lost, or could not be used, rests
-// before it is used again. Owned by the launcher's loop.
+// The hosts of an elastic job, while they may change: a script lists them again and again, or they are in a file that
+// the user asks to read again. A new host gets places and an agent. The processes of a host that is missing leave at a
+// commit, and then its agent ends. A host that was lost, or could not be used, rests before the script's list brings it
+// back. Owned by the launcher's loop.
 #pragma once
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,23 +33,27 @@ class FollowedHosts {
   void watch(PollSet& polls);
   void tick();  // call after each wait of the event loop
   void lost(const HostRanks& host);
+  void read_again();  // reads the host file, if the job has one
   // Returns the hosts, with their slots, that are listed and were not lost.
   Hosts remaining() const;
 
  private:
   struct Rest {
     Clock::time_point until{};
-    std::chrono::milliseconds length{0};
+    int failures = 0;
   };
   void follow(const Hosts& listed);
   void add(const Host& host, Clock::time_point now);
   void let_rest(const std::string& host);
   bool is_used(const std::string& host) const;
+  void release_empty_hosts();
 
   Parts parts_;
-  HostDiscovery discovery_;
-  std::string failure_;         // the newest failure of the discovery that was printed
-  std::set<std::size_t> left_;  // numbers in the layout of hosts that are no longer listed, or were lost
+  std::optional<HostDiscovery> discovery_;  // nothing: the hosts are in a file
+  std::string failure_;                     // the newest failure of the discovery that was printed
+  // Numbers in the layout: of hosts that are no longer listed, or were lost; of those whose agents are still to be
+  // ended.
+  std::set<std::size_t> left_, to_release_;
   std::map<std::string, Rest> rests_;
 };
 

@@ -23,9 +23,9 @@ constexpr milliseconds kBetweenRuns{1000}, kRunLimit{10000}, kReapAgain{20};
 constexpr std::size_t kMaxList = 1 << 20;
 constexpr const char* kOption = "--host-discovery-script";
 
-int slots_of(const Hosts& hosts) {
+int slots_of(const Hosts& hosts, int per_host) {
   int slots = 0;
-  for (const Host& host : hosts) slots += host.slots.value_or(1);
+  for (const Host& host : hosts) slots += per_host > 0 ? per_host : host.slots.value_or(1);
   return slots;
 }
 
@@ -102,25 +102,24 @@ std::optional<Hosts> HostDiscovery::result(int status) try {
   if (WIFSIGNALED(status))
     return failure_ = text(kOption, " was killed by ", signal_text(WTERMSIG(status))), std::nullopt;
   if (status != 0) return failure_ = text(kOption, " exited with status ", WEXITSTATUS(status)), std::nullopt;
-  failure_.clear();
-  if (trimmed(said_).empty()) return Hosts{};
   Hosts hosts = parse_host_file(kOption, said_);
+  failure_.clear();
   return hosts;
 } catch (const Error& error) {
   failure_ = error.message();
   return std::nullopt;
 }
 
-Hosts discover_hosts(const std::string& command, int slots, milliseconds limit) {
+Hosts discover_hosts(const std::string& command, int slots, int per_host, milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   sigset_t mask;
   sigprocmask(SIG_BLOCK, nullptr, &mask);
   HostDiscovery discovery(command, {mask, open_files_limit().now, nullptr});
-  std::string listed = "it lists no host";
+  std::string listed = "it has not ended yet";
   for (;;) {
     const std::optional<Hosts> hosts = discovery.tick();
-    if (hosts && slots_of(*hosts) >= slots) return *hosts;
-    if (hosts) listed = text("it lists ", slots_of(*hosts), " slots");
+    if (hosts && slots_of(*hosts, per_host) >= slots) return *hosts;
+    if (hosts) listed = text("it lists ", slots_of(*hosts, per_host), " slots");
     if (std::chrono::steady_clock::now() >= deadline)
       throw Error(ErrorCode::configuration,
                   discovery.failure().empty()

@@ -1,5 +1,5 @@
 // Runs the user's script that lists the hosts of an elastic job, again and again: a host a line, as in a host file. If
-// a run fails, the hosts of the last run that did not fail count. Owned by the launcher's loop.
+// a run fails or lists no host, the hosts of the last other run count. Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
 
@@ -23,8 +23,8 @@ class HostDiscovery {
   HostDiscovery& operator=(const HostDiscovery&) = delete;
 
   void watch(PollSet& polls);
-  // Begins and ends runs. Call it after each wait of the event loop. Returns the hosts if a run has ended well since
-  // the last call; an empty list means that there is no host.
+  // Begins and ends runs. Call it after each wait of the event loop. Returns the hosts, at least one, if a run has
+  // ended well since the last call.
   std::optional<Hosts> tick();
   // Returns why the newest run has failed; empty if it has not failed.
   const std::string& failure() const { return failure_; }
@@ -44,8 +44,8 @@ class HostDiscovery {
   Clock::time_point next_{}, limit_{};
 };
 
-// Waits until the script lists hosts with at least `slots` slots, for at most `limit`. Throws Error{configuration} that
-// says what the script lists or why it fails.
-Hosts discover_hosts(const std::string& command, int slots, std::chrono::milliseconds limit);
+// Waits until the script lists hosts with at least `slots` slots, for at most `limit`. `per_host`: how many slots each
+// host has; 0: the script says it. Throws Error{configuration} that says what the script lists or why it fails.
+Hosts discover_hosts(const std::string& command, int slots, int per_host, std::chrono::milliseconds limit);
 
 }  // namespace anello::launch

@@ -117,7 +117,7 @@ def _of_horovod(world: World) -> Dict[str, str]:
     """The variables that Horovod's launcher gives to a process."""
     numbers = {"RANK": world.rank, "SIZE": world.size, "LOCAL_RANK": world.local_rank, "LOCAL_SIZE": world.local_size,
                "CROSS_RANK": world.node_rank, "CROSS_SIZE": world.node_count}
-    # `anello run` has set the name of the host by which the user knows it.
+    # `anello run` has set the name that the host has in the list of hosts.
     return {"HOROVOD_ELASTIC": "1", "HOROVOD_HOSTNAME": os.environ.get("HOROVOD_HOSTNAME", world.host(world.rank)),
             **{f"HOROVOD_{name}": str(number) for name, number in numbers.items()}}
 
