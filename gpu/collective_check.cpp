@@ -13,6 +13,7 @@ void all_or_none(const World& world, Group& ranks, const std::function<void()>& 
   try {
     attempt();
   } catch (const Error& error) {
+    if (ranks.failure()) throw;
     failure = error.what();
   }
   const auto failures = group::gather_text(ranks, failure, {.name = "whether all ranks can use their GPU"});

@@ -54,6 +54,21 @@ gpu::Device find_device(const World& world, std::optional<int> wanted, const Ane
   return {&table, DeviceId(number)};
 }
 
+// In an elastic job, the next world must not have a rank whose GPU cannot be used any more. An error of a kernel, such
+// as an illegal address, stays until the process ends, and so does a communicator whose abort does not return.
+void require_working(const gpu::Device& device) {
+  constexpr int kMostLeftBehind = 8;
+  const char* const remedy = "this process must be started again";
+  if (const int left = gpu::NcclCommunicator::left_behind(); left >= kMostLeftBehind)
+    throw Error(ErrorCode::device, text("GPU ", int(device.id), ": ", left, " communicators do not end; ", remedy));
+  const gpu::DeviceGuard guard(device);
+  const gpu::Stream stream = gpu::make_stream(device);
+  const gpu::Event event = gpu::make_event(device);
+  gpu::record(device, event, stream.get());
+  const int status = device.table->event_query(event.get());
+  if (status != ANELLO_GPU_NOT_READY) gpu::check(device, status, text("trying it out (", remedy, ")"));
+}
+
 const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   AnelloGpuInfo info{};
   gpu::check(device, device.table->device_info(int(device.id), &info), "asking for its properties");
@@ -107,6 +122,7 @@ void GpuGroup::Impl::choose_backend(const World& world, const FindTables& find_t
   gpu::all_or_none(world, group_, [&] {
     const Tables loaded = find_tables();
     device_ = find_device(world, options_.device, *loaded.devices);
+    gpu::or_abort(group_, [&] { require_working(device_); });
     tables = {describe_self(device_, mine), loaded.kernels};
     mine.kernels = loaded.kernels != nullptr;
   });

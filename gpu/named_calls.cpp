@@ -159,7 +159,7 @@ void NamedCalls::Operation::run() {
 }
 
 void NamedCalls::Operation::queue_calls() {
-  if (const auto failure = state_->ranks.failure()) throw Error(*failure);
+  if (const auto failure = state_->ranks.failure(); failure && !state_->no_gpus) throw Error(*failure);
   GpuGroup& gpus = state_->ready_group();
   const Device& device = GpuGroupAccess::impl(gpus).device();
   const DeviceGuard guard(device);

@@ -2,6 +2,7 @@
 
 #include <anello/error.hpp>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <new>
 #include <numeric>
@@ -32,6 +33,7 @@ constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
 // A launch may wait for peers to connect. It excludes other launches for at most this time.
 constexpr milliseconds kKeepsOrder{1000};
+std::atomic<int> all_left_behind{0};
 constexpr int kAborted = -2;  // returned if `comm` has been ended; no status of NCCL has this value
 
 // Ranks must start the kernels of several communicators on a device in the same order, or the ranks wait for each other
@@ -103,6 +105,7 @@ struct NcclCommunicator::State {
   // True once NCCL has finished all queued work; then `comm` may be destroyed instead of aborted.
   bool finalized ANELLO_GUARDED_BY(mutex) = false;
   bool ended ANELLO_GUARDED_BY(mutex) = false;  // the watcher has finished with `comm`
+  bool is_left_behind ANELLO_GUARDED_BY(mutex) = false;
   QueuedCalls queued ANELLO_GUARDED_BY(mutex);
 };
 
@@ -162,6 +165,7 @@ void NcclCommunicator::State::watch() {
   }
   queued.clear();
   ended = true;
+  if (is_left_behind) all_left_behind--;
   changed.notify_all();
 }
 
@@ -257,6 +261,8 @@ bool NcclCommunicator::shut_down() noexcept {
   state.changed.notify_all();
   const bool ended =
       state.changed.wait_for(lock, 2 * state.limits.end, [&]() ANELLO_REQUIRES(state.mutex) { return state.ended; });
+  state.is_left_behind = !ended;
+  if (!ended) all_left_behind++;
   lock.unlock();
   if (ended)
     watcher_.join();
@@ -360,6 +366,10 @@ void NcclCommunicator::fail(const Doing& what, const std::string& why) {
   const std::optional<Error> failure = state.group.failure();
   if (!failure) throw Error(ErrorCode::device, why).within(what.text());
   throw Error(*failure).within(what.text());
+}
+
+int NcclCommunicator::left_behind() {
+  return all_left_behind;
 }
 
 const AnelloNcclTable& NcclCommunicator::table() const {

@@ -57,6 +57,8 @@ class NcclCommunicator {
   std::function<void()> register_memory(void* memory, std::size_t bytes);
 
   const AnelloNcclTable& table() const;
+  // The number of communicators of this process whose abort has not returned, and which were therefore abandoned.
+  static int left_behind();
 
  private:
   struct State;

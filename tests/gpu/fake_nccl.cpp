@@ -1,5 +1,7 @@
 #include "tests/gpu/fake_nccl.hpp"
 
+#include <unistd.h>
+
 #include <anello/error.hpp>
 #include <atomic>
 #include <chrono>
@@ -61,15 +63,20 @@ void* made(Group group) {
   return comm;
 }
 
-// A kernel ends without a result if the communicator is aborted or the world fails.
+void wait_for_abort(const Comm& comm) {
+  while (!comm->aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// A kernel whose peer has died hangs until the communicator is aborted, and then ends without a result.
 void carry_out(const Comm& comm, const std::vector<Start>& starts) {
-  while (comm->faults.kernels_hang && !comm->aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (comm->faults.kernels_hang) wait_for_abort(comm);
   if (comm->aborted) return;
   try {
     std::vector<Work> works;
     for (const Start& start : starts) works.push_back(start(comm->group));
     for (Work& work : works) work.wait();
   } catch (const Error&) {
+    wait_for_abort(comm);
   }
 }
 
@@ -143,7 +150,7 @@ std::size_t reached(void* comm, std::size_t count, const By& how) {
 
 int unique_id(AnelloNcclId* id) {
   static std::atomic<int> number{0};
-  std::snprintf(id->bytes, sizeof id->bytes, "%s %d", kId, number++);
+  std::snprintf(id->bytes, sizeof id->bytes, "%s %d %d", kId, int(getpid()), number++);
   return 0;
 }
 
@@ -173,7 +180,9 @@ int state(void* comm) {
   return of.looks > 0 && of.looks-- > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
 }
 
+// NCCL ends a communicator whose kernels are running only by an abort.
 int destroy(void* comm) {
+  if (comm_of(comm)->ended < comm_of(comm)->launched && !comm_of(comm)->aborted) return kRefused;
   registrations -= int(comm_of(comm)->registered.size());
   delete static_cast<Comm*>(comm);
   living--;

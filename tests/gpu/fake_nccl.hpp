@@ -1,7 +1,8 @@
 // A fake NCCL made of a group's own collectives, which run on fake streams: right results in the stream's order, and
 // all ways in which NCCL fails. It is as strict as NCCL 2.28: no call while another is in progress, one order of
-// kernels for all streams of a communicator, no two ranks on one GPU, factors in the tensor's type, and NCCL's error in
-// reductions of one rank. A rank is a thread; these functions are about its newest communicator.
+// kernels for all streams of a communicator, no two ranks on one GPU, factors in the tensor's type, kernels that hang
+// after the death of a peer until the communicator is aborted, and NCCL's error in reductions of one rank. A rank is a
+// thread; these functions are about its newest communicator.
 #pragma once
 #include <anello/group.hpp>
 #include <string>

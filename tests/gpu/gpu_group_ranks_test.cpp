@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/gpu/gpus_of.hpp"
+#include "tests/gpu/on_fake_nccl.hpp"
 
 namespace anello {
 namespace {
@@ -128,6 +129,24 @@ TEST_P(GpuGroupRanks, EndTheWorld) {
     EXPECT_EQ(told.error->rank(), 1);
     EXPECT_THAT(told.error->what(), HasSubstr("enough"));
   }
+}
+
+// Each of them keeps a thread, and kernels that run.
+TEST(GpuGroup, IsRefusedToAProcessThatHasLeftManyCommunicatorsBehind) {
+  gpu::NcclCommunicator::Limits limits;
+  limits.end = milliseconds(1);
+  for (int world = 0; world < 8; world++)
+    run_world(1, [&](World& each) {
+      EXPECT_EQ(gpus_of(each).backend(), "single");
+      fake::nccl_faults().abort_takes_ms = 5000;
+      const auto on_gpu = gpu::nccl(each, limits);
+      each.abort("enough");
+    });
+  const std::vector<Told> told = told_on_all_ranks(1, [](World& world) { gpus_of(world); });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_EQ(told[0].error->code(), ErrorCode::device);
+  EXPECT_THAT(told[0].error->what(), HasSubstr("8 communicators do not end; this process must be started again"));
+  while (gpu::NcclCommunicator::left_behind() > 0) std::this_thread::sleep_for(milliseconds(10));
 }
 
 }  // namespace

@@ -346,7 +346,9 @@ TEST(NcclFailure, AnAbortThatDoesNotComeBackIsLeftBehind) {
       world.abort("enough");
     });
     EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
-    while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
+    EXPECT_EQ(NcclCommunicator::left_behind(), 1);
+    while (NcclCommunicator::left_behind() > 0) std::this_thread::sleep_for(milliseconds(10));
+    EXPECT_EQ(fake::nccl_alive(), 0);
   });
 }
 

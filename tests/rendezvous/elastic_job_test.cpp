@@ -7,50 +7,6 @@
 namespace anello {
 namespace {
 
-TEST_F(ElasticJob, AnUndisturbedOneHasOneWorld) {
-  serve({.min = 1, .max = 4, .first = 3});
-  start_all(3, 30, 1);
-  for (auto& process : processes_) {
-    expect_result(*process, 30);
-    EXPECT_THAT(process->out(), ::testing::Not(HasSubstr("world 2")));
-  }
-}
-
-// Rank 0 too.
-TEST_F(ElasticJob, GoesOnWhenAnyRankIsKilled) {
-  for (int victim = 0; victim < 3; victim++) {
-    serve({.min = 1, .max = 4, .first = 3});
-    start_all(3, kLongTraining, 2);
-    for (auto& process : processes_)
-      if (process->out().find(text("rank ", victim, " of 3")) != std::string::npos) {
-        std::this_thread::sleep_for(milliseconds(50));
-        kill(*process);
-        process.reset();
-        break;
-      }
-    for (auto& process : processes_) {
-      if (!process) continue;
-      expect_result(*process, kLongTraining);
-      EXPECT_THAT(process->out(), HasSubstr(" of 2 at "));
-      if (process->out().find("world 2: rank 0") == std::string::npos) continue;
-      EXPECT_THAT(process->err(), AllOf(HasSubstr("world 2 has 2 ranks and goes on after commit "),
-                                        HasSubstr(text("left: rank ", victim, " ("))));
-    }
-  }
-}
-
-TEST_F(ElasticJob, TakesInAProcessThatComesLater) {
-  serve({.min = 1, .max = 4, .first = 2});
-  start_all(2, kLongTraining, 2);
-  testing::Process& third = start(kLongTraining, 2);
-  for (auto& process : processes_) expect_result(*process, kLongTraining);
-  EXPECT_THAT(third.out(), HasSubstr("world 2: rank 2 of 3 at "));
-  EXPECT_THAT(third.out(), HasSubstr(", 1 got 800 bytes"));
-  EXPECT_THAT(
-      processes_[0]->err() + processes_[1]->err(),
-      AllOf(HasSubstr("; joined: "), HasSubstr("; rank 2 received 800 bytes, which ranks 0, 1 have too; paused for ")));
-}
-
 // Each of three processes sends a third of the state; one of them ends when it has begun. In the last round all but one
 // end, one after the other.
 TEST_F(ElasticJob, GoesOnWhenSourcesAreKilledWhileTheySend) {
@@ -114,15 +70,6 @@ TEST_F(ElasticJob, WithoutTheServerALossIsAnErrorThatNamesIt) {
   EXPECT_THAT(processes_[1]->err(), HasSubstr("its connection with the rendezvous at 127.0.0.1:"));
 }
 
-TEST_F(ElasticJob, AProcessWithAnotherStateEndsAlone) {
-  serve({.min = 1, .max = 4, .first = 2});
-  start_all(2, kLongTraining, 3);
-  testing::Process& odd = start(kLongTraining, 3, kWeights + 1);
-  EXPECT_EQ(odd.wait(), 1);
-  EXPECT_THAT(odd.err(), HasSubstr("weights"));
-  for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], kLongTraining);
-}
-
 TEST_F(ElasticJob, AProcessWithAnotherSettingEndsAlone) {
   serve({.min = 1, .max = 4, .first = 2});
   start_all(2, kLongTraining, 3);
@@ -132,20 +79,6 @@ TEST_F(ElasticJob, AProcessWithAnotherSettingEndsAlone) {
   EXPECT_EQ(odd.wait(), 1);
   EXPECT_THAT(odd.err(), HasSubstr("ANELLO_ALGORITHM"));
   for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], kLongTraining);
-}
-
-// A process that waited for a place must not take its state for the result.
-TEST_F(ElasticJob, AProcessThatIsNotNeededEndsInGoodOrder) {
-  serve({.min = 1, .max = 1, .first = 1});
-  start_all(1, 30, 2);
-  testing::Process& spare = start(30, 2);
-  expect_result(*processes_[0], 30);
-  EXPECT_EQ(spare.wait(), 0);
-  EXPECT_EQ(spare.out(), "the others have finished\n");
-  EXPECT_EQ(spare.err(), "");
-  testing::Process& late = start(30, 2);
-  EXPECT_EQ(late.wait(), 0);
-  EXPECT_EQ(late.out(), "the others have finished\n");
 }
 
 TEST_F(ElasticJob, AFixedProgramIsRefusedAndTheJobGoesOn) {

@@ -56,6 +56,17 @@ class ElasticJob : public ::testing::Test {
     EXPECT_EQ(process.wait(), 137);
   }
 
+  // Kills the process of that rank of the first world, and takes it out of the list.
+  void kill_rank(int victim) {
+    for (auto& process : processes_)
+      if (process->out().find(text("rank ", victim, " of ")) != std::string::npos) {
+        kill(*process);
+        processes_.erase(processes_.begin() + (&process - processes_.data()));
+        return;
+      }
+    FAIL() << "there is no rank " << victim;
+  }
+
   std::string trainee_ = TRAINEE;
   int silence_ms_ = 10000;
   std::unique_ptr<RendezvousServer> server_;

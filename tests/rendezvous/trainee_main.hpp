@@ -1,0 +1,93 @@
+// The program of a trainee in C++: a process of an elastic job, for any way of adding the gradients of the ranks.
+#pragma once
+#include <unistd.h>
+
+#include <anello/anello.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "trainee.hpp"
+
+namespace anello::trainee {
+
+using Gradient = std::vector<double>;
+using Sum = std::function<void(Gradient&)>;  // adds those of all ranks
+
+inline void report(const elastic::Change& change) {
+  std::printf("world %u: rank %d of %d at %llu, %zu got %llu bytes, paused %lld us\n", change.generation, change.rank,
+              change.size, static_cast<unsigned long long>(change.revision), change.receivers.size(),
+              static_cast<unsigned long long>(change.bytes),
+              static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(change.paused).count()));
+}
+
+// A further entry of the state, which takes time to send. It differs between processes until they have got that of the
+// first one. Prints a line when the state is about to be sent.
+class Ballast {
+ public:
+  Ballast(elastic::State& state, std::size_t bytes) : bytes_(bytes, static_cast<unsigned char>(getpid())) {
+    if (bytes == 0) return;
+    state.add("ballast", std::as_writable_bytes(std::span(bytes_)));
+    const auto save = [this] {
+      std::printf("saves %d\n", ++saved_);
+      return std::string();
+    };
+    state.add_small("nothing", save, [](std::string_view) {});
+  }
+  void mark(std::uint64_t step) {
+    if (!bytes_.empty()) trainee::mark(bytes_, step);
+  }
+  bool is_marked(std::uint64_t steps) const { return trainee::is_marked(bytes_, steps); }
+
+ private:
+  std::vector<unsigned char> bytes_;
+  int saved_ = 0;
+};
+
+// `arguments`: STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]; BALLAST: its bytes. A step takes so long until that world
+// has begun, and from then on as little as possible. Prints a line for each world and its result. `sum_in` makes the sum
+// of each world.
+inline int run(const std::vector<const char*>& arguments, const std::function<Sum(elastic::Job&)>& sum_in) {
+  if (arguments.size() < 3) return 2;
+  const std::uint64_t steps = std::strtoull(arguments[0], nullptr, 10);
+  const std::chrono::milliseconds work(std::atoi(arguments[1]));
+  const std::uint32_t fast_from = std::uint32_t(std::atoi(arguments[2]));
+  Gradient weights(arguments.size() > 3 ? std::strtoull(arguments[3], nullptr, 10) : 100);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  elastic::State state;
+  state.add("weights", std::as_writable_bytes(std::span(weights)));
+  Ballast ballast(state, arguments.size() > 4 ? std::strtoull(arguments[4], nullptr, 10) : 0);
+  const auto train = [&](elastic::Job& job) {
+    Gradient gradient(weights.size());
+    const Sum sum = sum_in(job);
+    const int rank = job.world().rank(), size = job.world().size();
+    while (state.revision() < steps) {
+      gradient.assign(weights.size(), 0);
+      add_gradient(gradient, state.revision(), kSamples * rank / size, kSamples * (rank + 1) / size);
+      if (job.change().generation < fast_from) std::this_thread::sleep_for(work);
+      sum(gradient);
+      job.commit([&] {
+        update(weights, gradient);
+        ballast.mark(state.revision());
+      });
+    }
+  };
+  if (!elastic::run(state, train, {.on_change = report})) {
+    std::printf("the others have finished\n");
+    return 0;
+  }
+  if (!ballast.is_marked(steps)) {
+    std::printf("the ballast is wrong\n");
+    return 1;
+  }
+  std::printf("weights %.0f at %llu\n", digest(weights), static_cast<unsigned long long>(state.revision()));
+  return 0;
+}
+
+}  // namespace anello::trainee
