@@ -1,10 +1,12 @@
 """Keras in elastic jobs: fit() goes on with its state when a rank is killed and when one comes later."""
+import importlib
 import json
 import re
 import sys
 
 import elastic_jobs
 import numpy
+import pytest
 
 EPOCHS = 5
 # All ranks train the same data, so that the result does not depend on their number. After the second epoch they commit
@@ -72,3 +74,11 @@ def test_fit_goes_on_with_its_state(tmp_path):
         go.touch()
         for each in (other, third):
             numpy.testing.assert_allclose(weights(each), undisturbed, rtol=1e-4)
+
+
+@pytest.mark.parametrize("module", ["anello.tensorflow", "anello.tensorflow.keras", "anello.keras"])
+def test_each_module_has_the_exceptions_of_elastic_jobs(module):
+    hvd = importlib.import_module(module)
+    assert hvd.exceptions.HorovodInternalError is hvd.HorovodInternalError
+    assert issubclass(hvd.exceptions.HostsUpdatedInterrupt, RuntimeError)
+    assert "exceptions" in hvd.__all__

@@ -36,6 +36,14 @@ def test_a_compiled_model_is_trained_by_all_ranks(alone, give):
     assert are_close(job.model.get_weights(), alone) and are_equal_on_all_ranks(job.model.get_weights())
 
 
+def test_a_rank_may_have_made_more_models(alone):
+    for _ in range(hvd.rank()):
+        model()
+    job = hvd.parallelize(compiled())
+    train(job)
+    assert are_close(job.model.get_weights(), alone)
+
+
 def test_an_optimizer_may_be_given_before_the_model_is_compiled(alone):
     job = hvd.parallelize(model(), sgd())
     job.model.compile(optimizer=job.optimizer, loss="mse")

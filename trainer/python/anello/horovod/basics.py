@@ -11,6 +11,7 @@ from ..errors import Error, Mismatch
 from ..world import World
 from .ending import end_with_script
 from .gpus import Gpus, NoGpus
+from .lasting_sets import LastingSets
 from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, refuse_operations, require_set
 from .settings import misspelt, timeline
 from .user_warning import warn
@@ -20,7 +21,7 @@ _START = "hvd.init()"
 _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _worlds: Worlds = FixedWorld()
-_sets_of_init: List[ProcessSet] = []  # in an elastic job: they are registered in each new world
+_lasting = LastingSets()  # the sets of init() in an elastic job
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
 _joins = 0  # how often all ranks of this world have called join() together
@@ -40,20 +41,20 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
 
     If one rank's arguments are wrong, raises ValueError on all ranks, and all leave the world. Raises Mismatch if the
     ranks were given different process sets. In an elastic job, arguments are checked before the process joins, and may
-    have sets with ranks that are not there yet.
+    have sets with ranks that are not there yet; see LastingSets.
 
     Args:
         comm: None, or the list of all ranks.
         process_sets: sets to register; "dynamic" is accepted, since sets can always be added.
     """
-    global _worlds, _sets_of_init
+    global _worlds, _lasting
     with _lock:
         if _world is not None:
             return
         if is_elastic():
             if comm is not None:
                 raise ValueError("comm must be None in an elastic job, because its ranks change")
-            _sets_of_init = _wanted(process_sets)
+            _lasting = LastingSets(_wanted(process_sets))
         _worlds = worlds_of_process()
         _join()
     if isinstance(_worlds, ElasticWorlds):
@@ -90,7 +91,7 @@ def next_world() -> None:
 def _begin_elastic() -> None:
     while True:
         try:
-            return _begin([each for each in _sets_of_init if each.fits(world().size)], None)
+            return _begin(_lasting.all, None)
         except Error as error:
             if not _worlds.survives(error):
                 raise
@@ -109,7 +110,7 @@ def _join() -> None:
     global _world, _sets, _joins
     _world, _sets, _joins = None, None, 0
     _world = _worlds.next()
-    _sets = ProcessSets(_world, is_elastic())
+    _sets = ProcessSets(_world, _lasting if is_elastic() else None)
 
 
 def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
@@ -136,12 +137,21 @@ def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
 
 def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
     try:
+        if is_elastic():
+            return _warn_of(sets.restore())
         sets.require_same(wanted)
-    except Mismatch:
+    except Mismatch as error:
+        if is_elastic() and error.rank is None:  # the others wait for this rank, and go on without it
+            world().abort(str(error))
         shutdown()
         raise
     for each in wanted:
         sets.add(each)
+
+
+def _warn_of(lost: Sequence[ProcessSet]) -> None:
+    for each in lost if rank() == 0 else ():
+        warn(f"all processes of {_lasting.describe(each)} have ended: it has no ranks, until others take their places")
 
 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import itertools
 import reprlib
-from typing import Any, Iterable, List, Optional, Protocol, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Protocol, Sequence, Union
 
 from ..agenda import Agenda
 from ..errors import Mismatch
 from .source import require_newest
+
+if TYPE_CHECKING:
+    from .lasting_sets import LastingSets
 
 
 class ProcessSet:
@@ -44,10 +47,6 @@ class ProcessSet:
         """True if this process belongs to the set."""
         self._require_registered()
         return self._agenda is not None
-
-    def fits(self, size: int) -> bool:
-        """True if a world of this size has all its ranks."""
-        return all(0 <= rank < size for rank in self.ranks)
 
     def size(self) -> int:
         """The number of its ranks."""
@@ -152,11 +151,11 @@ def set_with_number(number: int) -> ProcessSet:
 class ProcessSets:
     """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
 
-    def __init__(self, world: Any, is_elastic: bool) -> None:
-        """`is_elastic`: the job's ranks change, so a set of some ranks may become a set of all ranks."""
+    def __init__(self, world: Any, lasting: Optional["LastingSets"]) -> None:
+        """`lasting`: the sets that go on from world to world. None in a job that keeps its ranks."""
         global _current
         self.world = world
-        self._is_elastic = is_elastic
+        self._lasting = lasting
         self.all: List[ProcessSet] = []
         self._next_number = 0
         self._on_gpus = False
@@ -180,8 +179,17 @@ class ProcessSets:
             global_process_set.agenda.refuse("allgather", _AGREEMENT, error)
             raise
         self._agree(f"adds the process set {made.ranks}")
-        self._register(made, self.world.group(made.ranks) if self.world.rank in made.ranks else None)
+        self._register(made, self._group_of(made))
         return made
+
+    def restore(self) -> List[ProcessSet]:
+        """Registers the lasting sets, and returns those without ranks. All ranks call; blocks. Raises Mismatch."""
+        assert self._lasting is not None
+        lost = self._lasting.follow(
+            lambda mine: global_process_set.agenda.allgather_bytes(mine, name=_AGREEMENT, waits=True).wait())
+        for each in self._lasting.all:
+            self._register(each, self._group_of(each))
+        return lost
 
     def require_same(self, wanted: Sequence[ProcessSet]) -> None:
         """Raises Mismatch on all ranks if their initial sets differ. All ranks call; blocks."""
@@ -193,6 +201,9 @@ class ProcessSets:
         if refusal is not None:
             raise ValueError(refusal)
         return made
+
+    def _group_of(self, made: ProcessSet) -> Any:
+        return self.world.group(made.ranks) if self.world.rank in made.ranks else None
 
     def _register(self, made: ProcessSet, group: Any) -> None:
         used = {each.process_set_id for each in self.all}
@@ -209,12 +220,12 @@ class ProcessSets:
 
     def refusal(self, wanted: Sequence[ProcessSet]) -> Optional[str]:
         """Why these sets cannot all be registered, or None. Does not communicate."""
-        known = {tuple(each.ranks): each for each in self.all
-                 if each is not global_process_set or not self._is_elastic}
+        moving = [] if self._lasting is None else [global_process_set, *self._lasting.all]
+        known = {tuple(each.ranks): each for each in self.all if each not in moving}
         for each in wanted:
             if each.number is not None:
                 return f"{each} is already registered"
-            if not each.fits(self.world.size):
+            if not all(0 <= rank < self.world.size for rank in each.ranks):
                 return (f"the process set {each.ranks} has a rank that is not in the world of "
                         f"{self.world.size} ranks")
             same = known.setdefault(tuple(each.ranks), each)

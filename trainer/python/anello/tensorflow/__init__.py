@@ -9,6 +9,7 @@ Start the script with `anello run -n 4 -- python3 train.py`.
 """
 import tensorflow as _tensorflow
 
+from ..horovod import exceptions
 from ..horovod import user_warning as _user_warning
 from ..horovod.basics import (add_process_set, ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built,
                               gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size, mpi_built,
@@ -37,10 +38,10 @@ __all__ = ["Adasum", "Average", "BroadcastGlobalVariablesHook", "Compression", "
            "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNormalization", "add_process_set", "allgather",
            "allgather_object", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_",
            "broadcast_global_variables", "broadcast_object", "broadcast_object_fn", "broadcast_variables", "ccl_built",
-           "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built",
-           "gloo_enabled", "grouped_allgather", "grouped_allreduce", "grouped_reducescatter", "init", "is_homogeneous",
-           "is_initialized", "join", "local_rank", "local_rank_op", "local_size", "local_size_op", "mpi_built",
-           "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "process_set_included",
+           "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic", "exceptions", "global_process_set",
+           "gloo_built", "gloo_enabled", "grouped_allgather", "grouped_allreduce", "grouped_reducescatter", "init",
+           "is_homogeneous", "is_initialized", "join", "local_rank", "local_rank_op", "local_size", "local_size_op",
+           "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "process_set_included",
            "process_set_included_op", "rank", "rank_op", "reducescatter", "remove_process_set", "rocm_built",
            "shutdown", "size", "size_op", "start_timeline", "stop_timeline", "world"]
 

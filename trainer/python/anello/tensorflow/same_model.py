@@ -42,5 +42,8 @@ def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
 
 
 def _last_part(variable: Any) -> str:
-    """A variable's name, without the number that Keras adds if the program gave it no name."""
-    return re.sub(r"_\d+$", "", str(variable.name).split("/")[-1].split(":")[0])
+    """A variable's name, without the numbers that Keras adds to names which the program has not given.
+
+    An optimizer's variables have the whole path of a parameter in their name: sequential_2_dense_5_kernel_momentum.
+    """
+    return re.sub(r"_\d+(?=_|$)", "", str(variable.name).split("/")[-1].split(":")[0])

@@ -10,6 +10,7 @@ Start the script with `anello run -n 4 -- python3 train.py`.
 """
 import tensorflow as _tensorflow
 
+from ...horovod import exceptions
 from ...horovod import user_warning as _user_warning
 from .. import (Adasum, Average, Compression, HorovodInternalError, Max, Min, ProcessSet, Product, Sum, add_process_set,
                 allgather_object, broadcast_global_variables, broadcast_object, broadcast_variables, ccl_built,
@@ -24,11 +25,11 @@ from .parallel import Parallel, parallelize
 from .values import allgather, allreduce, broadcast, reducescatter
 
 _user_warning.skip(_tensorflow.keras.__file__)
-__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min",
-           "Parallel", "PartialDistributedOptimizer", "ProcessSet", "Product", "Sum", "add_process_set", "allgather",
+__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "Parallel",
+           "PartialDistributedOptimizer", "ProcessSet", "Product", "Sum", "add_process_set", "allgather",
            "allgather_object", "allreduce", "broadcast", "broadcast_global_variables", "broadcast_object",
            "broadcast_variables", "callbacks", "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built",
-           "elastic", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous", "is_initialized",
-           "join", "load_model", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
-           "nccl_built", "parallelize", "rank", "reducescatter", "remove_process_set", "rocm_built", "shutdown",
-           "size", "start_timeline", "stop_timeline", "world"]
+           "elastic", "exceptions", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous",
+           "is_initialized", "join", "load_model", "local_rank", "local_size", "mpi_built", "mpi_enabled",
+           "mpi_threads_supported", "nccl_built", "parallelize", "rank", "reducescatter", "remove_process_set",
+           "rocm_built", "shutdown", "size", "start_timeline", "stop_timeline", "world"]
