@@ -1,78 +1,22 @@
 """anello.torch with tensors of GPUs: the fake plugin, and tensors that say that they lie on a GPU.
 
-Their memory is the host's, and torch has no CUDA here. The tests check which tensors take which way, which streams and
+Torch has no CUDA here. The tests check which tensors take which way, which streams and
 devices are passed on, and that results are in the right place. tests/gpu/torch_gpu.py runs on a real GPU.
 """
-import ctypes
-import os
 import time
-import types
 import warnings
 
 import pytest
 import torch
 
 import anello.torch as hvd
-from anello import agenda
 from anello.torch import gpus, ops
-
-STREAM = 64  # some address
-
-
-class OnGpu(torch.Tensor):
-    """A tensor of this rank's GPU."""
-
-    @property
-    def is_cuda(self):
-        return True
-
-    @property
-    def device(self):
-        return torch.device("cuda", hvd.local_rank())
-
-    def cpu(self):
-        return self.detach().as_subclass(torch.Tensor).clone()
-
-
-def on_gpu(tensor):
-    return tensor.as_subclass(OnGpu)
-
-
-stream = types.SimpleNamespace(cuda_stream=STREAM, device=None)
-# In this thread, host memory counts as memory of that GPU; -1: as host memory.
-pretend = ctypes.CDLL(os.environ["ANELLO_GPU_PLUGIN"])._ZN6anello3gpu4fake7pretendEi
-
+from fake_gpus import OnGpu, install, move_to_gpu, on_gpu
 
 @pytest.fixture(autouse=True)
 def ways(monkeypatch):
     """Records for each operation whether it used the GPU."""
-    taken = []
-    started = agenda.Agenda._submit
-
-    def submit(self, function, name, *arguments, options, **rest):
-        if options.on_gpu:
-            assert (options.device, options.stream) == (hvd.local_rank(), STREAM)
-            options.stream = None  # the fake does not have that stream
-            pretend(hvd.local_rank())
-        taken.append(bool(options.on_gpu))
-        try:
-            return started(self, function, name, *arguments, options=options, **rest)
-        finally:
-            pretend(-1)
-
-    monkeypatch.setattr(agenda.Agenda, "_submit", submit)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: hvd.local_rank())
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: stream)
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    moved = torch.Tensor.to
-
-    def to(tensor, where, *rest):
-        if isinstance(where, torch.device):
-            return on_gpu(tensor) if where.type == "cuda" else tensor.as_subclass(torch.Tensor)
-        return moved(tensor, where, *rest)
-
-    monkeypatch.setattr(torch.Tensor, "to", to)
+    taken = install(monkeypatch.setattr)
     hvd.init()
     taken.clear()
     yield taken
@@ -160,11 +104,7 @@ def test_a_process_set_of_some_ranks_does_not_use_nccl(capfd):
 
 def model():
     torch.manual_seed(1)
-    made = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
-    for layer in made:
-        for name, parameter in list(layer.named_parameters()):
-            setattr(layer, name, torch.nn.Parameter(on_gpu(parameter.detach())))
-    return made
+    return move_to_gpu(torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)))
 
 
 @pytest.mark.parametrize("compression", [hvd.Compression.none, hvd.Compression.fp16])
@@ -189,6 +129,21 @@ def test_an_optimizers_gradients_travel_in_buckets_on_the_gpu(ways, compression)
     for one, other in zip(mine.parameters(), alone.parameters()):
         assert torch.allclose(one.cpu(), other.cpu(), atol=tolerance)
     assert [bucket._flat[0].is_cuda for bucket in optimizer._buckets] == [True]
+
+
+def test_the_state_of_an_optimizer_comes_to_the_gpu_of_each_rank(ways):
+    mine = model()
+    optimizer = torch.optim.SGD(mine.parameters(), lr=0.1, momentum=0.9)
+    if hvd.rank() == 0:
+        for each in mine.parameters():
+            each.grad = on_gpu(torch.full_like(each, 3.0))
+        optimizer.step()
+    ways.clear()
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    momenta = [optimizer.state[each]["momentum_buffer"] for each in mine.parameters()]
+    assert all(each.device.index == hvd.local_rank() for each in momenta)
+    assert all(float(each.cpu().min()) == float(each.cpu().max()) == 3.0 for each in momenta)
+    assert ways.count(True) == len(momenta) == 4
 
 
 def test_without_a_gpu_on_every_rank_tensors_are_copied(monkeypatch, ways):

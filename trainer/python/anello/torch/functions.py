@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Iterable, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -64,11 +64,16 @@ class _Placeholder:
     """Replaces a tensor in a state that is sent as an object; the tensor is sent separately."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device
+        self.shape, self.dtype, self.is_on_gpu = tuple(tensor.shape), tensor.dtype, tensor.is_cuda
 
-    def make(self) -> torch.Tensor:
-        device = self.device if self.device.type != "cuda" or torch.cuda.is_available() else "cpu"
-        return torch.empty(self.shape, dtype=self.dtype, device=device)
+    def make(self, gpu: Optional[torch.device]) -> torch.Tensor:
+        """A tensor in the kind of memory that the root has it in. `gpu`: that of this rank; another one than the root's."""
+        return torch.empty(self.shape, dtype=self.dtype, device=gpu if self.is_on_gpu and gpu else "cpu")
+
+
+def _gpu_of(optimizer: torch.optim.Optimizer) -> Optional[torch.device]:
+    """The GPU of this rank's parameters, if they lie on one."""
+    return next((each.device for group in optimizer.param_groups for each in group["params"] if each.is_cuda), None)
 
 
 def _map(value: Any, kind: type, change: Any) -> Any:
@@ -92,7 +97,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
     tensors: List[torch.Tensor] = []
 
     def take(given: Any) -> Any:
-        tensors.append(given.make() if isinstance(given, _Placeholder) else given)
+        tensors.append(given.make(_gpu_of(optimizer)) if isinstance(given, _Placeholder) else given)
         return _Placeholder(given) if isinstance(given, torch.Tensor) else tensors[-1]
 
     with submitting("allgather", None, process_set):  # for the broadcast of the object
