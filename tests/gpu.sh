@@ -8,11 +8,12 @@ here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 if [[ -f $here/stamp ]]; then
   # shellcheck source=../.ci/prepare.sh
   source "$here/prepare.sh"
-  pack=$here torch_train=$here/torch_train.py torch_gpu=$here/torch_gpu.py python=$here/python logs=${OUT:-$here/log}
+  pack=$here torch_train=$here/torch_train.py torch_gpu=$here/torch_gpu.py
+  torch_elastic=$here/torch_elastic.py python=$here/python logs=${OUT:-$here/log}
 else
   source "$here/../.ci/prepare.sh"
   pack=$root/build/gpu-pack torch_train=$root/tests/gpu/torch_train.py torch_gpu=$root/tests/gpu/torch_gpu.py
-  python=$root/build/release/python logs=${OUT:-$root/build/gpu-log}
+  torch_elastic=$root/tests/gpu/torch_elastic.py python=$root/build/release/python logs=${OUT:-$root/build/gpu-log}
 fi
 
 programs=(rendezvous/anello trainer/anello-train bench/anello-bench tests/gpu/gpu_device_test tests/gpu/gpu_figures)
@@ -52,7 +53,7 @@ make_pack() {
   cp -rL -- "$root/build/release/python" "$pack/python"
   rm -f -- "$pack"/python/anello/libanello_{gpu,kernels}.so  # they are in gpu/
   strip -- "$pack/python/anello/libanello.so"
-  cp -- "$root/.ci/prepare.sh" "$root"/tests/gpu/torch_{train,gpu}.py "$pack/"
+  cp -- "$root/.ci/prepare.sh" "$root"/tests/gpu/torch_{train,gpu,elastic}.py "$pack/"
   cp -- "$root/tests/gpu.sh" "$pack/run.sh"
   stamp_of_sources >"$pack/stamp"
   local mib
@@ -209,10 +210,14 @@ training_figures() {
 }
 
 # torch needs the system's own libraries, or newer ones than the pack's; the package takes from the pack what is missing.
-anello_torch() { # RANKS
-  LD_LIBRARY_PATH=${own_library_path:+$own_library_path:}/usr/lib/x86_64-linux-gnu:$pack/lib PYTHONPATH=$python \
-    "$bin/anello" run -n "$1" -- python3 -B "$torch_gpu"
+with_torch() { # COMMAND...
+  LD_LIBRARY_PATH=${own_library_path:+$own_library_path:}/usr/lib/x86_64-linux-gnu:$pack/lib PYTHONPATH=$python "$@"
 }
+anello_torch() { with_torch "$bin/anello" run -n "$1" -- python3 -B "$torch_gpu"; }  # RANKS
+
+# Ranks that share a GPU are staged, and a world of one needs no NCCL: the end of a communicator whose kernels hang is
+# not shown here. That needs two GPUs; tests/gpu/elastic_test.cpp has it with a fake NCCL.
+elastic() { with_torch "$bin/anello" run -n "$1" --min-np 1 -- python3 -B "$torch_elastic"; }  # RANKS
 
 benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }
 
@@ -232,7 +237,7 @@ esac
 own_library_path=${LD_LIBRARY_PATH-}
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
-rm -rf -- "$logs"/{system,figures,bench,training,graphs,device,torch,curves,options,kill,nccl_of_two,broken,sanitizer}.log
+rm -rf -- "$logs"/{system,figures,bench,training,graphs,device,torch,elastic,curves,options,kill,nccl_of_two,broken,sanitizer}.log
 mkdir -p -- "$logs"
 if [[ -d $pack ]]; then
   check_stamp "${1-}"
@@ -260,6 +265,7 @@ for batch in 32 1024; do shown training 180 "training, batch $batch" training_fi
 for ranks in 1 2 4; do shown bench 60 "anello-bench on $ranks ranks" benches "$ranks"; done
 if python3 -c 'import torch' 2>/dev/null; then
   for ranks in 1 2 3; do shown torch 90 "anello.torch on $ranks ranks" anello_torch "$ranks"; done
+  for ranks in 1 2 3; do shown elastic 180 "an elastic job of $ranks ranks that share the GPU" elastic "$ranks"; done
 else
   failures+=("anello.torch: python3 has no torch")
 fi

@@ -59,6 +59,8 @@ TEST(GpuScript, GoesOnBehindACheckThatHangsOrFails) {
                                   HasSubstr("ok      graphs give the same parameters ("),
                                   HasSubstr("FAILED  graphs give the same parameters with Adam"),
                                   HasSubstr("ok      anello.torch on 2 ranks"),
+                                  HasSubstr("FAILED  an elastic job of 3 ranks that share the GPU: status 1"),
+                                  HasSubstr("none has finished a training"),
                                   HasSubstr("ok      NCCL of two ranks on one GPU"), HasSubstr("gpu: FAILED")));
   EXPECT_THAT(bytes_of(pack / "logs/figures.log"), HasSubstr("Error: figures of the fake"));
   EXPECT_TRUE(script.none_left());

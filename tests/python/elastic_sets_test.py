@@ -13,7 +13,7 @@ pytest_plugins = "elastic_horovod_scripts"  # its fixtures
 
 
 def follow(processes):
-    """What follow() does in a world of these processes: the ranks of the sets, or the error, on each rank."""
+    """Calls follow() in a world of these processes. Returns for each the ranks of all sets and of the lost ones."""
     texts = []
 
     class Asks(Exception):
