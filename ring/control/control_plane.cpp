@@ -250,7 +250,7 @@ void ControlPlane::abort_without_memory() noexcept {
 //    sides may not run for seconds, and a neighbour that has no goodbye takes the end of the connection for a death.
 //
 // In a world that has failed, this rank does not wait for the neighbours to read: they find the messages when they run
-// again.
+// again. It does not wait at all for a rank that is silent. No byte of that rank is unread, so nothing is dropped.
 void ControlPlane::leave(std::uint64_t completed) {
   if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};
@@ -268,6 +268,8 @@ void ControlPlane::leave(std::uint64_t completed) {
     detector_.pass_on();
     flush();
     neighbours_.finish_all(limit);
+    if (const auto& verdict = detector_.verdict(); verdict && verdict->code == ErrorCode::rank_silent)
+      neighbours_.close(verdict->culprit);
     published_.set_sent();
   });
   published_.wait_until_sent(began + limit);
