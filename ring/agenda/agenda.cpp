@@ -52,12 +52,13 @@ bool has_name(std::string_view key) {
 
 }  // namespace
 
-Agenda::Agenda(int rank, std::vector<int> members)
+Agenda::Agenda(int rank, std::vector<int> members, SuitsList suits_list)
     : rank_(rank),
       members_(std::move(members)),
       neighbours_(children_of(rank, int(members_.size()))),
       children_(neighbours_.size()),
-      joined_(children_ + 1) {
+      joined_(children_ + 1),
+      suits_list_(std::move(suits_list)) {
   if (rank > 0) neighbours_.push_back(parent_of(rank));
   outgoing_.resize(neighbours_.size());
 }
@@ -120,12 +121,13 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// Sends the reports that were held back for refused operations that are now decided, and then this rank's join if one
-// is pending. Each of these reports may cause another decision. So do not call this while a decision is carried out:
-// the calls would nest, and there may be many of them.
+// Decides what can be decided. Then sends the reports that were held back for refused operations that are now decided,
+// and then this rank's join if one is pending. Each of these reports may cause another decision. So do not call this
+// while a decision is carried out: the calls would nest, and there may be many of them.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {
+    decide_complete();
     if (const auto refused = std::ranges::find_if(refused_, decided); refused != refused_.end()) {
       const auto [key, held] = std::move(*refused);
       refused_.erase(refused);
@@ -177,8 +179,9 @@ void Agenda::receive(int from, std::string_view message) {
         take_report(neighbour + 1, std::move(item));
       else
         take_decision(item);
-      resume();
     }
+    if (!decisions_.empty() && decisions_.back().with_next) violated("a list without its last operation");
+    resume();
   } catch (const Error& e) {
     throw Error(e.code(), e.message(), world_rank(from));
   }
@@ -239,6 +242,8 @@ void Agenda::joined(std::size_t part, int last) {
   }
   if (std::ranges::find(joined_, false) != joined_.end()) return;
   if (rank_ > 0) return encode({.type = Item::Type::joined, .last = last}, outgoing_.back());
+  holds_ = false;
+  decide_complete();
   carry_down({.type = Item::Type::all_joined, .last = last});
 }
 
@@ -246,7 +251,7 @@ void Agenda::pass_on(Entries::iterator entry) {
   Item report = combined(std::move(entry->second));
   entries_.erase(entry);
   if (rank_ > 0) return encode(report, outgoing_.back());
-  carry_down(decision_of(std::move(report)));
+  complete_.reports.push_back({.report = std::move(report)});
 }
 
 // Combines the reports in a fixed order: this rank's report, then its children's. So the result does not depend on
@@ -330,7 +335,7 @@ void Agenda::apply(const Item& item) {
     joined_.assign(joined_.size(), false);
     joins_++;
     unnamed_.clear();
-    decisions_.push_back({.key = {}, .mine = true, .agreed = {}, .refusal = {}, .last = item.last});
+    decisions_.push_back({.key = {}, .mine = true, .agreed = {}, .refusal = {}, .last = item.last, .with_next = false});
     return;
   }
   const std::string key = key_of(item);
@@ -338,8 +343,15 @@ void Agenda::apply(const Item& item) {
   if (!mine && !joined_[0]) violated(text(key, " was decided, but this rank has not submitted it"));
   const bool refused = mine && refused_.contains(key);
   if (refused && !item.refusal) violated(text(key, " was decided to start, but this rank has refused it"));
-  Decision decision{.key = key, .mine = mine && !refused, .agreed = {}, .refusal = item.refusal};
+  Decision decision{.key = key,
+                    .mine = mine && !refused,
+                    .agreed = {},
+                    .refusal = item.refusal,
+                    .with_next = item.type == Item::Type::run_with_next};
   if (!item.refusal) decision.agreed = learn(key, item);
+  const bool in_list = decision.with_next || (!decisions_.empty() && decisions_.back().with_next);
+  if (in_list && (!decision.agreed || !may_be_in_list(decision.agreed->description)))
+    violated(text(key, " was decided for a list"));
   decisions_.push_back(std::move(decision));
 }
 

@@ -8,6 +8,10 @@
 // its name. With the first decision about it, a key gets a number, and later messages contain the number instead of the
 // key. A description that did not change is not sent again.
 //
+// While earlier operations move data, rank 0 may hold back small allreduces that all ranks have submitted, and decide
+// them together later. Each decision says whether the next one belongs to the same list, so all ranks make the same
+// lists.
+//
 //        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
 //      / | \.
 //     1  2  4         2 <- 3
@@ -18,6 +22,7 @@
 // from one thread at a time. Ranks are ranks of the group, except in messages for people.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,12 +48,15 @@ struct Decision {
   std::shared_ptr<const Agreed> agreed;  // null for a refusal and for a join
   std::optional<Refusal> refusal;
   std::int32_t last = -1;  // the rank that joined last; only for a join
+  bool with_next = false;  // true if this allreduce and the next decision's are carried out as one list
 };
 
 class Agenda {
  public:
-  // `members`: world ranks, by rank in this group, for error messages.
-  Agenda(int rank, std::vector<int> members);
+  using SuitsList = std::function<bool(const Description&)>;
+  // `members`: world ranks, by rank in this group, for error messages. `suits_list`, which only rank 0 calls: true for
+  // a small allreduce that gives the same bits alone and in a list with others. Null: no operation is put into a list.
+  Agenda(int rank, std::vector<int> members, SuitsList suits_list = nullptr);
 
   // Submits this rank's call of an operation; `name` may be empty. Returns the operation's key, which is also its name
   // in messages: "allreduce 'loss'". Throws Error{invalid_argument} if the name is in use or too long, or if this rank
@@ -62,6 +70,14 @@ class Agenda {
   void join();
   // Lets the name of a decided operation be used again. Does nothing if the name is not in use.
   void release(const std::string& key);
+
+  // From now on, rank 0 holds back small allreduces that may be one list (true) or decides everything at once (false).
+  // It also decides what it has held back when the list is full, or when it decides another operation. Other ranks hold
+  // back nothing.
+  void hold(bool holds) { holds_ = holds; }
+  bool has_held() const { return !complete_.reports.empty(); }
+  // Decides all that was held back.
+  void decide_held();
 
   // Processes a neighbour's message. Throws Error{protocol} with the neighbour's rank; then the agenda cannot be used
   // any more.
@@ -87,6 +103,12 @@ class Agenda {
   // children.
   using Reports = std::vector<std::optional<Item>>;
   using Entries = std::map<std::string, Reports, std::less<>>;
+  // A report that rank 0 has from all ranks and has not decided.
+  struct Complete {
+    Item report;
+    bool suits_list = false;     // valid once the report is sorted
+    bool with_previous = false;  // the operation belongs to the list of the report before it
+  };
   struct Numbered {
     std::string key;
     std::shared_ptr<const Agreed> agreed;
@@ -107,6 +129,8 @@ class Agenda {
   std::vector<Party> parties_of(const Item& report) const;
   Refusal dispute(const std::vector<Party>& parties) const;
   Item decision_of(Item report) const;
+  void sort_into_lists();
+  void decide_complete();
   void carry_down(const Item& decision);
   void apply(const Item& decision);
   std::shared_ptr<const Agreed> learn(const std::string& key, const Item& decision);
@@ -130,6 +154,13 @@ class Agenda {
   std::map<std::string, std::vector<Item>, std::less<>> refused_;
   std::map<Verb, std::uint64_t> unnamed_;
   int joins_ = 0;  // how often all ranks have joined
+  const SuitsList suits_list_;
+  struct {
+    std::vector<Complete> reports;      // in the order in which they will be decided
+    std::size_t sorted = 0, lists = 0;  // how many reports are sorted, and their lists; one alone counts as a list
+    std::uint64_t bytes = 0;            // of the last list
+  } complete_;                          // on rank 0: what is not decided yet
+  bool holds_ = false;                  // the last argument of hold()
   std::vector<Decision> decisions_;
 };
 

@@ -52,8 +52,8 @@ std::string Agenda::waits_for(const std::string& key) const {
     has_others = true;
     are_renumbered |= without_numbers(other) == without_numbers(key);
   }
-  if (late.empty())
-    return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
+  if (late.empty() && rank_ > 0) return text(key, " waits for the answer of rank ", world_rank(neighbours_.back()));
+  if (late.empty()) return undecided_.contains(key) ? text(key, " waits for operations that began before it") : key;
   return text(key, " waits for ", late, instead, has_others ? kCallJoin : "", are_renumbered ? kMakeEquallyMany : "");
 }
 

@@ -86,6 +86,21 @@ std::uint64_t row_count(const std::vector<std::uint64_t>& shape) {
   return product(shape, 1);
 }
 
+bool share_list(const Description& one, const Description& other) {
+  return one.op == other.op && one.wire == other.wire && one.prescale == other.prescale &&
+         one.postscale == other.postscale;
+}
+
+std::uint64_t bytes_of(const Description& description) {
+  std::uint64_t bytes = 0;
+  for (const Array& array : description.arrays) {
+    const std::uint64_t elems = count(array.shape), limit = (UINT64_MAX - bytes) / size_bytes(array.dtype);
+    if (elems > limit) return UINT64_MAX;
+    bytes += elems * size_bytes(array.dtype);
+  }
+  return bytes;
+}
+
 std::string difference(int rank, const Description& mine, int other_rank, const Description& theirs) {
   const auto differ = [&](const auto& own, const auto& others) {
     return text("rank ", rank, " has ", own, ", rank ", other_rank, " has ", others);

@@ -48,6 +48,14 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
+// True if two allreduces that may be in a list may be in the same one: they differ only in their arrays.
+bool share_list(const Description& one, const Description& other);
+// True for an allreduce in host memory.
+inline bool may_be_in_list(const Description& description) {
+  return description.verb == Verb::allreduce && !description.on_gpu;
+}
+std::uint64_t bytes_of(const Description& description);  // the bytes of all arrays; UINT64_MAX if they exceed 64 bits
+
 // The sizes in which ranks may differ. Each rank reports its own sizes beside the Description. Allgather: the first
 // dimension of each array. Alltoall: the number of rows that go to each rank. Other verbs: empty.
 using Sizes = std::vector<std::uint64_t>;

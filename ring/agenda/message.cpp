@@ -125,7 +125,7 @@ std::vector<Item> decode_items(std::string_view message, int ranks) {
   while (in.left() > 0) {
     Item& item = items.emplace_back();
     const unsigned type = in.u8();
-    if (type < unsigned(Item::Type::ready) || type > unsigned(Item::Type::all_joined))
+    if (type < unsigned(Item::Type::ready) || type > unsigned(Item::Type::run_with_next))
       throw Error(ErrorCode::protocol, text("agenda message: no item of type ", type));
     item.type = Item::Type(type);
     if (item.type == Item::Type::joined || item.type == Item::Type::all_joined)

@@ -33,11 +33,12 @@ inline constexpr std::size_t kMaxParties = 16;  // maximum for one operation; fu
 struct Item {
   // Values are part of the wire protocol: append only.
   enum class Type : std::uint8_t {
-    ready = 1,   // report: every rank of the sender's subtree has submitted the operation or has joined
-    joined,      // report: every rank of the sender's subtree has joined
-    run,         // decision: the operation starts now
-    refused,     // decision: the operation fails
-    all_joined,  // decision: every rank has joined
+    ready = 1,      // report: every rank of the sender's subtree has submitted the operation or has joined
+    joined,         // report: every rank of the sender's subtree has joined
+    run,            // decision: the operation starts now
+    refused,        // decision: the operation fails
+    all_joined,     // decision: every rank has joined
+    run_with_next,  // decision: like run, and carried out as one list with the next decision
   };
 
   Type type = Type::ready;

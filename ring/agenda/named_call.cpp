@@ -134,19 +134,6 @@ Sizes shares(std::uint64_t rows, int ranks) {
   return all;
 }
 
-std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays) {
-  std::vector<std::vector<std::size_t>> all;
-  for (std::size_t k = 0; k < arrays.size(); k++) {
-    const auto same = [&](const auto& list) { return arrays[list[0]].dtype == arrays[k].dtype; };
-    const auto found = std::ranges::find_if(all, same);
-    if (found == all.end())
-      all.push_back({k});
-    else
-      found->push_back(k);
-  }
-  return all;
-}
-
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which) {
   std::vector<Tensor> list;
   for (const std::size_t k : which) list.push_back(arrays[k].tensor());

@@ -1,5 +1,6 @@
 // A call of a named operation, as a rank submits it. Borrows the tensors. Pure.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -38,9 +39,21 @@ struct NamedCall {
   std::optional<OnGpu> on_gpu = {};  // the GPU that has the tensors (allreduce, broadcast), or this rank's GPU (join)
 };
 
-// Groups the arrays by dtype, because arrays of one dtype are reduced or sent as one list. Each inner list has indices
-// into `arrays`.
-std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays);
+// Groups arrays by their member `dtype`, because arrays of one dtype are reduced or sent as one list. Each inner list
+// has indices into `arrays`.
+template <class Array>
+std::vector<std::vector<std::size_t>> by_dtype(const std::vector<Array>& arrays) {
+  std::vector<std::vector<std::size_t>> all;
+  for (std::size_t k = 0; k < arrays.size(); k++) {
+    const auto same = [&](const auto& list) { return arrays[list[0]].dtype == arrays[k].dtype; };
+    const auto found = std::ranges::find_if(all, same);
+    if (found == all.end())
+      all.push_back({k});
+    else
+      found->push_back(k);
+  }
+  return all;
+}
 std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
 // Returns the parts of the call that are sent to other ranks. Throws Error{invalid_argument} if the call cannot be

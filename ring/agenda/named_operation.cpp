@@ -107,8 +107,8 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
   }
 }
 
-// Queues one call. Cannot fail after the call is queued, because prepare() has reserved room in the list. The operation
-// may already be done before add() returns.
+// Queues one call. Cannot fail after the call is queued, because prepare() has reserved room in the list of works. The
+// operation may already be done before add() returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Call& call) {
   left_++;
   try {
@@ -137,25 +137,15 @@ ReduceOptions NamedOperation::options(DType dtype) const {
 
 template <>
 void NamedOperation::start_works<Verb::allreduce>(const Agreed&, group::OperationQueue& queue, group::RankAndSize) {
-  const bool in_place = request_.outputs.empty();
-  const std::vector<ArrayView>& outputs = in_place ? request_.inputs : request_.outputs;
-  for (const auto& list : by_dtype(request_.inputs)) {
-    const DType dtype = request_.inputs[list[0]].dtype;
-    const bool scales = scales_integers(dtype);
-    for (const std::size_t k : list) {
-      const Tensor input = request_.inputs[k].tensor(), output = outputs[k].tensor();
-      if (scales)
-        scale_integers(input, output, request_.prescale);
-      else if (list.size() > 1 && input.data != output.data && input.count > 0)
-        std::memcpy(output.data, input.data, input.bytes());
-    }
-    // The signature of a list of one tensor differs from that of a single tensor. So whether this call uses a list
-    // depends only on the number of tensors, which is equal on all ranks.
-    std::vector<run::Buffer::Piece> pieces;
-    const Tensor output = outputs[list[0]].tensor(), input = scales ? output : request_.inputs[list[0]].tensor();
-    add(queue, list.size() == 1 ? calls::allreduce(input, output, request_.op, options(dtype))
-                                : calls::allreduce(tensors_of(outputs, list), pieces, request_.op, options(dtype)));
+  const auto self = shared_from_this();
+  if (request_.inputs.size() > 1) return start_list({&self, 1}, queue);
+  Tensor input = request_.inputs[0].tensor();
+  const Tensor output = request_.outputs.empty() ? input : request_.outputs[0].tensor();
+  if (scales_integers(input.dtype)) {
+    scale_integers(input, output, request_.prescale);
+    input = output;
   }
+  add(queue, calls::allreduce(input, output, request_.op, options(input.dtype)));
 }
 
 template <>
@@ -239,7 +229,7 @@ std::optional<Error> NamedOperation::error() const {
     if (std::optional<Error> why = part->error()) return why;
   if (on_device_) return on_device_->error();
   for (const Work& work : works_)
-    if (work->error) return work->error;
+    if (work->error) return in_list_ ? Error(*work->error).within(key_) : *work->error;
   return std::nullopt;
 }
 
@@ -308,9 +298,10 @@ bool NamedOperation::when_done(std::function<void()> callback) {
 // Called by every thread that finds that the operation is done. The first thread does the work; the other threads wait
 // here until it has done the work.
 void NamedOperation::complete(bool failed) {
-  if (request_.postscale == 1) return;
+  if (request_.postscale == 1 && aside_.empty()) return;
   const MutexLock lock(mutex_);
   if (std::exchange(completed_, true) || failed) return;
+  for (const auto& [from, to] : aside_) std::memcpy(to, from.data, from.bytes());
   const std::vector<ArrayView>& results = verb() == Verb::reduce_scatter ? outputs_
                                           : request_.outputs.empty()     ? request_.inputs
                                                                          : request_.outputs;

@@ -9,7 +9,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ring/agenda/agenda.hpp"
@@ -51,6 +53,9 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   // Queues the group's operations that carry out this named operation. Call after prepare(). Throws like
   // OperationQueue::submit(); then some of the operations may already be queued.
   void start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
+  // Like start(), for allreduces that all ranks carry out as one list. The list must have the same operations on all
+  // ranks, which differ only in their arrays. prepare() was called for each.
+  static void start_list(std::span<const std::shared_ptr<NamedOperation>> list, group::OperationQueue& queue);
   // Sets the error of an operation that was not started, or only partly started.
   void fail(Error why) { error_ = std::move(why); }
 
@@ -92,7 +97,10 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   ReduceOptions options(DType dtype) const;
   template <Verb kVerb>
   void start_works(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
+  static void add(group::OperationQueue& queue, const group::Call& call,
+                  const std::vector<std::shared_ptr<NamedOperation>>& owners);
   void add(group::OperationQueue& queue, const group::Call& call);
+  Tensor moved_aside(const Tensor& output);
   void note_end(const Error* error);
   void complete(bool failed);
   bool watch() ANELLO_REQUIRES(mutex_);
@@ -105,6 +113,9 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::vector<void*> scaled_inputs_;  // by tensor; used for a reduce_scatter of integers with a prescale
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
+  bool in_list_ = false;  // the works are those of several operations
+  // Copies of tensors that share memory with another tensor of the list, and the places of their results.
+  std::vector<std::pair<Tensor, void*>> aside_;
   std::atomic<int> left_ = 1;                   // number of works and parts that are not done, plus 1 until settle()
   std::atomic<bool> failed_ = false;            // a work has failed
   std::shared_ptr<DeviceOperation> on_device_;  // used instead of works_ for tensors in GPU memory
@@ -119,5 +130,9 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   bool is_on_its_way_ ANELLO_GUARDED_BY(mutex_) = false, is_watched_ ANELLO_GUARDED_BY(mutex_) = false;
   std::function<void()> callback_ ANELLO_GUARDED_BY(mutex_);
 };
+
+// True if the operation gives the same bits in a list, where its elements have other places and are added in rank
+// order. False if it is too large to gain from a list. `queue`: that of the group that carries it out.
+bool suits_list(const Description& description, const group::OperationQueue& queue);
 
 }  // namespace anello::agenda

@@ -31,7 +31,7 @@ Scheduler::Scheduler(Group messages, Group data)
       baton_(*carriers_.info->bell),
       waiter_(carriers_.wait_policy, *carriers_.info->bell),
       links_(carriers_.links, Agenda(self_.rank, carriers_.info->members).neighbours(), carriers_.info->members),
-      agenda_(self_.rank, carriers_.info->members),
+      agenda_(self_.rank, carriers_.info->members, [this](const Description& its) { return suits_list(its, queue()); }),
       stall_({.ping = GroupAccess::settings(data_).silence_limit / 2}),
       late_(self_.rank, GroupAccess::settings(data_), carriers_.control) {}
 
@@ -80,6 +80,7 @@ Scheduler::Handle Scheduler::submit(NamedCall request, bool waits) {
   }
   Access lock(*this);
   if (world_has_failed(lock)) throw Error(*failure_);
+  agenda_.hold(self_.rank == 0 && !queue().idle());
   enlist(lock, name, mine, operation);
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     carry_out_decisions();
@@ -140,6 +141,7 @@ bool Scheduler::move(Lock& lock) {
   bool moved = true;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
     // Receives only while an operation waits: at other times, a neighbour may have left in good order.
+    agenda_.hold(self_.rank == 0 && !queue().idle());
     moved = agenda_.waits() && links_.receive(agenda_);
     moved |= links_.send(agenda_);
     carry_out_decisions();
@@ -147,56 +149,6 @@ bool Scheduler::move(Lock& lock) {
     if (moved) stall_.moved();
   });
   return moved;
-}
-
-void Scheduler::carry_out_decisions() {
-  for (const Decision& decision : agenda_.decide()) {
-    decided_++;
-    carry_out(decision);
-  }
-}
-
-// If a decision cannot be carried out, the world ends, for two reasons: the other ranks must not wait for ever, and
-// they must not match a later operation of this rank with this one.
-void Scheduler::carry_out(const Decision& decision) {
-  if (failure_) return;  // all undecided operations have failed too
-  const bool is_join = !decision.agreed && !decision.refusal;
-  const auto found = undecided_.find(is_join ? Agenda::kJoin : std::string_view(decision.key));
-  Handle operation;
-  if (decision.mine && found != undecided_.end()) {
-    operation = std::move(found->second);
-    undecided_.erase(found);
-  }
-  try {
-    apply(decision, operation);
-  } catch (const std::exception& e) {
-    cannot_go_on(decision.key, e);
-    const Error& failure = *failure_;
-    if (operation)
-      operation->fail(group::or_out_of_memory(nullptr, world_rank(self_.rank), [&] { return Error(failure); }));
-  }
-  if (!operation) return;
-  started_ |= operation->moves_data();
-  settle(*operation);
-}
-
-// `operation` is null if this rank has not submitted the operation, because it has joined.
-void Scheduler::apply(const Decision& decision, Handle& operation) {
-  if (decision.refusal) {
-    if (!operation) return;
-    const int culprit = decision.refusal->culprit;
-    operation->fail(
-        {ErrorCode::mismatch, text(decision.key, ": ", decision.refusal->why), culprit < 0 ? -1 : world_rank(culprit)});
-  } else if (decision.agreed) {
-    if (!operation) {
-      std::erase_if(parts_, [](const Handle& part) { return part->done(); });
-      operation = parts_.emplace_back(std::make_shared<NamedOperation>(decision.agreed->description, decision.key));
-    }
-    operation->prepare(*decision.agreed, self_, carrier_.get());
-    operation->start(*decision.agreed, queue(), self_);
-  } else {
-    operation->set_last(decision.last, std::exchange(parts_, {}));
-  }
 }
 
 void Scheduler::settle(NamedOperation& operation) {

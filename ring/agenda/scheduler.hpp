@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void or_end_world(Lock& lock, Work work) ANELLO_REQUIRES(mutex_);
   bool move(Lock& lock) ANELLO_REQUIRES(mutex_);
   void carry_out_decisions() ANELLO_REQUIRES(mutex_);
-  void carry_out(const Decision& decision) ANELLO_REQUIRES(mutex_);
+  void carry_out(std::span<const Decision> decisions) ANELLO_REQUIRES(mutex_);
   void apply(const Decision& decision, Handle& operation) ANELLO_REQUIRES(mutex_);
   void cannot_go_on(const std::string& key, const std::exception& why) ANELLO_REQUIRES(mutex_);
   void settle(NamedOperation& operation) ANELLO_REQUIRES(mutex_);

@@ -32,6 +32,7 @@ struct Call {
   std::int64_t slab_bytes = algorithms::kSuitableSlab;
   std::optional<DType> wire = {};  // the type in which elements are sent; empty: their own
   double prescale = 1, postscale = 1;
+  bool rank_order = false;  // adds in rank order, as in reproducible mode
 };
 
 }  // namespace anello::group

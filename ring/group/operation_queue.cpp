@@ -66,11 +66,12 @@ bool OperationQueue::has_failed() {
   return failure_.has_value();
 }
 
-void OperationQueue::enqueue(Operation& pending) {
+void OperationQueue::enqueue(Operation& pending, const std::shared_ptr<AsyncOperation>& async) {
   pending.queued = trace::ticks();
   pending.begins_at_once = pending_.empty() && !pending.async && !baton_.held();
   if (!pending.begins_at_once) recorder_->queue(pending.signature, pending.call->name, pending.queued);
   pending_.push(pending);
+  if (async) async->self = async;
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& operation) {
@@ -85,7 +86,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Call& opera
   const Lock lock(mutex_);
   auto pending = prepare_async(operation);
   pending->when_done = std::move(when_done);
-  enqueue_async(pending);
+  enqueue(*pending, pending);
   return pending;
 }
 
@@ -94,8 +95,8 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& counts, const
   Lock lock(mutex_);
   const auto exchange = prepare_async(counts);
   auto pending = prepare_async(alltoall, 1);
-  enqueue_async(exchange);
-  enqueue_async(pending);
+  enqueue(*exchange, exchange);
+  enqueue(*pending, pending);
   offer();
   return pending;
 }
@@ -108,11 +109,6 @@ std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Call& operat
   static_cast<Planner::Planned&>(*pending) = plan(operation, earlier);
   prepare(*pending, earlier);
   return pending;
-}
-
-void OperationQueue::enqueue_async(const std::shared_ptr<AsyncOperation>& pending) {
-  enqueue(*pending);
-  pending->self = pending;
 }
 
 bool OperationQueue::wait_until_done(Lock& lock, const Operation& pending, const Until& until) {
@@ -149,6 +145,11 @@ bool OperationQueue::has_arrived(int peer) {
   }
   if (has_failed()) throw Error(*failure_).within(text("probe in ", group_->name));
   return false;
+}
+
+bool OperationQueue::adds_in_rank_order(const Call& call) const {
+  const Lock lock(mutex_);
+  return planner_.adds_in_rank_order(call);
 }
 
 void OperationQueue::offer_work() {
@@ -205,6 +206,15 @@ void OperationQueue::complete(Lock& lock) {
   else
     pending.done.store(true, std::memory_order_release);
   baton_.announce();
+  if (!pending_.has_callback()) return;
+  const auto when_empty = pending_.take_callback();
+  const MutexUnlock unlocked(lock, mutex_);
+  when_empty();
+}
+
+bool OperationQueue::when_idle(std::function<void()> callback) {
+  const Lock lock(mutex_);
+  return pending_.when_empty(std::move(callback));
 }
 
 void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {

@@ -4,6 +4,7 @@
 // asynchronous operations that the queue made. Uses links and the control plane; does not depend on how the ranks were
 // connected.
 #pragma once
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -69,6 +70,11 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // when_done(); it is set before the operation can end.
   std::shared_ptr<AsyncOperation> submit_quietly(const Call& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
+  // See Planner::adds_in_rank_order().
+  bool adds_in_rank_order(const Call& call) const;
+  // Calls `callback` once when all operations are done, without a lock, on the thread that finds this out. Returns
+  // false, and drops `callback`, if they are done already. A second callback replaces the first.
+  bool when_idle(std::function<void()> callback);
   // Lets the progress thread move the queue's operations while no caller moves them.
   void offer_work();
   // Submits an alltoall of unequal parts. First submits `counts`, the exchange of its counts.
@@ -124,10 +130,9 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   const Planner::Planned& plan(const Call& operation, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
   void prepare(Operation& pending, std::uint64_t earlier = 0) ANELLO_REQUIRES(mutex_);
   bool has_failed() ANELLO_REQUIRES(mutex_);
-  void enqueue(Operation& pending) ANELLO_REQUIRES(mutex_);
+  void enqueue(Operation& pending, const std::shared_ptr<AsyncOperation>& async = nullptr) ANELLO_REQUIRES(mutex_);
   std::shared_ptr<AsyncOperation> prepare_async(const Call& operation, std::uint64_t earlier = 0)
       ANELLO_REQUIRES(mutex_);
-  void enqueue_async(const std::shared_ptr<AsyncOperation>& pending) ANELLO_REQUIRES(mutex_);
   bool wait_until_done(Lock& lock, const Operation& pending, const Until& until = {}) ANELLO_REQUIRES(mutex_);
   template <class Advance>
   bool advance(Lock& lock, Operation& head, Advance advance) ANELLO_REQUIRES(mutex_);

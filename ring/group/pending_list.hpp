@@ -2,6 +2,7 @@
 // not own the operations.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "ring/group/operation.hpp"
@@ -24,6 +25,15 @@ class PendingList {
     begun_ = false;
   }
 
+  // Keeps a function for the time when the list is empty. False, and keeps nothing, if it is empty already.
+  bool when_empty(std::function<void()> callback) {
+    if (empty()) return false;
+    when_empty_ = std::move(callback);
+    return true;
+  }
+  bool has_callback() const { return empty() && when_empty_; }  // true if the function must be called now
+  std::function<void()> take_callback() { return std::exchange(when_empty_, nullptr); }
+
   // Records that the head has begun. Returns true if it had already begun.
   bool begin() { return std::exchange(begun_, true); }
   bool begun() const { return begun_; }
@@ -36,6 +46,7 @@ class PendingList {
  private:
   Operation *head_ = nullptr, *tail_ = nullptr;
   bool begun_ = false;
+  std::function<void()> when_empty_;
   std::uint64_t submitted_ = 0, completed_ = 0;
 };
 

@@ -76,7 +76,8 @@ Planner::Asked Planner::what_is_asked(const Call& call) {
               .kind = call.kind,
               .op = call.op,
               .dtype = call.dtype,
-              .wire = call.wire == call.dtype ? kAsTheyAre : call.wire.value_or(kAsTheyAre)};
+              .wire = call.wire == call.dtype ? kAsTheyAre : call.wire.value_or(kAsTheyAre),
+              .rank_order = call.rank_order};
   if (!call.algorithm.empty()) asked.forced = algorithm_named(ErrorCode::invalid_argument, "algorithm", call.algorithm);
   return asked;
 }
@@ -85,6 +86,7 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   algorithms::Facts facts = facts_;
   if (asked.forced != Algorithm::automatic) facts.forced = asked.forced;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
+  facts.rank_order |= asked.rank_order;
   facts.elem_bytes = size_bytes(asked.dtype);
   const bool has_parts = facts_of(asked.kind).parts;
   const bool counts_one = has_parts && shape_.counts.empty();  // then `count` is the size of one part
@@ -92,6 +94,11 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (has_parts && !counts_one) facts.largest_part_bytes = std::ranges::max(shape_.counts) * facts.elem_bytes;
   facts.narrow = asked.wire != kAsTheyAre || asked.dtype == DType::f16 || asked.dtype == DType::bf16;
   return facts;
+}
+
+bool Planner::adds_in_rank_order(const Call& call) const {
+  const algorithms::Facts facts = facts_for(what_is_asked(call));
+  return reproducible(choose(call.kind, facts, table_).algorithm, facts.narrow);
 }
 
 // Depends only on values that are equal on all ranks whose signatures match. Ignores a forced algorithm, because

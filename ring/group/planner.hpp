@@ -38,6 +38,8 @@ class Planner {
   // The result is valid until the next call; its plan is valid until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
   const Planned& plan(const Call& call);
+  // True if an allreduce like this is carried out in rank order, so that Call::rank_order changes no bit of its result.
+  bool adds_in_rank_order(const Call& call) const;
 
   // Forgets all plans if they take too much memory, and frees forgotten plans that no operation uses any more.
   // Operations are numbered and end in order. `oldest`: the first operation that is not done. `next`: the next
@@ -67,6 +69,7 @@ class Planner {
     DType dtype = DType::u8;
     DType wire = kAsTheyAre;
     Algorithm forced = Algorithm::automatic;
+    bool rank_order = false;
 
     friend bool operator==(const Asked&, const Asked&) = default;
   };

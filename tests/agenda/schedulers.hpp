@@ -26,15 +26,19 @@ std::vector<T> output(NamedOperation& operation, std::size_t index = 0) {
 }
 
 // Runs `program` with the ranks' schedulers in a world, which end in good order.
-inline void run_agendas(int ranks, const std::function<void(World&, Scheduler&)>& program) {
-  run_world(ranks, [&](World& world) {
-    const auto scheduler = Scheduler::make(world);
-    program(world, *scheduler);
-    const auto barrier = scheduler->submit({.verb = Verb::barrier, .name = "end of test"}, true);
-    EXPECT_TRUE(scheduler->wait(*barrier));
-    EXPECT_EQ(barrier->error() ? barrier->error()->message() : "", "");
-    scheduler->close();
-  });
+inline void run_agendas(int ranks, const std::function<void(World&, Scheduler&)>& program,
+                        const Settings& settings = Settings::from_environment()) {
+  run_world(
+      ranks,
+      [&](World& world) {
+        const auto scheduler = Scheduler::make(world);
+        program(world, *scheduler);
+        const auto barrier = scheduler->submit({.verb = Verb::barrier, .name = "end of test"}, true);
+        EXPECT_TRUE(scheduler->wait(*barrier));
+        EXPECT_EQ(barrier->error() ? barrier->error()->message() : "", "");
+        scheduler->close();
+      },
+      settings);
 }
 
 inline void wait(Scheduler& scheduler, const Scheduler::Handle& operation) {

@@ -56,7 +56,7 @@ Sizes any_sizes(const Description& description, int ranks, Random& random) {
 
 class Job {
  public:
-  explicit Job(std::uint64_t seed) : random_(seed), world_(1 + int(random_.below(10))) {
+  explicit Job(std::uint64_t seed) : random_(seed), world_(1 + int(random_.below(10)), may_be_in_list) {
     if (random_.percent(25)) dies_after_ = int(random_.below(60));
   }
 
@@ -118,13 +118,24 @@ class Job {
   void step() {
     if (dies_after_ >= 0 && dies_after_-- == 0) world_.kill(int(random_.below(std::uint64_t(world_.size()))), random_);
     const int rank = int(random_.below(std::uint64_t(world_.size())));
-    if (random_.percent(40)) {
+    if (random_.percent(10)) {
+      world_[0].hold(random_.percent(80));
+    } else if (random_.percent(10)) {
+      decide_held();
+    } else if (random_.percent(40)) {
       world_.deliver(random_);
     } else if (random_.percent(50)) {
       world_.send(rank);
     } else {
       act(rank);
     }
+  }
+
+  bool decide_held() {
+    if (world_.is_dead(0) || !world_[0].has_held()) return false;
+    world_[0].decide_held();
+    world_.collect(0);
+    return true;
   }
 
   // Threads submit in any order; operations of one name follow each other.
@@ -159,8 +170,8 @@ class Job {
   bool over() {
     for (int rank = 0; rank < world_.size(); rank++)
       if (!world_.is_dead(rank) && !joined_[std::size_t(rank)] && !stuck(rank)) return false;
+    bool moved = decide_held();
     for (int rank = 0; rank < world_.size(); rank++) world_.send(rank);
-    bool moved = false;
     while (world_.deliver(random_)) {
       moved = true;
       for (int rank = 0; rank < world_.size(); rank++) world_.send(rank);
@@ -231,6 +242,7 @@ class Job {
       ASSERT_EQ(first[k].key, mine[k].key);
       EXPECT_EQ(first[k].refusal, mine[k].refusal);
       EXPECT_EQ(first[k].last, mine[k].last);
+      EXPECT_EQ(first[k].with_next, mine[k].with_next);
       ASSERT_EQ(!first[k].agreed, !mine[k].agreed);
       if (!mine[k].agreed) continue;
       EXPECT_EQ(first[k].agreed->description, mine[k].agreed->description);

@@ -22,10 +22,11 @@ inline Description allgather_of(std::vector<std::uint64_t> rows) {
 
 class WorldOfAgendas {
  public:
-  explicit WorldOfAgendas(int ranks) : decisions_(std::size_t(ranks)), lost_(std::size_t(ranks)) {
+  explicit WorldOfAgendas(int ranks, const Agenda::SuitsList& suits_list = nullptr)
+      : decisions_(std::size_t(ranks)), lost_(std::size_t(ranks)) {
     std::vector<int> members(static_cast<std::size_t>(ranks));
     std::iota(members.begin(), members.end(), 0);
-    for (int rank = 0; rank < ranks; rank++) agendas_.emplace_back(rank, members);
+    for (int rank = 0; rank < ranks; rank++) agendas_.emplace_back(rank, members, suits_list);
   }
 
   int size() const { return int(agendas_.size()); }

@@ -101,8 +101,8 @@ std::string layout_of_windows() {
 std::string layout_of_items() {
   using agenda::Item;
   std::string all;
-  for (const auto type :
-       {Item::Type::ready, Item::Type::joined, Item::Type::run, Item::Type::refused, Item::Type::all_joined}) {
+  for (const auto type : {Item::Type::ready, Item::Type::joined, Item::Type::run, Item::Type::refused,
+                          Item::Type::all_joined, Item::Type::run_with_next}) {
     const Item item{.type = type,
                     .number = 1,
                     .key = "k",
