@@ -43,15 +43,28 @@ inline bool is_marked(std::vector<unsigned char> ballast, std::uint64_t steps) {
   return std::ranges::adjacent_find(ballast, std::ranges::not_equal_to()) == ballast.end();
 }
 
-// Returns the digest at the end of an undisturbed training in one process.
-inline double expected(std::size_t count, std::uint64_t steps) {
-  std::vector<double> weights(count);
-  for (std::uint64_t step = 0; step < steps; step++) {
-    std::vector<double> gradient(count);
-    add_gradient(gradient, step, 0, kSamples);
-    update(weights, gradient);
+// An undisturbed training in one process.
+class Undisturbed {
+ public:
+  explicit Undisturbed(std::size_t count) : weights_(count) {}
+
+  // Returns the digest after so many steps, which are at least as many as in the last call.
+  double after(std::uint64_t steps) {
+    for (; done_ < steps; done_++) {
+      std::vector<double> gradient(weights_.size());
+      add_gradient(gradient, done_, 0, kSamples);
+      update(weights_, gradient);
+    }
+    return digest(weights_);
   }
-  return digest(weights);
+
+ private:
+  std::vector<double> weights_;
+  std::uint64_t done_ = 0;
+};
+
+inline double expected(std::size_t count, std::uint64_t steps) {
+  return Undisturbed(count).after(steps);
 }
 
 }  // namespace anello::trainee

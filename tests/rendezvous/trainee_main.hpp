@@ -20,11 +20,12 @@ namespace anello::trainee {
 using Gradient = std::vector<double>;
 using Sum = std::function<void(Gradient&)>;  // adds those of all ranks
 
-inline void report(const elastic::Change& change) {
-  std::printf("world %u: rank %d of %d at %llu, %zu got %llu bytes, paused %lld us\n", change.generation, change.rank,
-              change.size, static_cast<unsigned long long>(change.revision), change.receivers.size(),
+inline void report(const elastic::Change& change, const Gradient& weights) {
+  std::printf("world %u: rank %d of %d at %llu, %zu got %llu bytes, paused %lld us, weights %.0f\n", change.generation,
+              change.rank, change.size, static_cast<unsigned long long>(change.revision), change.receivers.size(),
               static_cast<unsigned long long>(change.bytes),
-              static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(change.paused).count()));
+              static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(change.paused).count()),
+              digest(weights));
 }
 
 // A further entry of the state, which takes time to send. It differs between processes until they have got that of the
@@ -51,8 +52,8 @@ class Ballast {
 };
 
 // `arguments`: STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]; BALLAST: its bytes. A step takes so long until that world
-// has begun, and from then on as little as possible. Prints a line for each world and its result. `sum_in` makes the sum
-// of each world.
+// has begun, and from then on as little as possible. Prints a line for each world, with the state in
+// which it begins, and the result. `sum_in` makes the sum of each world.
 inline int run(const std::vector<const char*>& arguments, const std::function<Sum(elastic::Job&)>& sum_in) {
   if (arguments.size() < 3) return 2;
   const std::uint64_t steps = std::strtoull(arguments[0], nullptr, 10);
@@ -78,7 +79,7 @@ inline int run(const std::vector<const char*>& arguments, const std::function<Su
       });
     }
   };
-  if (!elastic::run(state, train, {.on_change = report})) {
+  if (!elastic::run(state, train, {.on_change = [&](const auto& change) { report(change, weights); }})) {
     std::printf("the others have finished\n");
     return 0;
   }

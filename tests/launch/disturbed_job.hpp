@@ -1,0 +1,140 @@
+// An elastic job under `anello run` whose processes are killed, stopped, added and asked to leave at random.
+// ANELLO_ELASTIC_RUNS=1000 repeats such a test with other seeds; ANELLO_ELASTIC_SEED is the first one.
+#pragma once
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/launch/launched.hpp"
+
+namespace anello::launch {
+
+struct Disturbance {
+  unsigned seed = 1;
+  int first = 4, min = 1, max = 6;  // numbers of processes: at the beginning, and allowed by the job
+  int kills = 5, stops = 1, removals = 1, resizes = 3;  // how often each event happens, in relation to the others
+  int spared = -1;                                      // a place to which nothing happens
+  milliseconds shortest{20}, longest{170};  // between two looks; an event needs two looks that find the same ranks
+};
+
+class DisturbedJob {
+ public:
+  DisturbedJob(const Disturbance& how, const Words& program)
+      : how_(how), random_(how.seed), launcher_(command(how, program), surroundings()) {}
+
+  // Waits until the first world trains. Returns false if it does not.
+  bool begins() {
+    for (int looks = 0; looks < 3000 && launcher_.wait(milliseconds(100)) < 0; looks++) {
+      const pid_t first = process_at(launcher_, 0);
+      if (first > 0 && name_.empty()) name_ = variable_of_process(first, "ANELLO_JOB");
+      if (!name_.empty() && int(places_with_ranks().size()) == how_.first) return true;
+    }
+    return false;
+  }
+  // Lets events happen until `enough` is true, or the job has ended.
+  void disturb(const std::function<bool()>& enough) {
+    const int span = int((how_.longest - how_.shortest).count());
+    while (!enough() && launcher_.wait(how_.shortest + milliseconds(int(random_()) % span)) < 0) happen();
+  }
+  // Asks for a number of processes, and waits until so many train.
+  bool settle(int size) {
+    resize(size);
+    for (int looks = 0; looks < 3000; looks++) {
+      if (int(places_with_ranks().size()) == size) return true;
+      if (launcher_.wait(milliseconds(100)) >= 0) break;
+      if (looks % 100 == 99) resize(size);  // a process that was stopped or killed before has been replaced meanwhile
+    }
+    return false;
+  }
+
+  Process& launcher() { return launcher_; }
+  const Process& launcher() const { return launcher_; }
+  int events() const { return events_; }
+  std::string story() const { return text("seed ", how_.seed, ":\n", log_, launcher_.out(), launcher_.err()); }
+
+ private:
+  static Words command(const Disturbance& how, const Words& program) {
+    Words words = anello({"run", "-n", std::to_string(how.first), "--min-np", std::to_string(how.min), "--max-np",
+                          std::to_string(how.max), "--max-restarts", "100000", "--"});
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+  }
+  static Surroundings surroundings() {
+    return {.environment = {"ANELLO_FLIGHT_DIR=none", "ANELLO_SILENCE_LIMIT=2000"}};
+  }
+
+  void happen() {
+    if (stopped_ > 0 && testing::alive(stopped_)) return;  // the others may be the last that have the state
+    const std::vector<int> ranks = places_with_ranks();
+    const bool same = ranks == last_ranks_;  // all of them have had the state for some time
+    last_ranks_ = ranks;
+    if (!same) return;
+    if (int(ranks.size()) <= std::max(how_.min, 2)) return resize(places_);
+    const int victim = ranks[random_() % ranks.size()];
+    const int event = int(random_() % unsigned(how_.kills + how_.stops + how_.removals + how_.resizes));
+    if (event >= how_.kills + how_.stops + how_.removals)
+      return resize(how_.min + 1 + int(random_() % unsigned(places_ - how_.min)));
+    if (victim == how_.spared) return;
+    if (event < how_.kills) return signal(victim, SIGKILL);
+    if (event < how_.kills + how_.stops) return signal(victim, SIGSTOP);
+    remove(victim);
+  }
+
+  // A place that is removed stays empty, so some are kept for the rest of the job.
+  void remove(int place) {
+    if (places_ <= how_.first) return resize(places_);
+    note(text("remove ", place));
+    if (testing::run(anello({"remove", "--job", name_, std::to_string(place)})).code == 0) places_--;
+  }
+  void resize(int size) {
+    note(text("resize to ", size));
+    (void)testing::run(anello({"resize", "--job", name_, std::to_string(size)}));  // refused while the job ends
+  }
+
+  void signal(int place, int number) {
+    note(text("signal ", number, " to process ", place));
+    const pid_t pid = process_at(launcher_, place);
+    if (pid > 0) ::kill(pid, number);
+    if (number == SIGSTOP) stopped_ = pid;
+    last_ranks_.clear();
+  }
+
+  std::vector<int> places_with_ranks() {
+    std::vector<int> out;
+    const std::string table = testing::run(anello({"status", name_})).out;
+    for (const std::string& line : testing::lines(table))
+      if (line.find(": rank ") != std::string::npos) out.push_back(std::atoi(line.c_str() + sizeof "process"));
+    return out;
+  }
+
+  void note(const std::string& event) {
+    log_ += event + "\n";
+    events_++;
+  }
+
+  const Disturbance how_;
+  std::mt19937 random_;
+  Process launcher_;
+  std::string name_, log_;
+  std::vector<int> last_ranks_;
+  int places_ = how_.max;
+  pid_t stopped_ = -1;
+  int events_ = 0;
+};
+
+// Calls `carry_out` with each seed; it returns what was wrong, with the story of the job.
+inline void with_seeds(int usual_runs, const std::function<std::string(unsigned seed)>& carry_out) {
+  const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
+  const char* const first = std::getenv("ANELLO_ELASTIC_SEED");
+  const int begin = first ? std::atoi(first) : 1;
+  for (int seed = begin; seed < begin + (runs ? std::atoi(runs) : usual_runs); seed++) {
+    if (runs) std::printf("seed %d\n", seed), std::fflush(stdout);
+    ASSERT_EQ(carry_out(unsigned(seed)), "");
+  }
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,156 @@
+// One elastic job of 2 to 8 processes, which is disturbed some times a second for ANELLO_ELASTIC_WORLDS worlds (20).
+// Each world must begin with the state of an undisturbed training. The processes that live as long as the job may hold
+// no more in the end than after the first worlds: the launcher, which serves the rendezvous; the keeper below it; and
+// process 0, which is spared, and has been in every world.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tests/launch/disturbed_job.hpp"
+#include "tests/rendezvous/trainee.hpp"
+#include "tests/support/resources.hpp"
+
+namespace anello::launch {
+namespace {
+
+struct Held {
+  std::string program;
+  std::ptrdiff_t descriptors = 0, threads = 0, mapped_files = 0;
+  long kib = 0;
+};
+
+Held held_by(pid_t pid) {
+  const std::string folder = text("/proc/", pid);
+  Held held{.descriptors = entries((folder + "/fd").c_str()), .threads = entries((folder + "/task").c_str())};
+  std::ifstream maps(folder + "/maps"), status(folder + "/status");
+  for (std::string line; std::getline(maps, line);)
+    held.mapped_files += contains(line, "memfd:") || contains(line, "/dev/shm/");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Name:")) held.program = line.substr(line.find_last_of("\t ") + 1);
+    if (line.starts_with("VmRSS:")) held.kib = std::atol(line.c_str() + sizeof "VmRSS:");
+  }
+  return held;
+}
+
+std::string describe(const std::vector<Held>& all) {
+  std::string out;
+  for (const Held& each : all)
+    out += text("  ", each.program, ": ", each.descriptors, " descriptors, ", each.threads, " threads, ",
+                each.mapped_files, " mapped files, ", each.kib, " KiB\n");
+  return out;
+}
+
+std::string compare(const Held& before, const Held& after) {
+  constexpr long kMoreKib = 4096;  // of the heap, which is not compacted
+  const auto grown = [&](const char* what, long first, long last, long allowed) {
+    return last <= first + allowed ? "" : text(before.program, " had ", first, " ", what, ", and has ", last, "\n");
+  };
+  return text(grown("descriptors", before.descriptors, after.descriptors, 0),
+              grown("threads", before.threads, after.threads, 0),
+              grown("mapped files", before.mapped_files, after.mapped_files, 0),
+              grown("KiB", before.kib, after.kib, kMoreKib));
+}
+
+class Soak {
+ public:
+  // Returns what was wrong.
+  std::string run(int worlds) {
+    if (!job_.begins()) return "it does not begin";
+    const auto begun = std::chrono::steady_clock::now();
+    if (!disturb_until(kFirstWorlds)) return "it has ended, or hangs";
+    const std::vector<Held> before = held();
+    if (!disturb_until(std::max(worlds, 2 * kFirstWorlds))) return "it has ended, or hangs";
+    const std::vector<Held> after = held();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    std::printf("%d worlds and %d events in %.0f s\nafter the first worlds:\n%sin the end:\n%s", newest_world(),
+                job_.events(), took.count(), describe(before).c_str(), describe(after).c_str());
+    std::string wrong = wrong_states();
+    if (before.size() != after.size()) return wrong + "other processes live now";
+    for (std::size_t i = 0; i < before.size(); i++) wrong += compare(before[i], after[i]);
+    job_.launcher().signal(SIGTERM);
+    if (const int code = job_.launcher().wait(); code != 128 + SIGTERM) wrong += text("it ended with ", code);
+    return wrong + (job_.launcher().none_left() ? "" : "processes are left");
+  }
+  std::string story() const { return job_.story(); }
+
+ private:
+  static constexpr int kFirstWorlds = 10, kMeasuredSize = 3;
+
+  // Returns false if the job has ended before, or no world has begun for a long time.
+  bool disturb_until(int number) {
+    int newest = 0;
+    auto since = std::chrono::steady_clock::now();
+    job_.disturb([&] {
+      const auto now = std::chrono::steady_clock::now();
+      if (std::exchange(newest, newest_world()) != newest) since = now;
+      return newest >= number || now - since > testing::kLong;
+    });
+    return newest >= number && job_.settle(kMeasuredSize);
+  }
+
+  // The processes that live as long as the job, in the order in which they began.
+  std::vector<Held> held() {
+    job_.launcher().wait(kRest);
+    std::vector<pid_t> living = job_.launcher().marked();
+    std::ranges::sort(living);
+    std::vector<Held> all;
+    for (const pid_t pid : living)
+      if (const std::string place = variable_of_process(pid, "ANELLO_PLACE"); place.empty() || place == "0")
+        all.push_back(held_by(pid));
+    return all;
+  }
+
+  struct World {
+    int number;
+    std::uint64_t revision;
+    double digest;
+  };
+  // The worlds of process 0.
+  std::vector<World> worlds() const {
+    std::vector<World> all;
+    for (const std::string& line : testing::lines(job_.launcher().out())) {
+      World world{};
+      if (std::sscanf(line.c_str(),
+                      "[0] world %d: rank %*d of %*d at %lu, %*u got %*u bytes, paused %*d us, weights %lf",
+                      &world.number, &world.revision, &world.digest) == 3)
+        all.push_back(world);
+    }
+    return all;
+  }
+  int newest_world() const {
+    const std::vector<World> all = worlds();
+    return all.empty() ? 0 : all.back().number;
+  }
+
+  // Compares the state at the beginning of each world with that of an undisturbed training.
+  std::string wrong_states() const {
+    trainee::Undisturbed undisturbed(kWeights);
+    for (const World& world : worlds())
+      if (undisturbed.after(world.revision) != world.digest)
+        return text("the state at the beginning of world ", world.number, " is wrong\n");
+    return "";
+  }
+
+  static constexpr std::size_t kWeights = 100;
+  static constexpr milliseconds kRest{2000};  // connections of the last world close
+  DisturbedJob job_{{.first = 5,
+                     .min = 2,
+                     .max = 8,
+                     .kills = 3,
+                     .stops = 1,
+                     .removals = 4,
+                     .resizes = 8,
+                     .spared = 0,
+                     .shortest = milliseconds(100),
+                     .longest = milliseconds(250)},
+                    {TRAINEE, "1000000000000", "20", "2000000000", std::to_string(kWeights)}};
+};
+
+TEST(ElasticSoak, HoldsNoMoreAfterManyWorlds) {
+  const char* const worlds = std::getenv("ANELLO_ELASTIC_WORLDS");
+  Soak soak;
+  EXPECT_EQ(soak.run(worlds ? std::atoi(worlds) : 0), "") << soak.story();
+}
+
+}  // namespace
+}  // namespace anello::launch
