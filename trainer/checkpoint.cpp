@@ -18,7 +18,7 @@ using std::to_string;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "ANELLOCK";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kHeaderBytes = 8 + 4 + 8, kChecksumBytes = 4;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {

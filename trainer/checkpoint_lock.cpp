@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <anello/error.hpp>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 namespace anello::trainer {
 namespace {
@@ -29,10 +31,12 @@ bool is_file_at(int descriptor, const std::filesystem::path& path) {
 
 }  // namespace
 
-CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host)
+CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host,
+                               std::chrono::milliseconds patience)
     : checkpoint_(checkpoint), path_(checkpoint.string() + ".lock") {
-  while (!acquire()) {
-  }
+  constexpr std::chrono::milliseconds kPause{10};
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!acquire(std::chrono::steady_clock::now() >= until)) std::this_thread::sleep_for(std::min(kPause, patience));
   if (!missing_.empty()) return;
   const std::string holder = "process " + std::to_string(getpid()) + " on " + host + "\n";
   // If the disk is full, the lock is still valid; only the name of its holder is missing.
@@ -46,9 +50,9 @@ CheckpointLock::~CheckpointLock() {
   close(descriptor_);
 }
 
-// Returns false if the last holder removed the file before this process locked it, because a lock on a removed file
-// excludes no other process.
-bool CheckpointLock::acquire() {
+// Returns false if another process holds the lock and this is not the last try. Also if the last holder removed the
+// file before this process locked it, because a lock on a removed file excludes no other process.
+bool CheckpointLock::acquire(bool last_try) {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
@@ -62,6 +66,7 @@ bool CheckpointLock::acquire() {
     return true;
   }
   close(descriptor_);
+  if (reason == EWOULDBLOCK && !last_try) return false;
   if (reason != EWOULDBLOCK) refuse("cannot be locked: '" + path_.string() + "': " + std::strerror(reason));
   const std::string holder = first_line(path_);
   refuse("is being written by another training, " + (holder.empty() ? "a process that is just starting" : holder) +

@@ -2,6 +2,7 @@
 // FILE. The kernel releases the lock when its process ends in any way. A killed process leaves the lock file, which
 // does no harm. On NFS the lock works between hosts too. Used by the rank that writes; does not depend on the world.
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -9,9 +10,10 @@ namespace anello::trainer {
 
 class CheckpointLock {
  public:
-  // Does not block. Throws Error{file} if another process holds the lock; the message names that process and its host.
-  // `host`: this host's name, for such messages in other processes.
-  CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host);
+  // Throws Error{file} if another process holds the lock, and still does after `patience`; the message names that
+  // process and its host. `host`: this host's name, for such messages in other processes.
+  CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host,
+                 std::chrono::milliseconds patience = {});
   ~CheckpointLock();
   CheckpointLock(const CheckpointLock&) = delete;
   CheckpointLock& operator=(const CheckpointLock&) = delete;
@@ -20,7 +22,7 @@ class CheckpointLock {
   const std::string& missing() const { return missing_; }
 
  private:
-  bool acquire();
+  bool acquire(bool last_try);
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::filesystem::path checkpoint_, path_;

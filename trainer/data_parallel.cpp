@@ -15,8 +15,23 @@ std::optional<DType> wire_type(std::string_view compression) {
   return std::nullopt;
 }
 
+Averaging averaging_of(const TrainOptions& options, std::size_t global_batch) {
+  return {.global_batch = global_batch,
+          .wire = wire_type(options.compression),
+          .error_feedback = options.feedback,
+          .max_norm = options.clip > 0 ? std::optional(options.clip) : std::nullopt,
+          .accumulation_passes = int(options.accumulate),
+          .tune_buckets = options.tune_buckets};
+}
+
+std::vector<Gradient> list_of(const std::vector<Model::LayerGradient>& layers) {
+  std::vector<Gradient> gradients;
+  for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
+  return gradients;
+}
+
 DataParallel::DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
-                           std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer,
+                           std::span<const Gradient> gradients, std::shared_ptr<Optimizer> optimizer,
                            const Averaging& averaging)
     : world_(world),
       parameters_(parameters),
@@ -30,11 +45,14 @@ DataParallel::DataParallel(World& world, Device& device, std::span<float> parame
                                         .max_norm = averaging.max_norm,
                                         .accumulation_passes = averaging.accumulation_passes})) {}
 
-void DataParallel::step(double rate, std::uint64_t count) {
+void DataParallel::reduce() {
   const StepStats done = gradients_->finish();
   const std::chrono::duration<double> exposed = done.exposed, all = done.communicated;
   communication_.exposed_seconds += exposed.count();
   communication_.hidden_seconds += std::max(0.0, all.count() - exposed.count());
+}
+
+void DataParallel::apply(double rate, std::uint64_t count) {
   const Phase phase(world_, "optimizer");
   optimizer_->step(parameters_, gradient_, float(rate), count);
 }

@@ -1,5 +1,5 @@
 // Data-parallel training: an optimizer that uses the gradient averaged over all ranks. Used by one thread of each rank.
-// Every call except ready() is collective.
+// Every call except ready() and apply() is collective.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -12,7 +12,9 @@
 
 #include "trainer/checkpoint.hpp"
 #include "trainer/device.hpp"
+#include "trainer/model.hpp"
 #include "trainer/optimizer.hpp"
+#include "trainer/options.hpp"
 
 namespace anello::trainer {
 
@@ -28,15 +30,20 @@ struct Averaging {
   bool tune_buckets = false;
 };
 
+Averaging averaging_of(const TrainOptions& options, std::size_t global_batch);
+
+// The names are borrowed from `layers`.
+std::vector<Gradient> list_of(const std::vector<Model::LayerGradient>& layers);
+
 class DataParallel {
  public:
   // `gradient` is the gradient of `parameters`; `gradients` are the parts of `gradient`. All are in the device's memory
   // and must outlive this object.
   DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
-               std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
+               std::span<const Gradient> gradients, std::shared_ptr<Optimizer> optimizer, const Averaging& averaging);
 
-  // A step: begin(); in each backward pass, ready() for each gradient as soon as it is complete; then step(), which
-  // blocks until all ranks have called it.
+  // A step: begin(); in each backward pass, ready() for each gradient as soon as it is complete; then reduce(), which
+  // blocks until all ranks have called it; then apply(), which moves the parameters and is not collective.
   // A rank's gradients are sums over its samples. They are reduced while the backward pass runs. The results replace
   // the gradients: the sum over all ranks, divided by the global batch. The last batch of an epoch may be smaller, but
   // is divided by the same number. So every sample has the same weight, and a last batch of one sample does not distort
@@ -44,7 +51,12 @@ class DataParallel {
   // of World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
   void ready(std::size_t gradient) { gradients_->ready(gradient); }
-  void step(double rate, std::uint64_t count);
+  void reduce();
+  void apply(double rate, std::uint64_t count);
+  void step(double rate, std::uint64_t count) {
+    reduce();
+    apply(rate, count);
+  }
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
@@ -67,7 +79,7 @@ class DataParallel {
  private:
   World& world_;
   std::span<float> parameters_, gradient_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::shared_ptr<Optimizer> optimizer_;
   std::size_t global_batch_;
   std::unique_ptr<GradientSum> gradients_;
   Communication communication_;

@@ -19,7 +19,7 @@ class HostGradients : public GradientSum {
 
 class HostDevice : public Device {
  public:
-  explicit HostDevice(World& world) : world_(world) {}
+  HostDevice(World& world, std::shared_ptr<Backend> backend) : world_(world), backend_(std::move(backend)) {}
   Backend& backend() override { return *backend_; }
   void broadcast(std::span<const Tensor> list, int root, const Options& options) override {
     world_.broadcast(list, root, options);
@@ -30,13 +30,13 @@ class HostDevice : public Device {
 
  private:
   World& world_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend();
+  std::shared_ptr<Backend> backend_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_host_device(World& world) {
-  return std::make_unique<HostDevice>(world);
+std::unique_ptr<Device> make_host_device(World& world, std::shared_ptr<Backend> backend) {
+  return std::make_unique<HostDevice>(world, std::move(backend));
 }
 
 std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs) {

@@ -32,8 +32,9 @@ class Device {
   virtual std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) = 0;
 };
 
-// Makes the device that is this host's processor. The world must outlive the device.
-std::unique_ptr<Device> make_host_device(World& world);
+// Makes the device that is this host's processor. The world must outlive the device. A backend that is given may have
+// tensors that outlive the world.
+std::unique_ptr<Device> make_host_device(World& world, std::shared_ptr<Backend> backend = make_cpu_backend());
 
 // Makes the device for this rank's GPU: GPU number (local rank modulo number of GPUs) of its host. All ranks call this.
 // The world must outlive the device. Throws Error{unsupported} on all ranks if any rank has no GPU or no kernels; the

@@ -99,6 +99,8 @@ void declare_run(CLI::App& app, TrainOptions& o) {
       ->expected(0, 1)
       ->default_str("always")
       ->check(CLI::IsMember({"always", "auto"}));
+  app.add_flag("--elastic", o.elastic,
+               "go on when ranks end and others join: for anello run --min-np or --max-np; needs --global-batch");
   app.add_option("--timeline", o.timeline, "FILE for a timeline of all ranks, for Perfetto");
   app.add_option("--log", o.log, "FILE for JSON lines: one for each epoch, and one at the end");
 }
@@ -111,6 +113,18 @@ std::string shortest(double value) {
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Usage{2, "anello-train: " + why};
+}
+
+// In an elastic job, each rank may end at any time, and a rank more or less must not change the result.
+void check_elastic(const TrainOptions& o) {
+  if (!o.global_batch)
+    refuse("--elastic needs --global-batch N, because a batch for each rank would change with their number");
+  if (o.sampling != "shard")
+    refuse("--elastic needs --sampling shard, because the samples of random depend on the number of ranks");
+  if (o.feedback)
+    refuse("--elastic and --feedback exclude each other: what a rank has kept of its gradients would end with it");
+  if (o.device == "cuda")
+    refuse("--elastic needs --device cpu, because ranks send each other the state from the host's memory");
 }
 
 }  // namespace
@@ -175,6 +189,7 @@ TrainOptions parse_options(int argc, const char* const* argv) {
     refuse("--feedback needs gradients that are rounded; give --compression too");
   if (options.resume != "no" && options.checkpoint.empty())
     refuse("--resume needs --checkpoint FILE, the file to continue from");
+  if (options.elastic) check_elastic(options);
   const bool digits = options.dataset == "digits";
   if (options.hidden.empty())
     options.hidden = digits ? std::vector<std::size_t>{256, 128} : std::vector<std::size_t>{512};

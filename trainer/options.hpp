@@ -38,6 +38,7 @@ struct TrainOptions {
   std::string timeline;
   std::string resume = "no";  // no, always (there must be a checkpoint) or auto (if there is one)
   std::string device = "auto";
+  bool elastic = false;
   bool no_graphs = false;
   std::string log;
 

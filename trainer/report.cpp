@@ -5,6 +5,7 @@
 
 #include <anello/error.hpp>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,12 @@ std::string counted(std::size_t count, const std::string& noun) {
   return to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
+// Returns the time in seconds since 1970, because several processes may write the log one after another.
+double now() {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return std::round(1e3 * now.count()) / 1e3;
+}
+
 }  // namespace
 
 int terminal_columns(const Settings& settings) {
@@ -35,10 +42,10 @@ int terminal_columns(const Settings& settings) {
   return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-Report::Report(World& world, const TrainOptions& options, std::ostream& out, int columns)
+Report::Report(World& world, const TrainOptions& options, std::ostream& out, int columns, bool continues)
     : world_(world), options_(options), out_(out), columns_(columns) {
   if (world_.rank() != 0 || options_.log.empty()) return;
-  log_.open(options_.log, options_.resume != "no" ? std::ios::app : std::ios::trunc);
+  log_.open(options_.log, continues || options_.resume != "no" ? std::ios::app : std::ios::trunc);
   if (!log_) refuse_log();
 }
 
@@ -84,6 +91,21 @@ void Report::resumed(const Restored& restored, const std::string& lock_missing) 
                  << " is now on " << world_.size() << "; its sum is the same" << std::endl;
 }
 
+void Report::world(const elastic::Change& change, const Progress& done) {
+  if (world_.rank() != 0) return;
+  const Json entry = {{"event", "world"},
+                      {"time", now()},
+                      {"world", change.generation},
+                      {"ranks", change.size},
+                      {"commits", change.revision},
+                      {"epochs", done.epoch},
+                      {"steps", done.step},
+                      {"received_bytes", change.bytes},
+                      {"paused_ms", std::chrono::duration<double, std::milli>(change.paused).count()},
+                      {"reason", change.reason}};
+  write(entry.dump());
+}
+
 void Report::stopped(const Progress& done, std::size_t steps) {
   if (world_.rank() != 0) return;
   begin_line() << "stopped by SIGTERM in epoch " << done.epoch + 1 << " after " << done.step << " of "
@@ -108,8 +130,9 @@ void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {
 
 void Report::epoch(const EpochResult& result) {
   if (world_.rank() != 0) return;
-  const auto& [epoch, train, test, learning_rate] = result;
-  const double rate = train.samples / (train.seconds / world_.size());
+  const auto& [epoch, steps, train, test, learning_rate] = result;
+  const double ranks = train.steps / double(steps);  // the mean, if it has changed
+  const double rate = train.samples / (train.seconds / ranks);
   const double exposed = 1e3 * train.exposed_seconds / train.steps, hidden = 1e3 * train.hidden_seconds / train.steps;
   begin_line() << "epoch " << std::setw(int(to_string(options_.epochs).size())) << epoch << '/' << options_.epochs
                << "  loss " << fixed(train.loss(), 4) << "  test loss " << fixed(test.loss(), 4) << "  accuracy "
@@ -117,6 +140,7 @@ void Report::epoch(const EpochResult& result) {
                << fixed(100 * train.exposed_share(), 0) << " %, a step " << fixed(exposed, 2) << " ms exposed, "
                << fixed(hidden, 2) << " ms hidden" << std::endl;
   const Json entry = {{"event", "epoch"},
+                      {"time", now()},
                       {"epoch", epoch},
                       {"train_loss", train.loss()},
                       {"test_loss", test.loss()},
@@ -125,7 +149,8 @@ void Report::epoch(const EpochResult& result) {
                       {"communication_share", train.exposed_share()},
                       {"exposed_ms_per_step", exposed},
                       {"hidden_ms_per_step", hidden},
-                      {"learning_rate", learning_rate}};
+                      {"learning_rate", learning_rate},
+                      {"samples_hash", hex(train.samples_hash)}};
   write(entry.dump());
 }
 

@@ -1,6 +1,7 @@
 // The output of a training: rank 0 writes lines, a progress bar if there is a terminal, and a log of JSON lines. On
 // other ranks every call does nothing. One thread.
 #pragma once
+#include <anello/elastic.hpp>
 #include <anello/world.hpp>
 #include <chrono>
 #include <fstream>
@@ -17,6 +18,7 @@ namespace anello::trainer {
 
 struct EpochResult {
   std::size_t epoch;     // number of the epoch, from 1
+  std::size_t steps;     // steps in an epoch
   Metrics train, test;   // the results over all ranks
   double learning_rate;  // the learning rate at the end of the epoch
 };
@@ -27,14 +29,17 @@ int terminal_columns(const Settings& settings);
 
 class Report {
  public:
-  // `columns` is the width of the terminal behind `out`; 0 if there is none. The constructor, epoch() and end() throw
-  // Error{file} if the log cannot be written; epoch() and end() also if `out` cannot be written.
-  Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
+  // `columns` is the width of the terminal behind `out`; 0 if there is none. `continues`: an earlier world of the
+  // training has begun the log. The constructor, world(), epoch() and end() throw Error{file} if the log cannot be
+  // written; all but the constructor also if `out` cannot be written.
+  Report(World& world, const TrainOptions& options, std::ostream& out, int columns, bool continues = false);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
   // Reports which checkpoint the training continues, which options have changed, and, if the checkpoint is not locked,
   // why not.
   void resumed(const Restored& restored, const std::string& lock_missing);
+  // A world of an elastic job begins.
+  void world(const elastic::Change& change, const Progress& done);
   void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
   void epoch(const EpochResult& result);

@@ -5,16 +5,18 @@
 namespace anello::trainer {
 
 SharedCheckpoint::SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend,
-                                   std::span<const std::span<float>> state, DataParallel& optimizer)
+                                   std::span<const std::span<float>> state, DataParallel& optimizer, HeldLock& held)
     : world_(world),
       options_(options),
       backend_(backend),
       state_(state),
       optimizer_(optimizer),
-      facts_(options.facts(world.size())) {
+      facts_(options.facts(world.size())),
+      held_(held) {
+  if (world_.rank() != 0) held_.lock.reset();
   if (world_.rank() != 0 || options_.checkpoint.empty()) return;
   require_writable(options_.checkpoint);
-  lock_.emplace(options_.checkpoint, world_.host(0));
+  if (!held_.lock) held_.lock.emplace(options_.checkpoint, world_.host(0), held_.patience);
 }
 
 Restored SharedCheckpoint::restore() {
@@ -28,6 +30,11 @@ Restored SharedCheckpoint::restore() {
   restored.progress.step = done[1];
   optimizer_.scatter_residuals(residuals);
   return restored;
+}
+
+Restored SharedCheckpoint::restore_alone() {
+  Residuals none;
+  return options_.resume == "no" ? Restored() : read(none);
 }
 
 Restored SharedCheckpoint::read(Residuals& residuals) {

@@ -2,6 +2,7 @@
 // rank 0 their residuals, and get them back from it. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
+#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,22 +22,31 @@ struct Restored {
   std::vector<std::string> changed;  // "--clip was 1, is now 0.5"
 };
 
+// The lock on the checkpoint. It outlives a world, because in an elastic job rank 0 of the next world may be the same
+// process or another one.
+struct HeldLock {
+  std::optional<CheckpointLock> lock;     // set only on rank 0
+  std::chrono::milliseconds patience{0};  // how long rank 0 waits for the process that was rank 0 before
+};
+
 class SharedCheckpoint {
  public:
-  // Rank 0 locks the file until this object is destroyed. Without --checkpoint nothing is read, written or sent. All
-  // arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be written, or if another
-  // training holds the lock.
+  // Rank 0 takes the lock if it does not hold it, and other ranks release it. Without --checkpoint nothing is read,
+  // written or sent. All arguments must outlive this object. Throws Error{file} on rank 0 if the file cannot be
+  // written, or if another process still holds the lock after `held.patience`.
   SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
-                   DataParallel& optimizer);
+                   DataParallel& optimizer, HeldLock& held);
 
   // Collective. If --resume asks for a restore, fills rank 0's state (the other ranks do not receive the state here)
   // and the residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
   Restored restore();
+  // Likewise on rank 0 alone, without residuals and not collective. Other ranks do not call it.
+  Restored restore_alone();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);
 
   // Returns why the file is not locked. Empty if it is locked, and on all ranks except rank 0.
-  std::string lock_missing() const { return lock_ ? lock_->missing() : ""; }
+  std::string lock_missing() const { return held_.lock ? held_.lock->missing() : ""; }
 
  private:
   Restored read(Residuals& residuals);
@@ -47,7 +57,7 @@ class SharedCheckpoint {
   std::span<const std::span<float>> state_;
   DataParallel& optimizer_;
   const RunFacts facts_;
-  std::optional<CheckpointLock> lock_;  // set only on rank 0
+  HeldLock& held_;
 };
 
 }  // namespace anello::trainer

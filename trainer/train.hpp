@@ -8,7 +8,11 @@
 
 namespace anello::trainer {
 
-enum class Ending { complete, stopped };
+enum class Ending {
+  complete,
+  stopped,    // by a request; the checkpoint has the state
+  not_needed  // the others of an elastic job have finished without this process
+};
 
 // Every rank calls this with the same options. Returns when all ranks have finished. Rank 0 reports to `out`, whose
 // terminal has `columns` columns (0: it is not a terminal). If the options name a checkpoint and `stop` becomes true on

@@ -43,6 +43,16 @@ TEST(Options, BatchIsPerRank) {
   EXPECT_EQ(parse({"--batch", "10"}).global_batch_of(7), 70U);
 }
 
+TEST(Options, RefuseWhatWouldNotSurviveAChangeOfRanks) {
+  EXPECT_TRUE(parse({"--elastic", "--global-batch", "96"}).elastic);
+  EXPECT_THAT(refusal({"--elastic"}), HasSubstr("--elastic needs --global-batch N"));
+  EXPECT_THAT(refusal({"--elastic", "--batch", "32"}), HasSubstr("a batch for each rank would change"));
+  EXPECT_THAT(refusal({"--elastic", "--global-batch", "96", "--sampling", "random"}), HasSubstr("--sampling shard"));
+  EXPECT_THAT(refusal({"--elastic", "--global-batch", "96", "--compression", "fp16", "--feedback"}),
+              HasSubstr("--elastic and --feedback exclude each other"));
+  EXPECT_THAT(refusal({"--elastic", "--global-batch", "96", "--device", "cuda"}), HasSubstr("--device cpu"));
+}
+
 TEST(Options, RefuseNonsenseInOneLine) {
   EXPECT_THAT(refusal({"--batch", "32", "--global-batch", "96"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("--resume needs --checkpoint FILE"));

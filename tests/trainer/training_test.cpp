@@ -72,6 +72,7 @@ void expect_same_curve(const std::vector<Json>& a, const std::vector<Json>& b) {
     if (a[i].at("event") != "epoch") continue;
     EXPECT_EQ(a[i].at("epoch"), b[i].at("epoch"));
     EXPECT_EQ(a[i].at("learning_rate"), b[i].at("learning_rate"));
+    EXPECT_EQ(a[i].at("samples_hash"), b[i].at("samples_hash"));
     for (const char* loss : {"train_loss", "test_loss"}) {
       const double x = a[i].at(loss), y = b[i].at(loss);
       EXPECT_LT(std::abs(x - y) / y, 1e-4) << loss << " of epoch " << a[i].at("epoch");
@@ -156,9 +157,9 @@ TEST_F(Training, LogsWhatItPromises) {
     for (const auto& [name, value] : line.items()) names.push_back(name);
     return names;
   };
-  EXPECT_THAT(keys(log[0]), testing::ElementsAre("event", "epoch", "train_loss", "test_loss", "test_accuracy",
+  EXPECT_THAT(keys(log[0]), testing::ElementsAre("event", "time", "epoch", "train_loss", "test_loss", "test_accuracy",
                                                  "samples_per_second", "communication_share", "exposed_ms_per_step",
-                                                 "hidden_ms_per_step", "learning_rate"));
+                                                 "hidden_ms_per_step", "learning_rate", "samples_hash"));
   EXPECT_THAT(keys(log[2]), testing::ElementsAre("event", "test_accuracy", "parameter_hash", "world"));
   EXPECT_EQ(log[0].at("epoch"), 1);
   EXPECT_EQ(log[1].at("epoch"), 2);
