@@ -25,8 +25,7 @@ done
 shift $((OPTIND - 1))
 (($# > 0)) || set -- "$bench_root"/bench/results/*.json
 for file; do [[ -r $file ]] || fail "'$file' cannot be read; compare.sh -o and netns.sh -o write such files"; done
-command -v gnuplot >/dev/null ||
-  (source "$bench_root/.ci/prepare.sh" && install_packages "bash bench/pictures.sh" "${picture_packages[@]}") >&2
+need_gnuplot bench/pictures.sh
 mkdir -p -- "$folder" || fail "-d '$folder' cannot be made"
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
@@ -58,13 +57,6 @@ efficiency() {
         if (hosts == 1) hosts = n / per_host
         print n, s, payload(collective, hosts, min, n) * largest * 8 / mbit / us[s, n, largest], largest
       } }' "$1" | sort -k2,2 -k1,1n
-}
-
-# draw SCRIPT PICTURE DATA VARIABLES: draws with gnuplot, and removes gnuplot's many empty groups.
-draw() {
-  gnuplot -e "data='$3'; picture='$scratch/picture'; $4" "$bench_root/bench/$1"
-  sed -Ez ':again s/<g [^>]*>\s*<\/g>\n//g; t again' "$scratch/picture" >"$2"
-  echo "$2"
 }
 
 for file; do

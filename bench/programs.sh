@@ -1,4 +1,4 @@
-# Finds the programs, and computes medians and payloads. Other scripts source this file. $bin may then name a folder.
+# Finds the programs, computes medians and payloads, and draws. Other scripts source this file. $bin may then name a folder.
 # shellcheck shell=bash disable=SC2034
 
 bench_root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -22,6 +22,19 @@ find_program() {
 need_program() {
   find_program "$1" || fail "$1 was not found${bin:+ in $bin}; build it: cmake --preset release &&" \
     "cmake --build build/release; or name the folder where it is: -B DIR"
+}
+
+# need_gnuplot SCRIPT: installs what draws pictures, if it is missing.
+need_gnuplot() {
+  command -v gnuplot >/dev/null ||
+    (source "$bench_root/.ci/prepare.sh" && install_packages "bash $1" "${picture_packages[@]}") >&2
+}
+
+# draw SCRIPT PICTURE DATA VARIABLES: draws with gnuplot, and removes gnuplot's many empty groups.
+draw() {
+  gnuplot -e "data='$3'; picture='$2'; $4" "$bench_root/bench/$1"
+  sed -Ezi ':again s/<g [^>]*>\s*<\/g>\n//g; t again' "$2"
+  echo "$2"
 }
 
 # whole WHAT TEXT: prints TEXT if it is a whole number of at least 1; fails otherwise.
