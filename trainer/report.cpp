@@ -28,9 +28,10 @@ std::string counted(std::size_t count, const std::string& noun) {
   return to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// Returns the time in seconds since 1970, because several processes may write the log one after another.
+// Returns the time in seconds since the host has started, which all processes of the host see alike: several of them
+// may write the log one after another.
 double now() {
-  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
   return std::round(1e3 * now.count()) / 1e3;
 }
 
