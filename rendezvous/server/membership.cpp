@@ -16,7 +16,7 @@ constexpr std::size_t kSpares = 64;  // processes in the lobby beyond those that
 }  // namespace
 
 Sends Membership::joined(MemberId id, const Join& join, Time now) {
-  if (finished_) return {{{id}, Over{}}};
+  if (course_.finished) return {{{id}, Over{}}};
   if (processes_.size() >= std::size_t(limits_.max) + kSpares)
     return refuse(id, text("there are ", processes_.size(), " processes for at most ", limits_.max,
                            " ranks; start this one again when some have ended"));
@@ -90,10 +90,10 @@ Sends Membership::handle(MemberId id, const Leave&, Time now) {
   };
   if (std::ranges::any_of(processes_, is_incomplete)) return {};
   phase_ = Phase::steady;  // the world runs, even if its start was given up a moment ago
-  worlds_formed_++;
-  last_failure_.clear();
-  left_.clear();
-  newest_complete_ = generation_;
+  course_.worlds_formed++;
+  course_.last_failure.clear();
+  course_.left.clear();
+  course_.newest_complete = generation_;
   deadlines_.start.reset();
   plan_change(now);
   return {};
@@ -112,7 +112,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
 }
 
 Sends Membership::handle(MemberId id, const Begun&, Time) {
-  begun_ |= processes_.at(id).was_in_a_world();
+  course_.begun |= processes_.at(id).was_in_a_world();
   return {};
 }
 
@@ -131,7 +131,7 @@ Sends Membership::handle(MemberId, const Present&, Time now) {
 Sends Membership::handle(MemberId id, const Done&, Time now) {
   if (!processes_.at(id).was_in_a_world()) return lose(id, "it has finished without a world", now);
   processes_.erase(id);
-  finished_ = true;
+  course_.finished = true;
   Send over{{}, Over{}};
   for (const auto& [other, process] : processes_)
     if (!process.was_in_a_world()) over.to.push_back(other);
@@ -169,7 +169,7 @@ Sends Membership::start_again(const std::string& reason, Time now) {
   Send send{{}, Again{reason}};
   for (const auto& [id, process] : processes_)
     if (process.state == State::starting) send.to.push_back(id);
-  last_failure_ = reason;
+  course_.last_failure = reason;
   gather(now);
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
@@ -220,9 +220,9 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
     if (candidates().empty()) deadlines_.enough.reset();
     return {};
   }
-  left_.push_back(text(describe(lost.join), ": ", reason));
+  course_.left.push_back(text(describe(lost.join), ": ", reason));
   if (phase_ != Phase::starting || members() == 0) return after_end(now);
-  Sends sends = start_again(left_.back(), now);
+  Sends sends = start_again(course_.left.back(), now);
   std::ranges::move(start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
@@ -234,10 +234,12 @@ Sends Membership::after_end(Time now) {
     plan_change(now);
     return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
   }
-  if (finished_) return end_job(Over{});
-  if (begun_) {
-    last_failure_ = text("the state of the job is lost, because no process that had it is left; ", left_.back());
-    return end_job(Failed{ErrorCode::rendezvous, -1, last_failure_ + "; start the job again from its checkpoint"});
+  if (course_.finished) return end_job(Over{});
+  if (course_.begun) {
+    course_.last_failure =
+        text("the state of the job is lost, because no process that had it is left; ", course_.left.back());
+    return end_job(
+        Failed{ErrorCode::rendezvous, -1, course_.last_failure + "; start the job again from its checkpoint"});
   }
   gather(now);
   return start_if_complete(now);
@@ -251,20 +253,20 @@ Sends Membership::end_job(const Reply& last_word) {
   processes_.clear();
   gather({});
   deadlines_.inquiry.reset();
-  begun_ = false;
-  finished_ = std::holds_alternative<Over>(last_word);
-  left_.clear();
-  first_of_job_ = generation_ + 1;
+  course_.begun = false;
+  course_.finished = std::holds_alternative<Over>(last_word);
+  course_.left.clear();
+  course_.first_of_job = generation_ + 1;
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
 Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
-  last_failure_ = why;
+  course_.last_failure = why;
   return {{{id}, Failed{code, -1, why}}};
 }
 
 ElasticStatus Membership::status() const {
-  ElasticStatus out{generation_, worlds_formed_, begun_, finished_, {}};
+  ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished, {}};
   for (const auto& [id, process] : processes_) {
     const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
     out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});

@@ -44,6 +44,17 @@ struct Deadlines {
 };
 inline constexpr std::chrono::milliseconds kInquiryInterval{1000};
 
+// What an elastic job has gone through.
+struct Course {
+  bool begun = false;     // a world has begun to train, so there is state
+  bool finished = false;  // a process has finished its training: no other process is admitted any more
+  int worlds_formed = 0;
+  std::uint32_t first_of_job = 1;     // number of the job's first world
+  std::uint32_t newest_complete = 0;  // the newest generation whose world all its ranks have completed
+  std::vector<std::string> left;      // which processes have left since the last world was complete, and why
+  std::string last_failure;
+};
+
 class Membership {
  public:
   enum class Phase {
@@ -77,7 +88,7 @@ class Membership {
   std::uint32_t generation() const { return generation_; }  // number of the newest world that has started; 0: none
   ElasticStatus status() const;
   std::size_t members() const;  // processes of the newest world that have not ended
-  const std::string& last_failure() const { return last_failure_; }
+  const std::string& last_failure() const { return course_.last_failure; }
 
  private:
   using State = ElasticProcess::State;
@@ -125,17 +136,12 @@ class Membership {
   const std::chrono::milliseconds start_patience_;
   const std::uint64_t incarnation_;
   Phase phase_ = Phase::gathering;
-  std::uint32_t generation_ = 0, first_of_job_ = 1;
-  std::uint32_t newest_complete_ = 0;  // the newest generation whose world all its ranks have completed
+  std::uint32_t generation_ = 0;
   std::uint64_t seats_ = 0;
   Processes processes_;
   ExchangeRound round_;
-  bool begun_ = false;     // a world has begun to train, so there is state
-  bool finished_ = false;  // a process has finished its training: no other process is admitted any more
-  int worlds_formed_ = 0;
-  std::vector<std::string> left_;  // which processes have left since the last world was complete, and why
+  Course course_;
   Deadlines deadlines_;
-  std::string last_failure_;
 };
 
 }  // namespace anello::rendezvous

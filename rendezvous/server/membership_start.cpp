@@ -23,8 +23,8 @@ std::string change_text(const std::vector<std::string>& left, const std::vector<
 }  // namespace
 
 int Membership::needed() const {
-  if (finished_) return 1;
-  return generation_ + 1 == first_of_job_ ? limits_.first : limits_.min;
+  if (course_.finished) return 1;
+  return generation_ + 1 == course_.first_of_job ? limits_.first : limits_.min;
 }
 
 // Returns the processes that can form the next world: those of the last world, and then those in the lobby in the order
@@ -46,7 +46,8 @@ Sends Membership::start_if_complete(Time now) {
   if (phase_ != Phase::gathering || !awaited().empty()) return {};
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(needed())) return start(chosen, now);
-  if (!chosen.empty() && !deadlines_.enough) deadlines_.enough = now + (begun_ ? limits_.patience : start_patience_);
+  if (!chosen.empty() && !deadlines_.enough)
+    deadlines_.enough = now + (course_.begun ? limits_.patience : start_patience_);
   return {};
 }
 
@@ -60,7 +61,8 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   std::vector<const ElasticProcess*> all;
   for (const MemberId id : chosen) processes.push_back(&processes_.at(id));
   for (const auto& [id, process] : processes_) all.push_back(&process);
-  const std::string change = generation_ == first_of_job_ ? "" : change_text(left_, processes, newest_complete_);
+  const std::string change =
+      generation_ == course_.first_of_job ? "" : change_text(course_.left, processes, course_.newest_complete);
   for (ElasticProcess* process : processes) {
     process->state = State::starting;
     if (!process->was_in_a_world()) process->since = generation_;
@@ -70,7 +72,7 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   Sends sends;
   for (std::size_t i = 0; i < chosen.size(); i++) {
     assigned[i].incarnation = incarnation_;
-    assigned[i].begun = begun_;
+    assigned[i].begun = course_.begun;
     assigned[i].change = change;
     sends.push_back({{chosen[i]}, std::move(assigned[i])});
   }

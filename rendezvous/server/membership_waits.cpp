@@ -76,7 +76,7 @@ Sends Membership::expired(Time now) {
 // true also for the other processes of the world: they must enter again soon, and perhaps none of them is left that
 // would notice that another one is stopped.
 bool Membership::is_asked(const ElasticProcess& process) const {
-  const bool ends = finished_ || !left_.empty();
+  const bool ends = course_.finished || !course_.left.empty();
   return !process.was_in_a_world() || awaits(phase_, process) || (ends && process.state == State::member);
 }
 
@@ -115,9 +115,9 @@ Sends Membership::give_up_waiting(Time now) {
   deadlines_.enough.reset();
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(limits_.min)) return start(chosen, now);
-  last_failure_ = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",
-                       seconds(begun_ ? limits_.patience : start_patience_));
-  return end_job(Failed{ErrorCode::rendezvous, -1, last_failure_});
+  course_.last_failure = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",
+                              seconds(course_.begun ? limits_.patience : start_patience_));
+  return end_job(Failed{ErrorCode::rendezvous, -1, course_.last_failure});
 }
 
 // Ends a start whose next step is late. During an exchange, the ranks that have not contributed to it lose their
@@ -143,12 +143,13 @@ bool Membership::wants_change() const {
 }
 
 void Membership::plan_change(Time now) {
-  if (phase_ == Phase::steady && !finished_ && !deadlines_.change && wants_change()) deadlines_.change = now + kSettle;
+  if (phase_ == Phase::steady && !course_.finished && !deadlines_.change && wants_change())
+    deadlines_.change = now + kSettle;
 }
 
 Sends Membership::ask_commits(Time now) {
   deadlines_.change.reset();
-  if (phase_ != Phase::steady || finished_ || !wants_change()) return {};
+  if (phase_ != Phase::steady || course_.finished || !wants_change()) return {};
   Send send{{}, AskCommits{}};
   for (auto& [id, process] : processes_) {
     if (process.state != State::member) continue;
