@@ -59,7 +59,7 @@ ServerConnection::ServerConnection(const Settings& settings, net::Credentials cr
 }
 
 void ServerConnection::connect(Clock::time_point deadline) {
-  const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
+  const net::Claim claim{net::Role::rendezvous, server_.generation, settings_.rank, -1};
   ServerSearch search(context_,
                       {.addresses = addresses_,
                        .prove = [&](tcp::socket& socket) { return connect_handshake(socket, credentials_, claim); },

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
 #include <future>
 #include <utility>
 
 #include "rendezvous/client/own_join.hpp"
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/protocol/interruption.hpp"
+#include "rendezvous/protocol/look.hpp"
 #include "rendezvous/protocol/retry.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -26,10 +30,13 @@ constexpr milliseconds kSilentServer{10000}, kReminder{10000};
 // Further time in which the server can report a failure before this process does, because the server's message names
 // the culprit.
 constexpr milliseconds kFirstWord{5000};
+constexpr milliseconds kSilentSuccessor{3000};  // at least; a server asks each second
+constexpr milliseconds kEndLimit{1000};         // until when the end of the server must be certain
 
 }  // namespace
 
-StandingConnection::StandingConnection(const Settings& settings, std::string secret) : settings_(settings) {
+StandingConnection::StandingConnection(const Settings& settings, std::string secret)
+    : settings_(settings), silence_(std::max(settings.start_timeout, kSilentServer)) {
   ServerConnection connection(settings, {settings.job, secret}, {});
   connection.connect(steady_clock::now() + settings.start_timeout);
   const std::vector<std::string> addresses =
@@ -38,10 +45,27 @@ StandingConnection::StandingConnection(const Settings& settings, std::string sec
   identity_.secret = std::move(secret);
   identity_.address = addresses.front();
   identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
-  Join mine = join_of_this_process(settings, identity_.address);
+  begin(connection, settings.local_rank);
+}
+
+StandingConnection::StandingConnection(const Settings& settings, const Transfer& transfer)
+    : settings_(settings),
+      identity_(transfer.identity),
+      transfers_(true),
+      silence_(std::max(transfer.silence, kSilentSuccessor)) {
+  ServerConnection connection(settings, {settings.job, identity_.secret}, transfer.to);
+  connection.connect(steady_clock::now() + transfer.limit);
+  begin(connection, identity_.local_rank);
+}
+
+void StandingConnection::begin(ServerConnection& connection, int local_rank) {
+  Join mine = join_of_this_process(settings_, identity_.address);
+  mine.local_rank = local_rank;
   mine.elastic = true;
   connection.send(mine);
   channel_ = std::make_shared<net::MessageChannel>(connection.release(event_loop_.context()));
+  asio::error_code ended;
+  server_ = channel_->socket().remote_endpoint(ended);
   net::end_if_cut_off(channel_->socket().native_handle(), net::kCutLimit);
   net::spawn(event_loop_.context(), receive());
   notice_.emplace(event_loop_.context(), [this] { send(Retire{}); });
@@ -54,23 +78,54 @@ StandingConnection::~StandingConnection() {
 
 asio::awaitable<void> StandingConnection::receive() {
   std::string why;
+  bool closed = false;
   try {
     for (;;) {
       const Reply reply = decode_reply(co_await net::read_message(channel_->socket(), kMaxReplyBytes));
       const MutexLock lock(mutex_);
       take(reply);
+      last_message_ = steady_clock::now();
       changed_.notify_all();
     }
+  } catch (const net::ConnectionClosed& end) {
+    why = end.what();
+    closed = true;
   } catch (const Error& error) {
     why = error.what();
   }
+  channel_->close();
+  {
+    const MutexLock lock(mutex_);
+    gate_.lost_server();
+    changed_.notify_all();
+  }
+  const bool gone = closed && co_await server_has_ended();
   const MutexLock lock(mutex_);
-  if (!refused_ && !over_)
+  gone_ = gone;
+  if (!refused_ && !over_ && !transfers_)
     log(Severity::warning,
-        text("the connection with the rendezvous has ended, so this process cannot enter another world: ", why));
+        gone_ && may_be_succeeded_
+            ? text("the rendezvous server has ended; when this world ends, one of its ranks will go on as the server")
+            : text("the connection with the rendezvous has ended, so this process cannot enter another world: ", why));
   lost_ = std::move(why);
-  gate_.lost_server();
   changed_.notify_all();
+}
+
+// Call this when the connection was closed. A server that closes it alone still accepts other connections. The kernel
+// may close a process's connections a moment before its listener.
+asio::awaitable<bool> StandingConnection::server_has_ended() {
+  const net::Credentials credentials{settings_.job, identity_.secret};
+  const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
+  const auto deadline = steady_clock::now() + kEndLimit;
+  asio::steady_timer pause(event_loop_.context());
+  asio::error_code ignored;
+  while (time_left(deadline).count() > 0) {
+    const Look seen = co_await look(server_.address().to_string(), server_.port(), credentials, claim, kEndLimit);
+    if (seen.outcome != Look::Outcome::silent) co_return seen.outcome == Look::Outcome::no_entry;
+    pause.expires_after(kFirstRest / 10);
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  co_return false;
 }
 
 // Answers the server's questions, also while the program computes. Keeps all other messages for the thread that makes
@@ -90,7 +145,9 @@ void StandingConnection::take(const Reply& reply) {
   } else if (const auto* again = std::get_if<Again>(&reply)) {
     again_ = again->reason.empty() ? "a process has ended" : again->reason;
   } else {
-    if (std::holds_alternative<Assigned>(reply)) {
+    if (const auto* assigned = std::get_if<Assigned>(&reply)) {
+      transfers_ = false;
+      may_be_succeeded_ = assigned->inherited.max > 0;
       gate_.enter_world();
       again_.clear();
       answers_.clear();  // removes the answers that belong to the last start
@@ -118,10 +175,20 @@ bool StandingConnection::start_is_over(milliseconds patience) {
 
 void StandingConnection::throw_if_lost() const {
   if (refused_) throw StartFailed(refused_->code, refused_->message, refused_->rank);
+  if (!lost_.empty() && transfers_) throw MeetAgain(ErrorCode::rendezvous, lost_);
+  if (gone_ && may_be_succeeded_)
+    throw ServerGone(ErrorCode::rendezvous, text("the rendezvous server at ", settings_.rendezvous, " has ended"));
   if (!lost_.empty())
     throw Error(ErrorCode::rendezvous,
                 text("this process cannot enter another world, because its connection with the rendezvous at ",
                      settings_.rendezvous, " has ended: ", lost_));
+}
+
+void StandingConnection::throw_as_silent() const {
+  const std::string why = text("the rendezvous at ", settings_.rendezvous, " has not answered for ", seconds(silence_),
+                               ": its process is stopped or hangs");
+  if (transfers_) throw MeetAgain(ErrorCode::rendezvous, why);
+  throw Error(ErrorCode::rendezvous, text("this process cannot enter another world: ", why));
 }
 
 void StandingConnection::throw_if_over() const {
@@ -132,16 +199,18 @@ void StandingConnection::throw_if_over() const {
 Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) {
   auto reminder = steady_clock::now() + kReminder;
   MutexLock lock(mutex_);
+  last_message_ = std::max(last_message_, steady_clock::now());
   while (answers_.empty()) {
     enters ? throw_if_lost() : throw_if_over();
     const milliseconds left = time_left(deadline);
+    if (enters && time_left(last_message_ + silence_).count() == 0) throw_as_silent();
     if (enters && time_left(reminder).count() == 0) {
       log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, " to begin the next world"));
       reminder = steady_clock::now() + kReminder;
     }
     if (left.count() == 0)
       throw Error(ErrorCode::timed_out, text("rendezvous at ", settings_.rendezvous, ": no answer"));
-    changed_.wait_for(lock, Interruption::slice(std::min<milliseconds>(left, kReminder)));
+    changed_.wait_for(lock, Interruption::slice(std::min<milliseconds>({left, kReminder, silence_})));
     Interruption::check();
   }
   Reply reply = std::move(answers_.front());
@@ -149,13 +218,15 @@ Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) 
   return reply;
 }
 
-// Waits without a limit. Only the server decides how long, because the other processes may still compute, or there may
-// be too few of them.
+// Waits without a limit while the server answers. Only the server decides how long, because the other processes may
+// still compute, or there may be too few of them.
 std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
   send(Enter{generation});
   for (;;) {
     const Reply reply = await(steady_clock::time_point::max(), true);
     if (std::holds_alternative<Over>(reply)) return {};
+    if (std::holds_alternative<ComeAgain>(reply))
+      throw MeetAgain(ErrorCode::rendezvous, "another process is the successor of the server");
     const auto* assigned = std::get_if<Assigned>(&reply);
     if (!assigned) continue;  // ignores an answer that belongs to the last start and came too late
     take_place(identity_, *assigned);

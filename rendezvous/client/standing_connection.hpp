@@ -1,6 +1,6 @@
 // The connection of a process of an elastic job with the rendezvous server. It stays open from world to world; if it
-// ends, the world goes on, and the process cannot enter another one. A background thread answers the server while the
-// program computes. The other functions belong to the thread that makes the worlds, and block.
+// ends, the world goes on, and the process cannot enter another one here. A background thread answers the server while
+// the program computes. The other functions belong to the thread that makes the worlds, and block.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -23,18 +23,37 @@
 
 namespace anello::rendezvous {
 
+// Thrown if the process of the server has ended for certain: its kernel has closed the connection, and refuses another
+// one. A server that is only silent may still bring other processes together.
+struct ServerGone : Error {
+  using Error::Error;
+};
+
+// A process takes this along when it goes from one server to the successor of that server.
+struct Transfer {
+  KnownServer to;
+  Identity identity;                // in the newest world
+  std::chrono::milliseconds limit;  // for the search for the successor
+  std::chrono::milliseconds silence;
+};
+
 class StandingConnection {
  public:
   // Connects to settings.rendezvous and joins. Blocks for start_timeout at most. Throws what ServerConnection throws.
   StandingConnection(const Settings& settings, std::string secret);
+  // Connects to the successor of another server instead. settings.rank is the rank in the last world. Throws also
+  // MeetAgain.
+  StandingConnection(const Settings& settings, const Transfer& transfer);
   ~StandingConnection();
   StandingConnection(const StandingConnection&) = delete;
   StandingConnection& operator=(const StandingConnection&) = delete;
 
   // Enters the next world, and returns this process's place in it; `generation`: the number of the world that this
   // process had before, or 0. Blocks until every process of the last world has entered or ended, and until enough
-  // processes are there. Returns nothing if the others have finished. Throws the server's error, and Error{rendezvous}
-  // if the connection has ended.
+  // processes are there. Returns nothing if the others have finished. Throws the server's error; ServerGone if the
+  // server has ended, and Error{rendezvous} if the connection has ended and the server perhaps has not, or if it does
+  // not answer for a minute. At a successor, throws MeetAgain for these reasons until it has given a place to this
+  // process.
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // this process's identity in the newest world
 
@@ -60,7 +79,9 @@ class StandingConnection {
   bool change_is_planned() const;
 
  private:
+  void begin(ServerConnection& connection, int local_rank);
   asio::awaitable<void> receive();
+  asio::awaitable<bool> server_has_ended();
   void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
   void send(const Request& request);
   void send_now(const Request& request);
@@ -69,6 +90,7 @@ class StandingConnection {
   Reply await(std::chrono::steady_clock::time_point deadline, bool enters);
   void throw_if_over() const ANELLO_REQUIRES(mutex_);
   void throw_if_lost() const ANELLO_REQUIRES(mutex_);
+  [[noreturn]] void throw_as_silent() const ANELLO_REQUIRES(mutex_);
 
   const Settings settings_;
   Identity identity_;
@@ -81,9 +103,15 @@ class StandingConnection {
   bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the other processes have finished their training
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
-  net::EventLoop event_loop_;                                // its thread uses the other members, and is stopped first
-  std::shared_ptr<net::MessageChannel> channel_;             // used on that thread; destroyed before the loop
-  std::optional<LeaveNotice> notice_;                        // until the training has ended
+  bool gone_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the server has ended
+  bool transfers_ ANELLO_GUARDED_BY(mutex_) = false;         // true until the successor of a server has given a place
+  bool may_be_succeeded_ ANELLO_GUARDED_BY(mutex_) = false;  // true if another process goes on as the server
+  std::chrono::steady_clock::time_point last_message_ ANELLO_GUARDED_BY(mutex_);
+  std::chrono::milliseconds silence_;  // a server that is silent for so long while this process waits has stopped
+  asio::ip::tcp::endpoint server_;
+  net::EventLoop event_loop_;                     // its thread uses the other members, and is stopped first
+  std::shared_ptr<net::MessageChannel> channel_;  // used on that thread; destroyed before the loop
+  std::optional<LeaveNotice> notice_;             // until the training has ended
 };
 
 }  // namespace anello::rendezvous

@@ -4,6 +4,7 @@
 
 #include "rendezvous/check_settings.hpp"
 #include "rendezvous/client/standing_connection.hpp"
+#include "rendezvous/elastic/succession.hpp"
 #include "rendezvous/join/home_secret.hpp"
 #include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/protocol/interruption.hpp"
@@ -65,7 +66,9 @@ class Job::Impl {
       : settings_(checked(settings)),
         state_(state),
         options_(std::move(options)),
-        connection_(settings_, rendezvous::read_job_secret(settings_)) {}
+        succession_(settings_),
+        connection_(
+            std::make_unique<rendezvous::StandingConnection>(settings_, rendezvous::read_job_secret(settings_))) {}
 
   bool enter();
   World& world();
@@ -76,12 +79,13 @@ class Job::Impl {
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
   void begin_commit();
   bool end_commit();
-  bool change_is_planned() const { return connection_.change_is_planned(); }
+  bool change_is_planned() const { return connection_->change_is_planned(); }
   bool survives(const Error& error) const;
   void finish();
   bool in_child() const { return process_.in_child(); }
 
  private:
+  std::optional<rendezvous::Assigned> enter_next();
   bool start();
   bool may_start_again(const Error& error);
   void make_world();
@@ -108,7 +112,8 @@ class Job::Impl {
   const Settings settings_;
   State& state_;
   const Options options_;
-  rendezvous::StandingConnection connection_;
+  Succession succession_;
+  std::unique_ptr<rendezvous::StandingConnection> connection_;  // destroyed before the succession, which may serve it
   std::optional<World> world_;
   Phase phase_ = Phase::left;
   Decision decision_;          // which ranks send the state; valid in the phase `exchanging`
@@ -131,7 +136,7 @@ bool Job::Impl::enter() {
   check_phase("enter", phase_ != Phase::over, "this process's part in the job has ended");
   leave_world();
   for (;;) {
-    const std::optional<rendezvous::Assigned> place = connection_.enter(change_.generation);
+    const std::optional<rendezvous::Assigned> place = enter_next();
     if (!place) {
       phase_ = Phase::over;
       return false;
@@ -140,6 +145,24 @@ bool Job::Impl::enter() {
     begun_ = place->begun;
     change_ = {.generation = place->generation, .rank = place->rank, .size = place->size, .reason = place->change};
     if (start()) return true;
+  }
+}
+
+// Enters the next world, and if the server has ended, at its successor.
+std::optional<rendezvous::Assigned> Job::Impl::enter_next() {
+  for (;;) {
+    try {
+      std::optional<rendezvous::Assigned> place = connection_->enter(change_.generation);
+      if (place) succession_.assigned(*place);
+      return place;
+    } catch (const rendezvous::ServerGone& gone) {
+      if (!succession_.is_possible()) throw;
+      log(Severity::info, gone.what());
+    } catch (const rendezvous::MeetAgain& again) {
+      if (!succession_.is_possible()) throw;
+      log(Severity::info, again.what());
+    }
+    connection_ = succession_.successor(connection_->identity());
   }
 }
 
@@ -173,7 +196,7 @@ void Job::Impl::together(Part part) try {
 // Sends the reason to the other processes, and throws the exception that is being handled again. Call this only in a
 // handler.
 void Job::Impl::give_up(const std::string& reason) {
-  connection_.fail(reason);
+  connection_->fail(reason);
   if (world_) world::WorldMaker::leave(*world_);
   phase_ = Phase::over;
   throw;
@@ -190,7 +213,7 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
   const std::string why = text(kWorlds, " worlds in a row have failed at commit ", state_.revision(),
                                " although no process has ended; ANELLO_LOG=info shows the errors");
   phase_ = Phase::over;
-  connection_.fail(why);
+  connection_->fail(why);
   throw Error(ErrorCode::rendezvous, why);
 }
 
@@ -200,10 +223,10 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
 bool Job::Impl::may_start_again(const Error& error) {
   constexpr int kAttempts = 5;
   if (error.code() == ErrorCode::mismatch) return error.rank() != change_.rank && state_.holds();
-  if (connection_.start_is_over(kMoment)) return true;
+  if (connection_->start_is_over(kMoment)) return true;
   if (!another_can_follow(error.code()) && error.code() != ErrorCode::timed_out) return false;
   if (begun_ && !state_.holds()) return false;
-  if (error.rank() >= 0 && error.rank() != change_.rank) connection_.blame(error.rank(), error.what());
+  if (error.rank() >= 0 && error.rank() != change_.rank) connection_->blame(error.rank(), error.what());
   return ++failed_starts_ < kAttempts;
 }
 
@@ -222,14 +245,15 @@ void Job::Impl::leave_world() {
 
 void Job::Impl::make_world() {
   set_log(rendezvous::log_severity(settings_), text("rank ", change_.rank));
+  succession_.starts(*connection_);
   world_ = world::WorldMaker::make(
-      connection_.identity(), [&](std::string blob) { return connection_.exchange(std::move(blob)); }, settings_,
+      connection_->identity(), [&](std::string blob) { return connection_->exchange(std::move(blob)); }, settings_,
       [&](std::chrono::milliseconds patience) {
         rendezvous::Interruption::check();
-        connection_.check(patience);
+        connection_->check(patience);
       });
-  connection_.leave(world::WorldMaker::port(*world_));
-  rendezvous::log_start(*world_, settings_, connection_.identity().address);
+  connection_->leave(world::WorldMaker::port(*world_));
+  rendezvous::log_start(*world_, settings_, connection_->identity().address);
 }
 
 void Job::Impl::synchronize() {
@@ -277,7 +301,8 @@ void Job::Impl::note(const std::vector<int>& sources, const std::vector<int>& re
 }
 
 void Job::Impl::begin_training() {
-  connection_.begin(change_.revision);
+  succession_.trains();
+  connection_->begin(change_.revision);
   phase_ = Phase::training;
   failed_starts_ = 0;
   change_.paused = steady_clock::now() - paused_since_;
@@ -306,7 +331,7 @@ void Job::Impl::begin_commit() {
 bool Job::Impl::end_commit() {
   check_phase("commit", phase_ == Phase::training, "the world in which this commit began has ended");
   StateAccess::contents(state_).end_commit();
-  if (!connection_.ends_after(state_.revision())) return false;
+  if (!connection_->ends_after(state_.revision())) return false;
   phase_ = Phase::ended;
   return true;
 }
@@ -331,7 +356,8 @@ void Job::Impl::finish() {
     if (!survives(error)) give_up(error.what());
     log(Severity::info, text("a rank has not finished: ", error.what()));
   }
-  connection_.done();
+  connection_->done();
+  succession_.finish();
   world::WorldMaker::leave(*world_);
   phase_ = Phase::over;
 }

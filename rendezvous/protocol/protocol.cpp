@@ -79,6 +79,9 @@ void write(Writer& out, const Assigned& assigned) {
   out.i32(assigned.local_rank).i32(assigned.local_size).i32(assigned.node_rank).i32(assigned.node_count);
   out.str(assigned.host).u64(assigned.incarnation).u8(assigned.begun);
   out.str(std::string_view(assigned.change).substr(0, kMaxReasonBytes));
+  out.i32(assigned.inherited.min).i32(assigned.inherited.max);
+  write(out, assigned.inherited.patience);
+  write(out, assigned.inherited.silence);
 }
 void write(Writer& out, const Gathered& gathered) {
   out.u8(std::uint8_t(Kind::gathered));
@@ -173,6 +176,10 @@ Assigned read_assigned(Reader& in) {
   assigned.incarnation = in.u64();
   assigned.begun = read_flag(in, "begun");
   assigned.change = printable(in.str(kMaxReasonBytes), kMaxReasonBytes);
+  assigned.inherited.min = bounded("smallest world", in.i32(), 1, kMaxRanks);
+  assigned.inherited.max = bounded("largest world", in.i32(), 0, kMaxRanks);
+  assigned.inherited.patience = read_duration(in);
+  assigned.inherited.silence = read_duration(in);
   return assigned;
 }
 

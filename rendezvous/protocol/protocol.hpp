@@ -60,6 +60,11 @@ struct Retire {};   // the process asks to leave at the next commit
 using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done, Retire>;
 
 // Messages from the server.
+// The limits of an elastic job, with which one of its processes goes on as the server if this one ends.
+struct Inherited {
+  std::int32_t min = 1, max = 0;  // ranks of a world; max 0: no process may go on as the server
+  std::chrono::milliseconds patience{0}, silence{0};
+};
 struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
@@ -67,6 +72,7 @@ struct Assigned {
   std::uint64_t incarnation = 0;  // random number of the server
   bool begun = false;             // a world of this elastic job has begun to train before
   std::string change;             // what has changed since the last world of this elastic job, for the log
+  Inherited inherited;
 };
 struct Gathered {
   std::vector<std::string> blobs;  // by rank; equal parts are sent once (rendezvous/protocol/delta_coding.hpp)

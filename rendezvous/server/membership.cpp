@@ -25,7 +25,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (const std::string why = unreachable(all); !why.empty()) return refuse(id, why, ErrorCode::configuration);
   ElasticProcess process;
   process.join = join;
-  process.join.rank = -1;  // a number that the process gives would hold only for one world
+  if (!inheritance_) process.join.rank = -1;  // a number that the process gives would hold only for one world
   process.seat = seats_++;
   process.answered = now;
   processes_.emplace(id, std::move(process));
@@ -45,7 +45,9 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
 
 Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
   ElasticProcess& process = processes_.at(id);
+  if (inheritance_ && process.state == State::arrived && enter.generation > 0) return return_to_world(id, enter, now);
   if (process.state == State::arrived && enter.generation == 0) {
+    process.join.rank = -1;
     process.state = State::waiting;
     plan_change(now);
     return start_if_complete(now);
@@ -94,6 +96,7 @@ Sends Membership::handle(MemberId id, const Leave&, Time now) {
   course_.last_failure.clear();
   course_.left.clear();
   course_.newest_complete = generation_;
+  inheritance_.reset();
   deadlines_.start.reset();
   plan_change(now);
   return {};
@@ -229,7 +232,7 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
 
 // Call this after a process of the newest world has been removed.
 Sends Membership::after_end(Time now) {
-  if (members() > 0) {
+  if (members() > 0 || inheritance_) {
     deadlines_.inquiry = now;
     plan_change(now);
     return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);

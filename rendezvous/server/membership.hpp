@@ -13,6 +13,9 @@
 // each rank reports how many commits it has made, and makes at most one more before it receives the boundary. The
 // boundary is one commit after the highest number.
 //
+// If the server ends, one of the processes goes on as its successor: inherit(). The processes of the last world then
+// join again, and the next world begins when Inheritance allows it.
+//
 // Only one generation is alive, and a process must name it to enter the next one. So a process that was given up, and
 // continues later, cannot come back.
 #pragma once
@@ -21,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +32,7 @@
 #include "rendezvous/protocol/protocol.hpp"
 #include "rendezvous/server/elastic_process.hpp"
 #include "rendezvous/server/exchange_round.hpp"
+#include "rendezvous/server/inheritance.hpp"
 #include "rendezvous/server/sends.hpp"
 #include "rendezvous/server/server.hpp"
 
@@ -44,7 +49,7 @@ struct Deadlines {
 };
 inline constexpr std::chrono::milliseconds kInquiryInterval{1000};
 
-// What an elastic job has gone through.
+// The history of an elastic job.
 struct Course {
   bool begun = false;     // a world has begun to train, so there is state
   bool finished = false;  // a process has finished its training: no other process is admitted any more
@@ -77,6 +82,13 @@ class Membership {
   // These processes leave at the next commit, and are then not needed any more.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
+  // Call this before any process has joined. `newest`: number of the newest world for which a process of this host was
+  // chosen. `begun`: true if a world of the job has begun to train.
+  void inherit(Lineage lineage, std::uint32_t newest, bool begun);
+  // Until the successor's first world is complete: what the successor has found where a process should listen.
+  Sends found(const Peer& peer, Inheritance::Finding what, Time now);
+  bool inherits() const { return inheritance_.has_value(); }
+
   // The time at which the caller must call expired(), if no event changes it before.
   std::optional<Time> deadline() const { return deadlines_.first(); }
   Sends expired(Time now);
@@ -106,6 +118,9 @@ class Membership {
   Sends handle(MemberId id, const OutOfTurn&, Time now) {
     return lose(id, "it joined twice", now);
   }
+
+  Sends return_to_world(MemberId id, const Enter& enter, Time now);
+  std::set<int> returned() const;
 
   void gather(Time now);
   Sends end_world(Time now);
@@ -140,6 +155,7 @@ class Membership {
   std::uint64_t seats_ = 0;
   Processes processes_;
   ExchangeRound round_;
+  std::optional<Inheritance> inheritance_;  // set until the successor's first world is complete
   Course course_;
   Deadlines deadlines_;
 };

@@ -1,5 +1,6 @@
-// The start of the next world: who is in it, and with which ranks.
+// The start of the next world: who is in it, and with which ranks. Also the first world of a successor.
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,50 @@ std::string change_text(const std::vector<std::string>& left, const std::vector<
 }
 
 }  // namespace
+
+void Membership::inherit(Lineage lineage, std::uint32_t newest, bool begun) {
+  generation_ = course_.newest_complete = newest;
+  seats_ = lineage.newest().size();
+  course_.begun = begun;
+  inheritance_.emplace(std::move(lineage), limits_.silence);
+}
+
+// Takes in a process of the last world, with its rank there as its age, so that the ranks keep their order.
+Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
+  ElasticProcess& process = processes_.at(id);
+  const Lineage& lineage = inheritance_->lineage();
+  const int rank = process.join.rank;
+  if (rank < 0 || rank >= int(lineage.newest().size()))
+    return lose(id, text("world ", lineage.generation, " had no rank ", rank), now);
+  Sends sends;
+  // It comes again after its connection was cut, and the end of the old connection is not noticed yet.
+  const auto is_same = [&](const auto& one) { return one.second.was_in_a_world() && int(one.second.seat) == rank; };
+  if (const auto old = std::ranges::find_if(processes_, is_same); old != processes_.end())
+    sends = disconnected(old->first, now);
+  process.since = lineage.generation;
+  process.seat = std::uint64_t(rank);
+  process.local_rank = process.join.local_rank;
+  process.state = State::waiting;
+  generation_ = std::max(generation_, enter.generation);
+  deadlines_.enough.reset();
+  std::ranges::move(start_if_complete(now), std::back_inserter(sends));
+  return sends;
+}
+
+// Returns the ranks that the processes which have returned had in the last world of the server before this one.
+std::set<int> Membership::returned() const {
+  std::set<int> ranks;
+  for (const auto& [id, process] : processes_)
+    if (process.was_in_a_world() && process.since <= inheritance_->lineage().generation)
+      ranks.insert(int(process.seat));
+  return ranks;
+}
+
+Sends Membership::found(const Peer& peer, Inheritance::Finding what, Time now) {
+  if (!inheritance_) return {};
+  inheritance_->found(peer, what, now);
+  return start_if_complete(now);
+}
 
 int Membership::needed() const {
   if (course_.finished) return 1;
@@ -44,6 +89,11 @@ std::vector<MemberId> Membership::candidates() const {
 
 Sends Membership::start_if_complete(Time now) {
   if (phase_ != Phase::gathering || !awaited().empty()) return {};
+  if (inheritance_ && !inheritance_->awaits_nobody(returned())) return {};
+  if (inheritance_ && !inheritance_->allows(returned())) {
+    if (!deadlines_.enough) deadlines_.enough = now + limits_.silence;
+    return {};
+  }
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(needed())) return start(chosen, now);
   if (!chosen.empty() && !deadlines_.enough)
@@ -53,6 +103,10 @@ Sends Membership::start_if_complete(Time now) {
 
 Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
   generation_++;
+  if (inheritance_) {
+    const std::string missing = inheritance_->missing(returned());
+    course_.left = missing.empty() ? std::vector<std::string>() : std::vector{missing};
+  }
   phase_ = Phase::starting;
   deadlines_.enough.reset();
   deadlines_.start = now + start_patience_;
@@ -74,6 +128,7 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
     assigned[i].incarnation = incarnation_;
     assigned[i].begun = course_.begun;
     assigned[i].change = change;
+    if (limits_.may_be_succeeded) assigned[i].inherited = {limits_.min, limits_.max, limits_.patience, limits_.silence};
     sends.push_back({{chosen[i]}, std::move(assigned[i])});
   }
   return sends;

@@ -42,6 +42,9 @@ std::vector<MemberId> Membership::awaited() const {
 }
 
 std::string Membership::waiting() const {
+  if (inheritance_ && phase_ == Phase::gathering)
+    return text("waiting for world ", generation_ + 1,
+                " as the successor of the server; missing: ", inheritance_->missing(returned()));
   if (phase_ == Phase::gathering && awaited().empty()) {
     const std::size_t present = candidates().size();
     return present == 0 ? "" : text("waiting: ", present, " of at least ", needed(), " processes are there");
@@ -100,9 +103,11 @@ Sends Membership::inquire(Time now) {
   }
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {
+    // The questions show those that wait that this server still answers.
+    if (phase_ == Phase::gathering && process.state == State::waiting) ask.to.push_back(id);
     if (!is_asked(process)) continue;
     process.missed = now - process.answered >= 2 * kInquiryInterval;
-    ask.to.push_back(id);
+    if (ask.to.empty() || ask.to.back() != id) ask.to.push_back(id);
   }
   if (ask.to.empty()) return sends;
   deadlines_.inquiry = now + kInquiryInterval;
@@ -113,6 +118,13 @@ Sends Membership::inquire(Time now) {
 // Starts the next world with fewer processes than wished if there are enough for a world; otherwise ends the job.
 Sends Membership::give_up_waiting(Time now) {
   deadlines_.enough.reset();
+  if (inheritance_ && !inheritance_->awaits_nobody(returned())) return {};
+  if (inheritance_ && !inheritance_->allows(returned())) {
+    course_.last_failure =
+        text("the rendezvous server has ended, and without it more than half of the last world must go on; missing: ",
+             inheritance_->missing(returned()));
+    return end_job(Failed{ErrorCode::rendezvous, -1, course_.last_failure});
+  }
   const std::vector<MemberId> chosen = candidates();
   if (chosen.size() >= std::size_t(limits_.min)) return start(chosen, now);
   course_.last_failure = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",

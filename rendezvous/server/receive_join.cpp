@@ -9,20 +9,12 @@ namespace anello::rendezvous {
 
 using asio::ip::tcp;
 
-namespace {
-
-std::optional<net::Rejection> only_joining(const net::Claim& claim) {
-  if (claim.role == net::Role::rendezvous) return {};
-  return net::Rejection{trace::RejectReason::place, "this is a rendezvous server, not a rank"};
-}
-
-}  // namespace
-
 asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net::Credentials& credentials,
-                                                  std::chrono::milliseconds limit, int& arrived) {
+                                                  std::chrono::milliseconds limit, net::Check acceptable,
+                                                  int& arrived) {
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
-  const net::Claim claim = co_await accept_handshake(socket, credentials, only_joining);
+  const net::Claim claim = co_await accept_handshake(socket, credentials, std::move(acceptable));
   const net::Deadline deadline(socket, std::max(net::kHandshakeLimit, limit));
   const auto error = [&](trace::RejectReason reason, std::string_view why) {
     return net::HandshakeError(

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "rendezvous/protocol/describe.hpp"
+#include "rendezvous/protocol/look.hpp"
 #include "rendezvous/server/abort_notice.hpp"
+#include "rendezvous/server/heir.hpp"
 #include "rendezvous/server/listening_address.hpp"
 #include "rendezvous/server/membership.hpp"
 #include "rendezvous/server/receive_join.hpp"
@@ -36,7 +38,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kLastMessageLimit{5000};  // time for a rank to read why its start-up failed
+constexpr milliseconds kLastMessageLimit{5000};           // time for a rank to read why its start-up failed
+constexpr milliseconds kLookLimit{1000}, kNextLook{250};  // of a successor, for each process of the last world
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -81,6 +84,14 @@ class RendezvousServer::Impl {
       if (membership_) deliver(membership_->retire(is_there, steady_clock::now()));
     });
   }
+  void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
+  void succeed();
+  void step_back() {
+    asio::post(event_loop_.context(), [this] {
+      send_away(rendezvous::ComeAgain{});
+      heir_->is_away = true;
+    });
+  }
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
   }
@@ -101,6 +112,9 @@ class RendezvousServer::Impl {
   void set_alarm();
   void remind();
   void publish_stats();
+  std::optional<net::Rejection> unwelcome(const net::Claim& claim) const;
+  asio::awaitable<void> watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn);
+  void send_away(const rendezvous::Reply& last_word);
   // True after conclude(), once all ranks have received its error or another start has begun, and no rank has a
   // connection any more. A rank ends its connection after it has read the error.
   bool has_concluded() const {
@@ -121,6 +135,7 @@ class RendezvousServer::Impl {
   const milliseconds remind_after_;
   Roster roster_;
   std::optional<rendezvous::Membership> membership_;  // used instead of the roster if the job is elastic
+  std::optional<rendezvous::Heir> heir_;
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
   std::optional<failure::Verdict> abort_verdict_;  // why the newest aborted world was aborted
@@ -143,6 +158,10 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
       roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
   if (options.elastic) membership_.emplace(*options.elastic, options.start_timeout, random_number());
+  if (options.heir) {
+    heir_.emplace();
+    net::spawn(event_loop_.context(), heir_->stops.keep_looking());
+  }
   net::listen(acceptor_, rendezvous::endpoint_to_listen_on(options));
   listening_ = acceptor_.local_endpoint();
   if (!options.metrics.empty())
@@ -171,7 +190,8 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   try {
     const net::HalfOpen::Place place(half_open_, connection->socket());
     publish_stats();
-    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_, arrived);
+    const net::Check acceptable = [this](const net::Claim& claim) { return unwelcome(claim); };
+    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_, acceptable, arrived);
   } catch (const net::HandshakeError& error) {
     rejected_.count(error.reason());
     const bool of_another_job = error.reason() == trace::RejectReason::job;
@@ -206,6 +226,7 @@ Roster::Sends RendezvousServer::Impl::joined(Roster::MemberId id, const rendezvo
     return refused(": this server is for an elastic job, and the process would make a world of a fixed size");
   if (!membership_ && join.elastic)
     return refused(": it is elastic, but the server's job is not; start `anello rendezvous` with --min-np");
+  if (heir_ && heir_->is_away) return {{{id}, rendezvous::ComeAgain{}}};
   const auto now = steady_clock::now();
   return membership_ ? membership_->joined(id, join, now) : roster_.joined(id, join, now);
 }
@@ -259,6 +280,78 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
   deliver(broken.empty() ? roster_.disconnected(id, now) : roster_.failed(id, broken, now));
 }
 
+std::optional<net::Rejection> RendezvousServer::Impl::unwelcome(const net::Claim& claim) const {
+  const auto rejected = [](std::string why) { return net::Rejection{trace::RejectReason::place, std::move(why)}; };
+  if (claim.role != net::Role::rendezvous) return rejected("this is a rendezvous server, not a rank");
+  const std::uint32_t own = heir_ ? heir_->lineage.generation : 0;
+  if (claim.generation == 0 && heir_ && !heir_->serves) return rejected("this process does not serve the job");
+  if (claim.generation == 0 || claim.generation == own) return {};
+  return rejected(claim.generation < own ? text(rendezvous::kGoneOn, " without this process, in world ", own)
+                                         : "this process has an older world");
+}
+
+void RendezvousServer::Impl::inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest,
+                                     bool begun) {
+  asio::post(event_loop_.context(), [this, lineage = std::move(lineage), limits, newest, begun] {
+    heir_->lineage = lineage;
+    heir_->limits = limits;
+    heir_->newest = newest;
+    heir_->begun = begun;
+    heir_->is_away = false;
+    heir_->stops.forget(limits.silence / 2);
+    if (!heir_->serves) send_away(rendezvous::ComeAgain{});
+  });
+}
+
+void RendezvousServer::Impl::succeed() {
+  asio::post(event_loop_.context(), [this] {
+    heir_->is_away = false;
+    if (!heir_->lineage.exists() || std::exchange(heir_->serves, true)) return;
+    std::set<rendezvous::Peer> others;
+    for (const rendezvous::Peers& world : heir_->lineage.worlds) others.insert(world.begin(), world.end());
+    for (const rendezvous::Peer& peer : others)
+      if (peer != heir_->self()) net::spawn(event_loop_.context(), watch(peer, heir_->goes_before(peer), heir_->turn));
+  });
+}
+
+// Looks for a process of the last world again and again, until that is not needed any more.
+asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn) {
+  using rendezvous::Look;
+  using Finding = rendezvous::Inheritance::Finding;
+  const net::Claim claim{net::Role::rendezvous, heir_->lineage.generation, heir_->lineage.rank, -1};
+  asio::steady_timer pause(event_loop_.context());
+  asio::error_code ignored;
+  while (heir_->turn == turn && membership_->inherits()) {
+    const Look seen = co_await rendezvous::look(peer.address, peer.port, credentials_, claim, kLookLimit);
+    if (heir_->turn != turn) break;
+    // Processes of a world that this successor has started reject the older one.
+    if (seen.outcome == Look::Outcome::rejects && !heir_->has_started &&
+        seen.why.find(rendezvous::kGoneOn) != std::string::npos)
+      send_away(rendezvous::Failed{ErrorCode::rendezvous, -1, seen.why});
+    if (seen.outcome == Look::Outcome::answers && goes_first) {
+      send_away(rendezvous::ComeAgain{});
+      heir_->is_away = true;
+    }
+    if (heir_->turn != turn) break;
+    const Finding finding = heir_->finding(peer, seen.outcome);
+    deliver(membership_->found(peer, finding, steady_clock::now()));
+    if (finding == Finding::dead) break;
+    pause.expires_after(kNextLook);
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+// Sends a last message to all processes that have joined, and begins to wait for others.
+void RendezvousServer::Impl::send_away(const rendezvous::Reply& last_word) {
+  Roster::Send send{{}, last_word};
+  for (const ElasticStatus::Process& one : membership_->status().processes) send.to.push_back(Roster::MemberId(one.id));
+  heir_->turn++;
+  heir_->serves = heir_->has_started = false;
+  membership_.emplace(heir_->limits, join_limit_, random_number());
+  if (heir_->lineage.exists()) membership_->inherit(heir_->lineage, heir_->newest, heir_->begun);
+  deliver({std::move(send)});
+}
+
 void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
   for (const Roster::Send& send : sends) {
     const auto message = std::make_shared<const std::string>(net::framed(rendezvous::encode(send.reply)));
@@ -279,6 +372,7 @@ void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
 }
 
 void RendezvousServer::Impl::announce(std::size_t ranks) {
+  if (heir_) heir_->has_started = true;
   log(Severity::info, text("all ", ranks, " ranks are here, generation ",
                            membership_ ? membership_->generation() : roster_.generation()));
   const std::string doubt = may_be_mixed_ ? roster_.doubt() : "";
@@ -363,6 +457,16 @@ bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds li
 }
 void RendezvousServer::retire(int place) {
   impl_->retire(place);
+}
+void RendezvousServer::inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest,
+                               bool begun) {
+  impl_->inherit(std::move(lineage), limits, newest, begun);
+}
+void RendezvousServer::succeed() {
+  impl_->succeed();
+}
+void RendezvousServer::step_back() {
+  impl_->step_back();
 }
 void RendezvousServer::exited(int rank) {
   impl_->exited(rank);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/protocol/lineage.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
@@ -21,6 +22,7 @@ struct ElasticLimits {
   int first = 1;                               // processes for which the first world waits, from min to max
   std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
   std::chrono::milliseconds silence{5000};     // a process that does not answer for so long has lost its place
+  bool may_be_succeeded = false;               // true if one of the processes goes on as the server if this one ends
 };
 
 struct ServerOptions {
@@ -30,6 +32,7 @@ struct ServerOptions {
   std::string secret;
   int size = 0;                          // number of ranks; 0: the first rank to join decides
   std::optional<ElasticLimits> elastic;  // if set, the job is elastic, and `size` is ignored
+  bool heir = false;  // true: a process of an elastic job runs it, and it serves only after succeed()
   std::chrono::milliseconds start_timeout{
       60000};  // limit for each time that ranks wait for each other; each rank also has its own limit
   std::chrono::milliseconds remind_after{10000};  // time between two lines that log the missing ranks
@@ -91,6 +94,16 @@ class RendezvousServer {
   // Makes the processes with this number at their launcher (ANELLO_PLACE) leave the elastic job at their next commit.
   // Any thread; does not block.
   void retire(int place);
+  // For the server of an heir: what its process has learned last. `newest`: number of the newest world for which the
+  // process was chosen. Processes of the last world may join from now on, and wait. Any thread; does not block.
+  void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
+  // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world, and
+  // refuses all if a process with a lower rank there is present, or if some have gone on already. Any thread; does not
+  // block.
+  void succeed();
+  // Sends all processes that have joined away, because this one goes to another successor. Any thread; does not block.
+  void step_back();
+
   // Call this when the process of this rank has ended. A start that waits for this rank then fails at once. Any thread;
   // does not block.
   void exited(int rank);

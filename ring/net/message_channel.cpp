@@ -28,7 +28,8 @@ asio::awaitable<void> append(tcp::socket& socket, std::string& bytes, std::size_
   bytes.resize(have + count);
   asio::error_code failure;
   co_await asio::async_read(socket, asio::buffer(bytes.data() + have, count), redirect_error(use_awaitable, failure));
-  if (failure == asio::error::eof) throw Error(ErrorCode::network, text(connection, " was closed"));
+  if (failure == asio::error::eof) throw ConnectionClosed(ErrorCode::network, text(connection, " was closed"));
+  if (failure == asio::error::connection_reset) throw ConnectionClosed(ErrorCode::network, failure.message());
   if (failure) throw Error(ErrorCode::network, failure.message());
 }
 

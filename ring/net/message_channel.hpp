@@ -2,6 +2,7 @@
 // and the rendezvous share this framing and the outbox that sends without blocking. Everything here runs on the thread
 // of the socket's executor.
 #pragma once
+#include <anello/error.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
 #include <cstddef>
@@ -24,9 +25,15 @@ enum class MessageKind : std::uint8_t { frame = 1, beat };
 std::string framed(std::string_view body);
 std::string message(MessageKind kind, std::string_view body);  // framed, with its kind before the body
 
+// Thrown if the other side's kernel has ended a connection: its process has closed it, or ended.
+struct ConnectionClosed : Error {
+  using Error::Error;
+};
+
 // Waits for the next message and returns its body. Allocates memory as the bytes arrive, not for the whole length that
-// the message claims. Throws Error{protocol} if that length is more than `max_bytes`, and Error{network} if the
-// connection ends: "`connection` was closed", or the system's message.
+// the message claims. Throws Error{protocol} if that length is more than `max_bytes`. If the connection ends,
+// throws ConnectionClosed{network}, "`connection` was closed" or the system's message, and Error{network} for all other
+// reasons, such as a host that does not answer.
 asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket, std::size_t max_bytes,
                                           std::string_view connection = "the connection");
 

@@ -93,6 +93,7 @@ TEST_F(ElasticJob, AFixedProgramIsRefusedAndTheJobGoesOn) {
 
 TEST_F(ElasticJob, AnElasticProgramIsRefusedByAFixedJobsServer) {
   server_ = std::make_unique<RendezvousServer>(ServerOptions());
+  port_ = server_->port();
   testing::Process& process = start(10, 1);
   EXPECT_EQ(process.wait(), 1);
   EXPECT_THAT(process.err(), HasSubstr("start `anello rendezvous` with --min-np"));

@@ -29,14 +29,15 @@ class ElasticJob : public ::testing::Test {
     ServerOptions options;
     options.elastic = limits;
     server_ = std::make_unique<RendezvousServer>(options);
+    port_ = server_->port();
   }
   // Starts a process. Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
   testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights, std::size_t ballast = 0) {
     processes_.push_back(std::make_unique<testing::Process>(
         std::vector<std::string>{trainee_, std::to_string(steps), "10", std::to_string(fast_from),
                                  std::to_string(weights), std::to_string(ballast)},
-        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
-                                              "ANELLO_FLIGHT_DIR=none", text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
+        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", port_), "ANELLO_FLIGHT_DIR=none",
+                                              text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
     return *processes_.back();
   }
   void start_all(int count, int steps, int fast_from, std::size_t ballast = 0) {
@@ -69,6 +70,7 @@ class ElasticJob : public ::testing::Test {
 
   std::string trainee_ = TRAINEE;
   int silence_ms_ = 10000;
+  std::uint16_t port_ = 0;  // of the server at which processes join
   std::unique_ptr<RendezvousServer> server_;
   std::vector<std::unique_ptr<testing::Process>> processes_;
 };

@@ -15,15 +15,14 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kSilence{5000}, kStartPatience{60000}, kBelowMinimum{600000};
 constexpr hours kEnd{6};  // nothing may take so long
 
 }  // namespace
 
-ElasticSimulation::ElasticSimulation(const Options& options)
-    : options_(options),
-      random_(options.seed),
-      membership_({options.min, options.max, options.first, kBelowMinimum, kSilence}, kStartPatience, 1) {}
+ElasticSimulation::ElasticSimulation(const Options& options) : options_(options), random_(options.seed) {
+  const ElasticLimits limits{options.min, options.max, options.first, kBelowMinimum, kSilence, options.server_dies};
+  servers_.push_back(std::make_unique<Server>(limits, nullptr));
+}
 
 ElasticSimulation::~ElasticSimulation() = default;
 
@@ -58,14 +57,12 @@ void ElasticSimulation::run() {
     when += chance(70) ? draw(0, 60'000) : draw(0, 8'000'000);
     at(when, [this] { random_event(); });
   }
+  if (options_.server_dies) at(draw(0, 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
   // The launcher replaces what is missing, and no process stays stopped for ever.
   at(when + std::chrono::seconds(20), [this] {
     calm_ = true;
-    for (Model* model : living())
-      if (model->stopped) {
-        model->stopped = false;
-        for (auto& missed : std::exchange(model->while_stopped, {})) missed();
-      }
+    is_cut_ = false;
+    for (Model* model : living()) unstop(*model);
     if (finished_) return;
     for (int count = int(living().size()); count < options_.first; count++) add_process();
   });
@@ -80,56 +77,12 @@ void ElasticSimulation::run() {
   if (violation_.empty()) check_end();
 }
 
-// Messages of one connection keep their order.
-void ElasticSimulation::deliver(const Sends& sends) {
-  for (const Send& send : sends)
-    for (const MemberId id : send.to) {
-      Model& model = *processes_.at(id);
-      check_loss(send.reply);
-      model.has_place &= !std::holds_alternative<Failed>(send.reply);
-      if (!model.connected) continue;
-      model.last_from_server = std::max(model.last_from_server, now_ + draw(50, chance(3) ? 500'000 : 3'000));
-      at(model.last_from_server, [this, &model, reply = send.reply] { arrive(model, reply); });
-    }
-  set_alarm();
-}
-
-void ElasticSimulation::set_alarm() {
-  const std::uint64_t mine = ++alarm_;
-  if (!membership_.deadline()) return;
-  at(std::max(now_, *membership_.deadline()), [this, mine] {
-    if (mine == alarm_) deliver(membership_.expired(now_));
-  });
-}
-
-void ElasticSimulation::tell_server(Model& model, Request request) {
-  if (!model.connected) return;
-  model.last_to_server = std::max(model.last_to_server, now_ + draw(50, chance(3) ? 500'000 : 3'000));
-  at(model.last_to_server, [this, &model, request = std::move(request)] {
-    if (model.connected) deliver(membership_.received(model.id, request, now_));
-  });
-}
-
-// Ends the connection on both sides, at different times. What was sent before still arrives.
-void ElasticSimulation::cut(Model& model) {
-  if (!std::exchange(model.connected, false)) return;
-  if (model.world) model.world->disturbed = true;
-  after(draw(100, 4'000'000), [this, &model] { deliver(membership_.disconnected(model.id, now_)); });
-  const auto notice = [this, &model] {
-    if (!model.alive) return;
-    model.gate.lost_server();
-    if (model.stage == Stage::entering || model.stage == Stage::making) end(model, "lost the server");
-    if (model.stage == Stage::holding) go_through_gate(model);
-  };
-  if (model.stopped)
-    model.while_stopped.push_back(notice);
-  else
-    notice();
-}
-
 void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   if (!model.alive) return;
-  if (model.stopped) return model.while_stopped.push_back([this, &model, reply] { arrive(model, reply); });
+  if (std::holds_alternative<ComeAgain>(reply)) {
+    if (!model.lineage.exists()) return end(model, "lost the server: another process is the successor");
+    return look_for_successor(model);
+  }
   if (const auto* failed = std::get_if<Failed>(&reply)) {
     lost_ |= failed->message.find("state of the job is lost") != std::string::npos;
     return end(model, failed->message);
@@ -152,6 +105,10 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   if (std::holds_alternative<Again>(reply)) return enter(model);
   if (std::holds_alternative<Gathered>(reply)) {
     // The ranks connect to each other: a dead one is noticed now.
+    if (options_.server_dies) {
+      model.lineage.starts(model.generation, model.rank, model.world->peers, model.world->earlier);
+      inherit(model);
+    }
     pass(model, Stage::making, [this, &model] {
       if (model.world->failed) return enter(model);
       tell_server(model, Leave{1});
@@ -170,29 +127,37 @@ void ElasticSimulation::random_event() {
   events_done_++;
   Model& model = *all[random_() % all.size()];
   if (kind < 60) return kill(model);
-  if (kind < 75) {
+  if (kind < 70 || (kind < 75 && !options_.server_dies)) {
     note(text("process ", model.id, " is cut off from the server"));
-    return cut(model);
+    return model.link ? cut(model.link) : void();
   }
+  if (kind < 75) return cut_network();
   if (model.stopped) return;
   note(text("process ", model.id, " is stopped"));
   model.stopped = true;
+  model.stopped_at = now_;
   if (model.world) model.world->disturbed = true;
   const std::shared_ptr<World> world = model.world;
   after(kSilence, [this, &model, world] {
     if (model.stopped && world && model.world == world) world_fails(world);  // the ranks notice its silence
   });
-  after(draw(1'000, 15'000'000), [this, &model] {
-    if (!std::exchange(model.stopped, false)) return;
-    note(text("process ", model.id, " continues"));
-    for (auto& missed : std::exchange(model.while_stopped, {})) missed();
-  });
+  after(draw(1'000, 15'000'000), [this, &model] { unstop(model); });
+}
+
+void ElasticSimulation::unstop(Model& model) {
+  if (!std::exchange(model.stopped, false)) return;
+  note(text("process ", model.id, " continues"));
+  model.was_stopped |= now_ - model.stopped_at > kSilence / 2;
+  for (auto& missed : std::exchange(model.while_stopped, {})) missed();
 }
 
 // No rank may begin with less than one of them had completed.
 void ElasticSimulation::check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision) {
   note(text("world ", world->generation, " of ", world->size, " goes on at ", decision.revision));
   if (world->failed) return;  // the others may be in another world already
+  const std::uint64_t job = world->ranks.at(decision.sources.front())->job;
+  if (complete_.contains({job, decision.revision + 1}))
+    violated(text("a world goes on at ", decision.revision, ", but one has completed the next commit"));
   std::set<std::uint64_t> states;
   for (const int source : decision.sources) states.insert(world->ranks.at(source)->state);
   if (states.size() > 1 && !decision.fresh) violated("the sources have different states");
@@ -202,15 +167,23 @@ void ElasticSimulation::check_start(const std::shared_ptr<World>& world, const e
           text("rank ", rank, " had completed ", model->revision, ", and the world goes on at ", decision.revision));
 }
 
+// Two worlds must not go on side by side: all ranks that complete a commit have the same state.
+void ElasticSimulation::check_commit(const Model& model) {
+  if (++model.world->commits[model.revision] < model.world->size) return;
+  const auto [known, is_new] = complete_.emplace(std::pair(model.job, model.revision), model.state);
+  if (known->second != model.state) violated(text("two worlds have completed commit ", model.revision));
+}
+
 // The state is not lost while a process has it that can enter a world.
-void ElasticSimulation::check_loss(const Reply& reply) {
+void ElasticSimulation::check_loss(const Server& server, const Reply& reply) {
   const auto* failed = std::get_if<Failed>(&reply);
   if (failed && failed->message.find("lost its place") != std::string::npos &&
       failed->message.find("silent") == std::string::npos && failed->message.find("did not start") == std::string::npos)
     violated("a process that did nothing wrong has lost its place");
   if (!failed || failed->message.find("state of the job is lost") == std::string::npos) return;
   for (Model* model : living())
-    if (model->connected && model->has_place && model->holds && model->clean)
+    if (model->link && model->link->open && model->link->server == &server && model->has_place && model->holds &&
+        model->clean)
       violated(text("the state is called lost, but process ", model->id, " has it"));
 }
 
@@ -226,7 +199,11 @@ void ElasticSimulation::check_end() {
     if (at != kFirstState || commits != options_.steps)
       violated(text("a final state was made by ", commits, " commits instead of ", options_.steps));
   }
-  if (!finished_ && !lost_ && script_.find("processes were there within") == std::string::npos)
+  const auto says = [&](const char* words) { return script_.find(words) != std::string::npos; };
+  const bool is_ended_by_server =
+      options_.server_dies && (says("lost the server") || says("lost its place") || says("more than half"));
+  const bool all_were_killed = options_.server_dies && killed_ == processes_.size();
+  if (!finished_ && !lost_ && !is_ended_by_server && !all_were_killed && !says("processes were there within"))
     violated("the job neither finished nor ended with a reason");
 }
 

@@ -5,6 +5,8 @@
 // A world is a barrier at each step, and at each part of its start: it is passed when all ranks have come. The passing
 // reaches each rank at another time, and so does the failure of the world when one of its processes has ended. So ranks
 // differ in what they have finished, as real ones do. A state is a number that depends on all commits before.
+//
+// Processes of host a and of host b alternate. While the network is cut, each process reaches only those of its side.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "rendezvous/client/commit_gate.hpp"
+#include "rendezvous/protocol/lineage.hpp"
 #include "rendezvous/server/membership.hpp"
 #include "ring/elastic/decision.hpp"
 
@@ -29,8 +32,9 @@ class ElasticSimulation {
     std::uint64_t seed = 1;
     int first = 3, min = 1, max = 8;
     std::uint64_t steps = 20;
-    int events = 6;    // kills, stops and so on
-    int sabotage = 0;  // percentage of barriers at which a rank is killed
+    int events = 6;            // kills, stops and so on
+    int sabotage = 0;          // percentage of barriers at which a rank is killed
+    bool server_dies = false;  // the server ends at some time, and the network is cut and heals; a process succeeds it
   };
 
   explicit ElasticSimulation(const Options& options);
@@ -41,7 +45,8 @@ class ElasticSimulation {
   const std::string& script() const { return script_; }        // what happened, a line each
   bool finished() const { return finished_; }                  // all steps were committed
   bool lost() const { return lost_; }                          // all processes that had the state ended
-  std::uint32_t generations() const { return membership_.generation(); }
+  std::uint32_t generations() const { return worlds_.empty() ? 0 : worlds_.rbegin()->first.first; }
+  int successions() const { return successions_; }  // worlds of successors that went on
   std::size_t events_done() const { return events_done_; }
 
  private:
@@ -50,6 +55,8 @@ class ElasticSimulation {
   enum class Stage { entering, making, reporting, receiving, computing, holding, finished, ended };
   struct Model;  // of a process
   struct World;
+  struct Server;
+  struct Link;
 
   // Time.
   void at(Time when, std::function<void()> what);
@@ -57,15 +64,34 @@ class ElasticSimulation {
   Duration draw(int min_us, int max_us);
   bool chance(int percent) { return int(random_() % 100) < percent; }
 
-  // The server and the network.
-  void deliver(const Sends& sends);
-  void set_alarm();
+  // The servers and the network.
+  void deliver(Server& server, const Sends& sends);
+  void set_alarm(Server& server);
   void tell_server(Model& model, Request request);
+  void transmit(const std::shared_ptr<Link>& link, bool to_server, std::function<void()> what);
   void arrive(Model& model, const Reply& reply);
-  void cut(Model& model);
+  void connect(Model& model, Server& server, const Join& join);
+  void cut(const std::shared_ptr<Link>& link);
+  void close(const std::shared_ptr<Link>& link);
+  void lost_server(Model& model, bool closed);
+  bool reaches(const Model* one, const Model* other) const;
+  void cut_network();
+  void kill_server(Server& server);
+
+  // The succession.
+  void look_for_successor(Model& model);
+  void try_successor(Model& model, int rank);
+  void succeed(Model& model);
+  void watch(Model& successor, const Peer& peer, std::uint64_t turn);
+  void send_away(Server& server, const Reply& last_word);
+  void listen(Model& model);
+  void inherit(Model& model);
+  void leave_server(Model& model);
+  void watch_link(const std::shared_ptr<Link>& link);
 
   // Processes.
-  Model& add_process();
+  void add_process();
+  void unstop(Model& model);
   void enter(Model& model);
   void make(Model& model, const Assigned& assigned);
   void pass(Model& model, Stage from, const std::function<void()>& what);
@@ -85,7 +111,8 @@ class ElasticSimulation {
 
   void random_event();
   void check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision);
-  void check_loss(const Reply& reply);
+  void check_commit(const Model& model);
+  void check_loss(const Server& server, const Reply& reply);
   void check_end();
   void violated(const std::string& what);
   void note(const std::string& line);
@@ -95,15 +122,21 @@ class ElasticSimulation {
   std::mt19937_64 random_;
   Time now_{};
   std::multimap<Time, std::function<void()>> queue_;
-  std::uint64_t alarm_ = 0;
-  Membership membership_;
+  std::vector<std::unique_ptr<Server>> servers_;
   std::map<MemberId, std::unique_ptr<Model>> processes_;
-  std::map<std::uint32_t, std::shared_ptr<World>> worlds_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::shared_ptr<World>> worlds_;  // by generation and incarnation
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>
+      complete_;                                    // by job and revision: what all ranks had
   std::map<std::uint64_t, std::uint64_t> parents_;  // of each state: the state before its last commit
   std::uint64_t next_garbage_ = 1ull << 63;
   std::string violation_, script_;
-  std::size_t events_done_ = 0;
+  std::size_t events_done_ = 0, killed_ = 0;
   bool finished_ = false, lost_ = false;
+  bool is_cut_ = false;
+  std::uint64_t jobs_ = 0;  // after the loss of the state another one begins
+  std::uint64_t cuts_ = 0, next_incarnation_ = 1;
+  MemberId next_member_ = 1;
+  int successions_ = 0;
   bool calm_ = false;  // nothing happens any more
 };
 

@@ -1,4 +1,4 @@
-// A process and a world of the simulation.
+// A process, a server and a world of the simulation.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,9 +12,35 @@
 namespace anello::rendezvous {
 
 inline constexpr std::uint64_t kFirstState = 7;
+inline constexpr std::chrono::milliseconds kSilence{5000}, kStartPatience{60000}, kBelowMinimum{600000};
+
+// `anello rendezvous`, or the server of a process.
+struct ElasticSimulation::Server {
+  Server(const ElasticLimits& limits, Model* its_owner)
+      : membership(limits, kStartPatience, 1), owner(its_owner), serves(!its_owner) {}
+  Membership membership;
+  Model* owner;
+  bool alive = true;
+  bool serves;
+  bool is_away = false, has_started = false;
+  std::uint64_t incarnation = 0, alarm = 0, turn = 0;
+  std::map<MemberId, std::shared_ptr<Link>> links;
+};
+
+struct ElasticSimulation::Link {
+  Server* server;
+  Model* model;
+  MemberId id;
+  bool open = true;
+  Time last_to_server{}, last_from_server{};
+};
 
 struct ElasticSimulation::World {
   std::uint32_t generation = 0;
+  std::uint64_t job = 0;
+  Peers peers;
+  std::vector<Peers> earlier;                    // the worlds of its rank 0
+  std::map<std::uint64_t, std::size_t> commits;  // how many ranks have made this commit
   std::map<int, Model*> ranks;
   std::size_t size = 0;
   bool failed = false;
@@ -29,7 +55,18 @@ struct ElasticSimulation::World {
 struct ElasticSimulation::Model {
   MemberId id = 0;
   Stage stage = Stage::entering;
-  bool alive = true, stopped = false, connected = true;
+  bool alive = true, stopped = false;
+  bool on_side = false;        // of the two sides of a cut network
+  std::shared_ptr<Link> link;  // with its server
+  Server* heir = nullptr;      // its own server
+  bool gone = false;           // its server has ended
+  bool transfers = false;      // it has asked a successor, which has not given a place yet
+  bool was_stopped = false;    // for longer than half of the limit, since its newest world began
+  Time stopped_at{};
+  std::uint64_t job = 0;  // to which its state belongs
+  Join join;
+  Lineage lineage;
+  std::uint64_t incarnation = 0;
   std::uint32_t generation = 0;
   int rank = -1, local_rank = -1;
   bool holds = false, clean = true;
@@ -39,8 +76,9 @@ struct ElasticSimulation::Model {
   bool has_place = true;  // the server has not refused it
   std::shared_ptr<World> world;
   std::uint64_t life = 0;  // changes with each stage, so that what was planned for an earlier one does not happen
-  Time last_to_server{}, last_from_server{};
   std::vector<std::function<void()>> while_stopped;
+
+  Peer peer() const { return {join.host, std::uint16_t(id), std::uint32_t(id)}; }
 };
 
 }  // namespace anello::rendezvous

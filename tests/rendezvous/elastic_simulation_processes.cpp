@@ -14,26 +14,30 @@ namespace {
 
 using std::chrono::microseconds;
 
-// The state after one more commit, made by this generation.
-std::uint64_t next_state(std::uint64_t state, std::uint64_t revision, std::uint32_t generation) {
-  std::uint64_t mixed = (state ^ (revision << 32 | generation)) * 0x9e3779b97f4a7c15;
+// The state after one more commit, made by the world of this generation and incarnation.
+std::uint64_t next_state(std::uint64_t state, std::uint64_t revision,
+                         const std::pair<std::uint32_t, std::uint64_t>& by) {
+  std::uint64_t mixed = (state ^ (revision << 32 | by.first) ^ by.second << 56) * 0x9e3779b97f4a7c15;
   mixed ^= mixed >> 29;
   return mixed & ~(1ull << 63);
 }
 
 }  // namespace
 
-ElasticSimulation::Model& ElasticSimulation::add_process() {
+void ElasticSimulation::add_process() {
+  const auto serves = [](const auto& server) { return server->alive && server->serves; };
+  const auto server = std::ranges::find_if(servers_, serves);
+  if (server == servers_.end() || ((*server)->owner && !(*server)->owner->alive)) return;
   const MemberId id = processes_.size() + 1;
   Model& model = *processes_.emplace(id, std::make_unique<Model>()).first->second;
   model.id = id;
   note(text("process ", id, " joins"));
-  Join join = on(id % 2 ? "a" : "b");
-  deliver(membership_.joined(id, join, now_));
+  model.join = on(id % 2 ? "a" : "b");
+  model.on_side = id % 2 == 0;
+  connect(model, **server, model.join);
   after(draw(0, 30'000), [this, &model] {
     if (model.alive) tell_server(model, Enter{0});
   });
-  return model;
 }
 
 // After a delay, if the process is then still in that stage of the same life.
@@ -57,8 +61,9 @@ void ElasticSimulation::enter(Model& model) {
     world_fails(model.world);  // its connections are closed
   }
   model.world.reset();
-  if (!model.connected) return end(model, "lost the server");
-  tell_server(model, Enter{model.generation});
+  if (model.link && model.link->open) return tell_server(model, Enter{model.generation});
+  if (!model.gone || !model.lineage.exists()) return end(model, "lost the server");
+  look_for_successor(model);
 }
 
 void ElasticSimulation::make(Model& model, const Assigned& assigned) {
@@ -68,16 +73,22 @@ void ElasticSimulation::make(Model& model, const Assigned& assigned) {
   model.life++;
   model.stage = Stage::making;
   model.generation = assigned.generation;
+  model.incarnation = assigned.incarnation;
+  model.transfers = false;
   model.rank = assigned.rank;
   model.local_rank = assigned.local_rank;
   model.begun = assigned.begun;
   model.gate.enter_world();
-  auto& world = worlds_[assigned.generation];
+  auto& world = worlds_[{assigned.generation, assigned.incarnation}];
   if (!world) world = std::make_shared<World>();
   world->generation = assigned.generation;
   world->size = std::size_t(assigned.size);
   if (!world->ranks.emplace(assigned.rank, &model).second) violated("two processes have one rank");
   model.world = world;
+  world->peers.resize(world->size);
+  if (options_.server_dies) listen(model);
+  world->peers[std::size_t(assigned.rank)] = model.peer();
+  if (assigned.rank == 0) world->earlier = model.lineage.worlds;
   pass(model, Stage::making, [this, &model] { tell_server(model, Contribution{"x"}); });
 }
 
@@ -107,6 +118,8 @@ void ElasticSimulation::come_to_barrier(Model& model, std::function<void()> pass
   const std::shared_ptr<World> world = model.world;
   if (world->ended_at && !world->disturbed) violated("a rank was left behind at the planned end of its world");
   if (world->ended_at) world_fails(world);
+  if (std::ranges::any_of(world->ranks, [&](const auto& one) { return !reaches(&model, one.second); }))
+    world_fails(world);
   if (world->failed) return notice_failure(model);
   world->at_barrier.emplace_back(&model, std::move(passed));
   if (world->at_barrier.size() < world->size) return;
@@ -147,6 +160,10 @@ void ElasticSimulation::report(Model& model) {
 void ElasticSimulation::receive(Model& model, const elastic::Decision& decision) {
   model.life++;
   model.stage = Stage::receiving;
+  if (decision.fresh) {
+    if (model.world->job == 0) model.world->job = ++jobs_;
+    model.job = model.world->job;
+  }
   if (model.rank == 0) check_start(model.world, decision);
   const bool receives = std::ranges::count(decision.receivers, model.rank) > 0;
   if (model.rank == 0 && !calm_ && chance(20 * options_.sabotage))
@@ -157,10 +174,18 @@ void ElasticSimulation::receive(Model& model, const elastic::Decision& decision)
     model.state = next_garbage_++;
     state = received(*model.world, model.rank, decision);
   }
-  come_to_barrier(model, [this, &model, decision, state] {
+  const std::uint64_t job = model.world->ranks.at(decision.sources.front())->job;
+  come_to_barrier(model, [this, &model, decision, state, job] {
     model.state = state.value_or(model.state);
+    if (!decision.fresh) model.job = job;
     model.revision = decision.revision;
     model.holds = model.clean = true;
+    if (options_.server_dies) {
+      if (model.rank == 0 && model.link && model.link->server->owner) successions_++;
+      model.begun = true;
+      model.lineage.trains();
+      inherit(model);
+    }
     tell_server(model, Begun{});
     compute(model);
   });
@@ -202,10 +227,11 @@ void ElasticSimulation::compute(Model& model) {
 
 void ElasticSimulation::commit(Model& model) {
   const std::uint64_t before = model.state;
-  model.state = next_state(before, model.revision, model.generation);
+  model.state = next_state(before, model.revision, {model.generation, model.incarnation});
   model.revision++;
   const auto [known, is_new] = parents_.emplace(model.state, before);
   if (!is_new && known->second != before) violated("one state follows two");
+  check_commit(model);
   go_through_gate(model);
 }
 
@@ -246,13 +272,15 @@ void ElasticSimulation::end(Model& model, const std::string& why) {
   model.life++;
   model.stage = Stage::ended;
   if (model.world) world_fails(model.world);
-  // The message that it has finished arrives before the end of its connection.
-  at(std::max(now_, model.last_to_server) + microseconds(1), [this, &model] {
-    if (std::exchange(model.connected, false)) deliver(membership_.disconnected(model.id, now_));
-  });
+  leave_server(model);
+  // A successor that has finished waits for the others.
+  if (model.heir)
+    after(why == "finished" ? Duration(std::chrono::seconds(60)) : Duration(0),
+          [this, &model] { kill_server(*model.heir); });
 }
 
 void ElasticSimulation::kill(Model& model) {
+  if (model.alive) killed_++;
   end(model, "killed");
 }
 

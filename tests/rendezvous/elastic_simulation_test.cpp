@@ -8,7 +8,7 @@ namespace anello::rendezvous {
 namespace {
 
 struct Totals {
-  int finished = 0, lost = 0;
+  int finished = 0, lost = 0, successions = 0;
   std::size_t generations = 0, events = 0;
 };
 
@@ -21,6 +21,7 @@ void simulate(ElasticSimulation::Options options, std::uint64_t seeds, Totals& t
     ASSERT_EQ(simulation.violation(), "") << simulation.script();
     totals.finished += simulation.finished();
     totals.lost += simulation.lost();
+    totals.successions += simulation.successions();
     totals.generations += simulation.generations();
     totals.events += simulation.events_done();
   }
@@ -52,6 +53,18 @@ TEST(ElasticSimulation, AJobWithAMinimumWaitsForNewcomers) {
   for (const int first : {2, 4, 6})
     simulate({.first = first, .min = first, .max = first, .steps = 150, .events = 3}, 200, totals);
   EXPECT_GT(totals.finished, 300 / kSlowdown);
+}
+
+// The server ends while processes are killed, stopped and cut off from each other, and so do its successors.
+TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
+  Totals totals;
+  for (const int first : {2, 3, 4, 5, 8})
+    simulate({.first = first, .min = 1, .max = first + 2, .steps = 150, .events = 2 * first, .server_dies = true}, 200,
+             totals);
+  simulate({.first = 4, .min = 1, .max = 6, .steps = 150, .events = 8, .sabotage = 4, .server_dies = true}, 600,
+           totals);
+  EXPECT_GT(totals.finished, 250);
+  EXPECT_GT(totals.successions, 250);
 }
 
 TEST(ElasticSimulation, WithoutEventsThereIsOneWorld) {

@@ -92,11 +92,12 @@ class Job {
   std::map<MemberId, std::vector<Reply>> got;
   std::vector<MemberId> stopped;
 
- private:
   void pass(const Sends& sends) {
     for (const Send& send : sends)
       for (const MemberId id : send.to) got[id].push_back(send.reply);
   }
+
+ private:
   MemberId next_ = 1;
 };
 

@@ -191,7 +191,7 @@ TEST(Membership, AProcessThatComputesIsAwaitedAndOneThatIsSilentLosesItsPlace) {
   }
   EXPECT_EQ(job.assigned(job.c).generation, 1u);
   EXPECT_GE(job.count<AskPresence>(job.b), 99u);
-  EXPECT_EQ(job.count<AskPresence>(job.c), 0u);
+  EXPECT_GE(job.count<AskPresence>(job.c), 99u) << "this shows to one that waits that the server answers";
   job.wait(std::chrono::seconds(7));
   EXPECT_THAT(job.failure(job.b), HasSubstr("this process has lost its place in the job: it was silent for 5 s"));
   EXPECT_EQ(job.assigned(job.c).size, 1);

@@ -60,6 +60,7 @@ std::optional<ElasticLimits> elastic_limits(const std::string& min_np, const std
   limits.first = limits.min;
   if (!np.empty()) limits.first = int(parse_number("--np", np, limits.min, limits.max));
   if (silence.count() > 0) limits.silence = silence;
+  limits.may_be_succeeded = true;
   return limits;
 }
 

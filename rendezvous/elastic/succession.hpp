@@ -1,0 +1,48 @@
+// A process's part in the succession of the rendezvous server of its elastic job. The process listens from the job's
+// beginning, at an address that all ranks of its world have. If the server has ended when the next world is due, the
+// process with the lowest rank that can be reached is the successor (rendezvous/server/inheritance.hpp decides whether
+// it may go on). One thread.
+#pragma once
+#include <anello/settings.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rendezvous/client/standing_connection.hpp"
+#include "rendezvous/protocol/lineage.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace anello::elastic {
+
+class Succession {
+ public:
+  explicit Succession(const Settings& settings) : settings_(settings) {}
+
+  // Call these in each world: when the server has given a place, before the world is made, and when this process has
+  // the state, before its first commit. The second one is an exchange between all ranks, and blocks like it.
+  void assigned(const rendezvous::Assigned& place) { place_ = place; }
+  void starts(rendezvous::StandingConnection& server);
+  void trains();
+
+  // True if one of the processes may go on as the server.
+  bool is_possible() const { return lineage_.exists(); }
+  // Returns the connection with the successor of a server that has ended, at which enter() may follow. Tries each
+  // address for half a second. Throws Error{rendezvous} if the others have gone on without this process.
+  std::unique_ptr<rendezvous::StandingConnection> successor(const Identity& identity);
+  // If this process is the successor: blocks until the other processes have finished or ended, for start_timeout at
+  // most.
+  void finish();
+
+ private:
+  void listen(const Identity& identity);
+  std::unique_ptr<rendezvous::StandingConnection> join(int rank, const Identity& identity) const;
+
+  const Settings settings_;
+  rendezvous::Assigned place_;
+  rendezvous::Lineage lineage_;
+  std::unique_ptr<RendezvousServer> server_;
+  bool serves_ = false;    // true if this process's own server is the successor
+  bool searches_ = false;  // true if it has searched for a successor since it last trained
+};
+
+}  // namespace anello::elastic

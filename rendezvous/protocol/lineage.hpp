@@ -1,0 +1,49 @@
+// A process of an elastic job remembers its last worlds, so that the processes can go on if their server ends. Pure.
+//
+// The ranks of a world decide together who goes on, and more than half of them must take part. While a new world starts
+// it is not clear whether its ranks or those of the last world decide, because some may have the new world and others
+// not. So a process remembers both, and from then on both must agree. Once a rank has the state in the new world, every
+// rank of it has made the world; then the new one alone decides. (The source of this rule is the joint consensus of
+// Raft, D. Ongaro and J. Ousterhout, 2014, section 6.)
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::rendezvous {
+
+// A process of a world: where it listens for the other ones in case the server ends. Two processes of a job differ.
+struct Peer {
+  std::string address;     // numeric
+  std::uint16_t port = 0;  // 0: it does not listen, so it cannot be the successor
+  std::uint32_t pid = 0;
+
+  auto operator<=>(const Peer&) const = default;
+};
+using Peers = std::vector<Peer>;  // by rank
+
+std::string describe(const Peer& peer);  // "10.0.0.1 pid 77"
+
+// Part of the reason with which a process rejects one that comes from an older world.
+inline constexpr std::string_view kGoneOn = "the others have gone on";
+
+struct Lineage {
+  std::uint32_t generation = 0;  // number of the newest of the worlds; 0: there is none
+  int rank = -1;                 // this process's rank in that world
+  std::vector<Peers> worlds;  // the newest world in which this process has trained, and all that began to start later
+
+  bool exists() const { return generation > 0; }
+  const Peers& newest() const { return worlds.back(); }
+  // Call this before the world is made. `earlier`: the worlds of its rank 0; a process that has none takes these.
+  void starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier);
+  void trains();  // call this when this process has the state in the newest world, before its first commit there
+};
+
+// The ranks of a new world exchange this: each sends where it listens, and rank 0 also its worlds.
+std::string encode_peer(const Peer& peer, const std::vector<Peers>& worlds);
+// Throws Error{protocol}.
+Peer decode_peer(std::string_view blob, std::vector<Peers>& worlds);
+
+}  // namespace anello::rendezvous

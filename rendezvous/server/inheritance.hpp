@@ -1,0 +1,48 @@
+// Decides whether the processes that have come to the successor of a server may go on as the next world. Pure.
+//
+// The successor waits for each process of the last world that has not come and still answers, because it may compute.
+// Then it needs more than half of the processes of that world (rendezvous/protocol/lineage.hpp); so no others can have
+// gone on too. Without more than half, all that are missing must be dead for certain. That is certain only of a process
+// at the successor's own address, whose kernel refuses connections to it.
+#pragma once
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "rendezvous/protocol/lineage.hpp"
+#include "rendezvous/server/sends.hpp"
+
+namespace anello::rendezvous {
+
+class Inheritance {
+ public:
+  // The result of a look at the address where a process should listen.
+  enum class Finding {
+    present,  // it answers
+    dead,     // the kernel of this host refuses connections: its process has ended
+    gone,     // the kernel of another host, or of what is in its place, refuses connections
+    silent    // nothing answers: it is stopped, or its host is lost or cut off
+  };
+
+  // A process that is silent for `patience` is not awaited any longer.
+  Inheritance(Lineage lineage, std::chrono::milliseconds patience)
+      : lineage_(std::move(lineage)), patience_(patience) {}
+
+  const Lineage& lineage() const { return lineage_; }
+  void found(const Peer& peer, Finding what, Time now);
+
+  // `come`: ranks of the last world that have come.
+  bool awaits_nobody(const std::set<int>& come) const;
+  bool allows(const std::set<int>& come) const;
+  std::string missing(const std::set<int>& come) const;  // "rank 1 (10.0.0.1 pid 77, which has ended), rank 2 (...)"
+
+ private:
+  const Lineage lineage_;
+  const std::chrono::milliseconds patience_;
+  std::map<Peer, Time> silent_since_;
+  std::set<Peer> dead_, lost_;  // lost: not awaited, but perhaps alive
+};
+
+}  // namespace anello::rendezvous

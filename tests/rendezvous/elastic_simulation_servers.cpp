@@ -1,0 +1,298 @@
+// The servers and the network of a simulation, and the succession: how processes find the successor of a server. The
+// choice is that of rendezvous/elastic/succession.cpp, and the successor's view that of RendezvousServer.
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "tests/rendezvous/elastic_simulation_model.hpp"
+
+namespace anello::rendezvous {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+void ElasticSimulation::deliver(Server& server, const Sends& sends) {
+  for (const Send& send : sends)
+    for (const MemberId id : send.to) {
+      server.has_started |= std::holds_alternative<Assigned>(send.reply);
+      const std::shared_ptr<Link> link = server.links.at(id);
+      check_loss(server, send.reply);
+      if (link->model->link == link) link->model->has_place &= !std::holds_alternative<Failed>(send.reply);
+      transmit(link, false, [this, link, reply = send.reply] {
+        if (link->model->link == link) arrive(*link->model, reply);
+      });
+    }
+  set_alarm(server);
+}
+
+void ElasticSimulation::set_alarm(Server& server) {
+  const std::uint64_t mine = ++server.alarm;
+  if (!server.membership.deadline()) return;
+  at(std::max(now_, *server.membership.deadline()), [this, &server, mine] {
+    if (mine != server.alarm || !server.alive) return;
+    const auto expire = [this, &server] { deliver(server, server.membership.expired(now_)); };
+    if (server.owner && server.owner->stopped)
+      server.owner->while_stopped.push_back(expire);
+    else
+      expire();
+  });
+}
+
+bool ElasticSimulation::reaches(const Model* one, const Model* other) const {
+  const auto side = [](const Model* model) { return model && model->on_side; };
+  return !is_cut_ || side(one) == side(other);
+}
+
+// Messages of one connection keep their order. While the network is cut they wait. A process that is stopped takes them
+// when it continues.
+void ElasticSimulation::transmit(const std::shared_ptr<Link>& link, bool to_server, std::function<void()> what) {
+  if (!link->open) return;
+  Time& last = to_server ? link->last_to_server : link->last_from_server;
+  last = std::max(last, now_ + draw(50, chance(3) ? 500'000 : 3'000));
+  const auto come = std::make_shared<std::function<void()>>();
+  *come = [this, link, to_server, what = std::move(what), again = std::weak_ptr(come)] {
+    if (!link->open && to_server) return;
+    if (!reaches(link->model, link->server->owner)) {
+      if (const auto self = again.lock()) after(milliseconds(50), [self] { (*self)(); });
+      return;
+    }
+    Model* const receiver = to_server ? link->server->owner : link->model;
+    if (to_server && !link->server->alive) return;
+    if (receiver && receiver->stopped)
+      receiver->while_stopped.push_back(what);
+    else
+      what();
+  };
+  at(last, [come] { (*come)(); });
+}
+
+void ElasticSimulation::tell_server(Model& model, Request request) {
+  if (!model.link) return;
+  const std::shared_ptr<Link> link = model.link;
+  transmit(link, true, [this, link, request = std::move(request)] {
+    if (link->open && link->server->alive)
+      deliver(*link->server, link->server->membership.received(link->id, request, now_));
+  });
+}
+
+void ElasticSimulation::connect(Model& model, Server& server, const Join& join) {
+  const MemberId id = next_member_++;
+  const auto link = std::make_shared<Link>(Link{&server, &model, id});
+  server.links[id] = link;
+  model.link = link;
+  model.gone = false;
+  if (server.owner) note(text("process ", model.id, " goes to the server of process ", server.owner->id));
+  deliver(server, server.is_away ? Sends{{{id}, ComeAgain{}}} : server.membership.joined(id, join, now_));
+}
+
+// Ends the connection on both sides, at different times. What was sent before still arrives.
+void ElasticSimulation::cut(const std::shared_ptr<Link>& link) {
+  if (!link->open) return;
+  Model& model = *link->model;
+  if (model.world) model.world->disturbed = true;
+  after(draw(4'000'000, 5'000'000), [this, link] { close(link); });
+  link->open = false;
+  if (model.link == link) lost_server(model, false);
+}
+
+// The server notices the end of the connection.
+void ElasticSimulation::close(const std::shared_ptr<Link>& link) {
+  link->open = false;
+  if (link->server->alive) deliver(*link->server, link->server->membership.disconnected(link->id, now_));
+}
+
+// `closed`: the kernel of the server's host has closed the connection.
+void ElasticSimulation::lost_server(Model& model, bool closed) {
+  const std::shared_ptr<Link> link = model.link;
+  const auto notice = [this, &model, link, closed] {
+    if (!model.alive || model.link != link) return;
+    model.gone = closed && !link->server->alive && reaches(&model, link->server->owner);
+    model.gate.lost_server();
+    if (model.stage == Stage::holding) return go_through_gate(model);
+    if (model.stage != Stage::entering && model.stage != Stage::making) return;
+    if (model.transfers || (model.gone && model.lineage.exists())) return look_for_successor(model);
+    end(model, "lost the server");
+  };
+  if (model.stopped)
+    model.while_stopped.push_back(notice);
+  else
+    notice();
+}
+
+// Divides the network into two parts, for a while. A connection between them ends if that takes too long.
+void ElasticSimulation::cut_network() {
+  if (is_cut_ || calm_) return;
+  note("the network is cut");
+  is_cut_ = true;
+  const std::uint64_t mine = ++cuts_;
+  for (const auto& [number, world] : worlds_)
+    for (const auto& [rank, model] : world->ranks)
+      if (!reaches(model, world->ranks.begin()->second)) {
+        world->disturbed = true;
+        world_fails(world);
+        break;
+      }
+  after(milliseconds(4000), [this, mine] {
+    if (!is_cut_ || mine != cuts_) return;
+    for (const auto& server : servers_)
+      for (const auto& [id, link] : std::map(server->links))
+        if (link->open && !reaches(link->model, server->owner)) cut(link);
+  });
+  after(draw(1'000, 20'000'000), [this, mine] {
+    if (mine != cuts_ || !std::exchange(is_cut_, false)) return;
+    note("the network is whole again");
+  });
+}
+
+void ElasticSimulation::kill_server(Server& server) {
+  if (!std::exchange(server.alive, false)) return;
+  note(server.owner ? text("the server of process ", server.owner->id, " ends") : "the server ends");
+  for (const auto& [id, link] : server.links) {
+    if (!std::exchange(link->open, false)) continue;
+    if (link->model->world) link->model->world->disturbed = true;
+    const auto come = std::make_shared<std::function<void()>>();
+    *come = [this, link = link, again = std::weak_ptr(come)] {
+      const auto self = again.lock();
+      if (!reaches(link->model, link->server->owner) && self) return after(milliseconds(50), [self] { (*self)(); });
+      if (link->model->link == link && !link->model->gone) lost_server(*link->model, true);
+    };
+    at(std::max(now_ + draw(20, 2'000), link->last_from_server), [come] { (*come)(); });
+  }
+}
+
+void ElasticSimulation::leave_server(Model& model) {
+  const std::shared_ptr<Link> link = std::exchange(model.link, nullptr);
+  if (!link || !link->open) return;
+  // What it has sent arrives before the end of its connection.
+  at(std::max(now_, link->last_to_server) + microseconds(1), [this, link] {
+    if (link->open) close(link);
+  });
+}
+
+void ElasticSimulation::send_away(Server& server, const Reply& last_word) {
+  Send send{{}, last_word};
+  for (const ElasticStatus::Process& one : server.membership.status().processes) send.to.push_back(MemberId(one.id));
+  Model& owner = *server.owner;
+  server.turn++;
+  server.serves = server.has_started = false;
+  const ElasticLimits limits{options_.min, options_.max, options_.min, kBelowMinimum, kSilence, true};
+  std::destroy_at(&server.membership);
+  std::construct_at(&server.membership, limits, kStartPatience, ++next_incarnation_);
+  if (owner.lineage.exists()) server.membership.inherit(owner.lineage, owner.generation, owner.begun);
+  deliver(server, {std::move(send)});
+}
+
+void ElasticSimulation::listen(Model& model) {
+  if (model.heir) return;
+  const ElasticLimits limits{options_.min, options_.max, options_.min, kBelowMinimum, kSilence, true};
+  servers_.push_back(std::make_unique<Server>(limits, &model));
+  model.heir = servers_.back().get();
+}
+
+void ElasticSimulation::inherit(Model& model) {
+  model.was_stopped = false;
+  model.heir->is_away = false;
+  if (!model.heir->serves) send_away(*model.heir, ComeAgain{});
+}
+
+void ElasticSimulation::look_for_successor(Model& model) {
+  leave_server(model);
+  model.life++;
+  model.stage = Stage::entering;
+  model.transfers = true;
+  if (const std::shared_ptr<World> world = std::exchange(model.world, nullptr)) {
+    world->disturbed = true;
+    world_fails(world);
+  }
+  send_away(*model.heir, ComeAgain{});
+  model.heir->is_away = true;
+  after(milliseconds(20), [this, &model, life = model.life] {
+    if (model.alive && model.life == life) try_successor(model, 0);
+  });
+}
+
+void ElasticSimulation::try_successor(Model& model, int rank) {
+  const auto go_on = [this, &model, life = model.life](Duration delay, int next) {
+    after(delay, [this, &model, life, next] {
+      const auto go = [this, &model, life, next] {
+        if (model.alive && model.life == life) try_successor(model, next);
+      };
+      if (model.stopped)
+        model.while_stopped.push_back(go);
+      else
+        go();
+    });
+  };
+  if (rank == model.lineage.rank) return succeed(model);
+  Model& other = *processes_.at(model.lineage.newest().at(std::size_t(rank)).pid);
+  if (!reaches(&model, &other) || (other.stopped && other.heir->alive)) return go_on(milliseconds(500), rank + 1);
+  if (!other.heir->alive || other.lineage.generation < model.lineage.generation)
+    return go_on(draw(50, 3'000), rank + 1);
+  if (other.lineage.generation > model.lineage.generation)
+    return end(model, "lost the server: the others have gone on");
+  Join join = model.join;
+  join.rank = model.lineage.rank;
+  join.local_rank = model.local_rank;
+  connect(model, *other.heir, join);
+  tell_server(model, Enter{model.generation});
+  const std::shared_ptr<Link> link = model.link;
+  watch_link(link);
+}
+
+// A process that waits at a successor which does not answer looks for another one.
+void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
+  after(kSilence, [this, link] {
+    Model& model = *link->model;
+    if (!model.alive || model.link != link || !model.transfers) return;
+    const Model& owner = *link->server->owner;
+    if (!model.stopped && (owner.stopped || !reaches(&model, &owner))) return look_for_successor(model);
+    watch_link(link);
+  });
+}
+
+void ElasticSimulation::succeed(Model& model) {
+  note(text("process ", model.id, " goes on as the server"));
+  Server& server = *model.heir;
+  send_away(server, ComeAgain{});
+  server.serves = true;
+  server.is_away = false;
+  for (const Peers& world : model.lineage.worlds)
+    for (const Peer& peer : world)
+      if (peer.pid != model.id) watch(model, peer, server.turn);
+  Join join = model.join;
+  join.rank = model.lineage.rank;
+  join.local_rank = model.local_rank;
+  connect(model, server, join);
+  tell_server(model, Enter{model.generation});
+}
+
+void ElasticSimulation::watch(Model& successor, const Peer& peer, std::uint64_t turn) {
+  Server& server = *successor.heir;
+  if (!server.alive || server.turn != turn || !server.membership.inherits()) return;
+  const auto again = [this, &successor, peer, turn] { watch(successor, peer, turn); };
+  if (successor.stopped) return successor.while_stopped.push_back(again);
+  Model& other = *processes_.at(peer.pid);
+  using Finding = Inheritance::Finding;
+  Finding finding = Finding::present;
+  if (!reaches(&successor, &other) || (other.stopped && other.heir->alive)) {
+    finding = Finding::silent;
+  } else if (!other.heir->alive) {
+    finding = other.join.host == successor.join.host && !successor.was_stopped ? Finding::dead : Finding::gone;
+  } else if (other.lineage.generation > successor.lineage.generation && !server.has_started) {
+    return send_away(server, Failed{ErrorCode::rendezvous, -1, "lost the server: the others have gone on"});
+  } else if (other.lineage.generation < successor.lineage.generation) {
+    finding = Finding::gone;
+  }
+  const Peers& newest = successor.lineage.newest();
+  const auto rank = std::ranges::find(newest, peer) - newest.begin();
+  if (finding == Finding::present && rank < successor.lineage.rank) {
+    send_away(server, ComeAgain{});
+    server.is_away = true;
+    return;
+  }
+  deliver(server, server.membership.found(peer, finding, now_));
+  after(finding == Finding::silent ? milliseconds(1250) : milliseconds(250), again);
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,90 @@
+// The server of an elastic job ends, and one of its processes goes on as the server.
+#include <thread>
+
+#include "tests/rendezvous/elastic_jobs.hpp"
+
+namespace anello {
+namespace {
+
+constexpr ElasticLimits kLimits{.min = 1, .max = 5, .first = 3, .may_be_succeeded = true};
+
+class ElasticSuccession : public ElasticJob {
+ protected:
+  void kill_rank(int rank, int size) {
+    for (auto& process : processes_)
+      if (process && process->out().find(text("rank ", rank, " of ", size, " at ")) != std::string::npos) {
+        kill(*process);
+        return process.reset();
+      }
+    FAIL() << "there is no rank " << rank;
+  }
+  void expect_results() {
+    for (auto& process : processes_)
+      if (process) expect_result(*process, kLongTraining);
+  }
+  std::string errors() const {
+    std::string all;
+    for (const auto& process : processes_) all += process ? process->err() : "";
+    return all;
+  }
+};
+
+// Also rank 0, which would have been the successor.
+TEST_F(ElasticSuccession, TheOthersGoOnWhenTheServerAndARankEnd) {
+  for (const int victim : {0, 1}) {
+    serve(kLimits);
+    start_all(3, kLongTraining, 2);
+    server_.reset();
+    kill_rank(victim, 3);
+    expect_results();
+    EXPECT_THAT(errors(), AllOf(HasSubstr("goes on as the rendezvous server of the job"),
+                                HasSubstr(text("left: rank ", victim, " (127.0.0.1 pid "))));
+  }
+}
+
+TEST_F(ElasticSuccession, ASuccessorIsSucceededUntilOneProcessIsLeft) {
+  serve(kLimits);
+  start_all(3, kLongTraining, 3);
+  server_.reset();
+  kill_rank(0, 3);
+  for (auto& process : processes_) {
+    if (!process) continue;
+    ASSERT_TRUE(process->says("world 2: ")) << process->err();
+  }
+  kill_rank(0, 2);
+  expect_results();
+  EXPECT_THAT(errors(), HasSubstr("world 3 has 1 rank and goes on after commit "));
+}
+
+TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
+  serve(kLimits);
+  start_all(3, kLongTraining, 3);
+  server_.reset();
+  kill_rank(2, 3);
+  std::string words;
+  for (auto& process : processes_) {
+    if (!process) continue;
+    ASSERT_TRUE(process->says("world 2: ")) << process->err();
+    words += process->err();
+  }
+  const std::string key = "ANELLO_RENDEZVOUS=127.0.0.1:";
+  const std::size_t at = words.find(key);
+  ASSERT_NE(at, std::string::npos) << words;
+  port_ = std::uint16_t(std::stoi(words.substr(at + key.size())));
+  const testing::Process& newcomer = start(kLongTraining, 3);
+  expect_results();
+  EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
+}
+
+TEST_F(ElasticSuccession, AnUndisturbedJobEndsWithoutItsServer) {
+  serve(kLimits);
+  start_all(3, 50, 2);
+  server_.reset();
+  for (auto& process : processes_) {
+    expect_result(*process, 50);
+    EXPECT_THAT(process->out(), ::testing::Not(HasSubstr("world 2")));
+  }
+}
+
+}  // namespace
+}  // namespace anello

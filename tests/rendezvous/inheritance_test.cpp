@@ -1,0 +1,145 @@
+// Who may go on without the server: the rules of Inheritance and Lineage.
+#include "rendezvous/server/inheritance.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/membership_job.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using Finding = Inheritance::Finding;
+
+Peers peers(std::vector<std::uint32_t> pids) {
+  Peers out;
+  for (const std::uint32_t pid : pids) out.push_back({"10.0.0.1", std::uint16_t(pid), pid});
+  return out;
+}
+
+Inheritance of(std::vector<std::uint32_t> pids) {
+  Lineage lineage;
+  lineage.starts(1, 0, peers(std::move(pids)), {});
+  return {lineage, milliseconds(5000)};
+}
+
+TEST(Inheritance, MoreThanHalfMustCome) {
+  const Inheritance three = of({1, 2, 3}), four = of({1, 2, 3, 4});
+  EXPECT_TRUE(three.allows({0, 2}));
+  EXPECT_FALSE(three.allows({1}));
+  EXPECT_FALSE(four.allows({0, 1}));
+  EXPECT_TRUE(four.allows({0, 1, 3}));
+}
+
+TEST(Inheritance, LessIsEnoughIfAllOthersAreDead) {
+  Inheritance four = of({1, 2, 3, 4});
+  for (const std::uint32_t pid : {2u, 3u}) four.found(peers({pid})[0], Finding::dead, {});
+  EXPECT_FALSE(four.allows({0}));
+  four.found(peers({4})[0], Finding::gone, {});
+  EXPECT_TRUE(four.awaits_nobody({0}));
+  EXPECT_FALSE(four.allows({0}));
+  four.found(peers({4})[0], Finding::dead, {});
+  EXPECT_TRUE(four.allows({0}));
+}
+
+TEST(Inheritance, AProcessThatAnswersIsAwaitedAndASilentOneForAWhile) {
+  Inheritance two = of({1, 2});
+  const Peer other = peers({2})[0];
+  EXPECT_FALSE(two.awaits_nobody({0}));
+  two.found(other, Finding::silent, {});
+  two.found(other, Finding::silent, Time() + milliseconds(4999));
+  EXPECT_FALSE(two.awaits_nobody({0}));
+  two.found(other, Finding::silent, Time() + milliseconds(5000));
+  EXPECT_TRUE(two.awaits_nobody({0}));
+  EXPECT_THAT(two.missing({0}), HasSubstr("rank 1 (10.0.0.1 pid 2, which cannot be reached)"));
+  two.found(other, Finding::present, Time() + milliseconds(5001));
+  EXPECT_FALSE(two.awaits_nobody({0}));
+}
+
+// Until it is certain that all ranks have made the new world, those of the last one that have not could go on without
+// it.
+TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
+  Lineage lineage;
+  lineage.starts(1, 0, peers({1, 2, 3}), {});
+  lineage.trains();
+  lineage.starts(2, 0, peers({1, 4, 5, 6}), {});
+  EXPECT_FALSE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
+  lineage.trains();
+  EXPECT_TRUE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
+}
+
+TEST(Inheritance, ANewcomerTakesTheWorldsOfRank0) {
+  std::vector<Peers> worlds;
+  const Peer peer = decode_peer(encode_peer(peers({7})[0], {peers({1, 2, 3})}), worlds);
+  EXPECT_EQ(peer, peers({7})[0]);
+  Lineage newcomer;
+  newcomer.starts(2, 1, peers({1, 7}), worlds);
+  EXPECT_FALSE(Inheritance(newcomer, milliseconds(0)).allows({0, 1}));
+}
+
+// A job whose server has ended, and two of whose three processes have come to the successor.
+struct Inherited3 : Job {
+  Inherited3() : Job({.min = 1, .max = 4, .may_be_succeeded = true}) {
+    Lineage lineage;
+    lineage.starts(5, 1, peers({1, 2, 3}), {});
+    membership.inherit(lineage, 6, true);
+    a = come_back(1, 4);
+    b = come_back(2, 0);
+  }
+  MemberId come_back(int rank, int local_rank) {
+    const MemberId id = MemberId(10 + rank);
+    pass(membership.joined(id, on("a", rank, -1, local_rank), now));
+    receive(id, Enter{6});
+    return id;
+  }
+  MemberId a = 0, b = 0;
+};
+
+TEST(Membership, ASuccessorGoesOnWithTheNextWorldWhenTheOthersHaveEnded) {
+  Inherited3 job;
+  EXPECT_EQ(job.assigned(job.a).generation, 0u);
+  job.pass(job.membership.found(peers({1})[0], Finding::dead, job.now));
+  EXPECT_EQ(job.assigned(job.a).generation, 7u);
+  EXPECT_EQ(job.assigned(job.a).rank, 0);
+  EXPECT_EQ(job.assigned(job.a).local_rank, 4);
+  EXPECT_EQ(job.assigned(job.b).rank, 1);
+  EXPECT_TRUE(job.assigned(job.a).begun);
+  EXPECT_THAT(job.assigned(job.a).change, HasSubstr("left: rank 0 (10.0.0.1 pid 1, which has ended)"));
+  EXPECT_TRUE(job.membership.inherits());
+  job.complete();
+  EXPECT_FALSE(job.membership.inherits());
+}
+
+TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
+  Inherited3 job;
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  EXPECT_EQ(job.assigned(job.a).generation, 7u);
+  Job alone({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
+  Lineage lineage;
+  lineage.starts(5, 1, peers({1, 2, 3}), {});
+  alone.membership.inherit(lineage, 5, true);
+  alone.pass(alone.membership.joined(9, on("a", 1), alone.now));
+  alone.receive(9, Enter{5});
+  for (const std::uint32_t pid : {1u, 3u})
+    alone.pass(alone.membership.found(peers({pid})[0], Finding::gone, alone.now));
+  alone.wait(milliseconds(2900));
+  EXPECT_EQ(alone.failure(9), "none");
+  alone.receive(9, Present{});
+  alone.wait(milliseconds(200));
+  EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
+}
+
+// Its old connection was cut, and the successor has not noticed that yet.
+TEST(Membership, AProcessMayComeToASuccessorAgain) {
+  Inherited3 job;
+  const MemberId again = 99;
+  job.pass(job.membership.joined(again, on("a", 2, -1, 0), job.now));
+  job.receive(again, Enter{6});
+  job.pass(job.membership.found(peers({1})[0], Finding::dead, job.now));
+  EXPECT_EQ(job.assigned(again).rank, 1);
+  EXPECT_EQ(job.assigned(job.b).generation, 0u);
+}
+
+}  // namespace
+}  // namespace anello::rendezvous
