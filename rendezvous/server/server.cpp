@@ -7,27 +7,17 @@
 #include <condition_variable>
 #include <cstring>
 
-#include "rendezvous/protocol/describe.hpp"
-#include "rendezvous/protocol/look.hpp"
 #include "rendezvous/server/abort_notice.hpp"
-#include "rendezvous/server/heir.hpp"
 #include "rendezvous/server/listening_address.hpp"
-#include "rendezvous/server/membership.hpp"
 #include "rendezvous/server/receive_join.hpp"
-#include "rendezvous/server/roster.hpp"
-#include "rendezvous/server/server_metrics.hpp"
+#include "rendezvous/server/server_impl.hpp"
 #include "ring/base/log.hpp"
-#include "ring/base/mutex.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/auth.hpp"
-#include "ring/net/event_loop.hpp"
-#include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
-#include "ring/net/message_channel.hpp"
 #include "ring/net/sockets.hpp"
 #include "ring/net/spawn.hpp"
-#include "ring/services/http_page.hpp"
 
 namespace anello {
 
@@ -38,116 +28,15 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kLastMessageLimit{5000};           // time for a rank to read why its start-up failed
-constexpr milliseconds kLookLimit{1000}, kNextLook{250};  // of a successor, for each process of the last world
+constexpr milliseconds kLastMessageLimit{5000};  // time for a rank to read why its start-up failed
+
+}  // namespace
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   std::memcpy(&number, net::random_bytes(sizeof number).data(), sizeof number);
   return number;
 }
-
-}  // namespace
-
-class RendezvousServer::Impl {
- public:
-  explicit Impl(const ServerOptions& options);
-  ~Impl();
-  std::uint16_t port() const { return listening_.port(); }
-  std::string address() const { return rendezvous::usable_address(listening_.address()); }
-  ServerStats stats() const {
-    const MutexLock lock(stats_mutex_);
-    return stats_;
-  }
-  ElasticStatus elastic_status() const {
-    const MutexLock lock(stats_mutex_);
-    return elastic_status_;
-  }
-  bool wait_until_over(std::uint32_t generation, milliseconds limit) const {
-    MutexLock lock(stats_mutex_);
-    return changed_.wait_for(lock, limit,
-                             [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.generation > generation; });
-  }
-  void conclude(const Error& why, int by) {
-    asio::post(event_loop_.context(), [this, by, why = rendezvous::Failed{why.code(), why.rank(), why.message()}] {
-      concluding_ = true;
-      deliver(roster_.conclude(why, by));
-    });
-  }
-  void wait_until_concluded(milliseconds limit) const {
-    MutexLock lock(stats_mutex_);
-    changed_.wait_for(lock, limit, [&]() ANELLO_REQUIRES(stats_mutex_) { return stats_.concluded; });
-  }
-  void retire(int place) {
-    asio::post(event_loop_.context(), [this, place] {
-      const auto is_there = [place](rendezvous::MemberId, const auto& process) { return process.join.place == place; };
-      if (membership_) deliver(membership_->retire(is_there, steady_clock::now()));
-    });
-  }
-  void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
-  void succeed();
-  void step_back() {
-    asio::post(event_loop_.context(), [this] {
-      send_away(rendezvous::ComeAgain{});
-      heir_->is_away = true;
-    });
-  }
-  void exited(int rank) {
-    asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
-  }
-  void abort(int culprit, const std::string& reason);
-
- private:
-  using Connection = std::shared_ptr<net::MessageChannel>;
-
-  asio::awaitable<void> serve(Connection connection);
-  asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
-  asio::awaitable<void> receive_requests(rendezvous::Membership& membership, tcp::socket& socket, Roster::MemberId id);
-  Roster::Sends joined(Roster::MemberId id, const rendezvous::Join& join);
-  Roster::Sends expired();
-  std::optional<Roster::Time> deadline() const { return membership_ ? membership_->deadline() : roster_.deadline(); }
-  void deliver(const Roster::Sends& sends);
-  void start_abort_notice();
-  void announce(std::size_t ranks);
-  void set_alarm();
-  void remind();
-  void publish_stats();
-  std::optional<net::Rejection> unwelcome(const net::Claim& claim) const;
-  asio::awaitable<void> watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn);
-  void send_away(const rendezvous::Reply& last_word);
-  // True after conclude(), once all ranks have received its error or another start has begun, and no rank has a
-  // connection any more. A rank ends its connection after it has read the error.
-  bool has_concluded() const {
-    return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
-  }
-
-  const net::Credentials credentials_;
-  const milliseconds join_limit_;
-  net::HalfOpen half_open_;
-  // Declared before the members that use it. If coroutines have not ended when the loop stops, they are destroyed
-  // together with it.
-  net::EventLoop event_loop_;
-  tcp::acceptor acceptor_{event_loop_.context()};
-  asio::steady_timer alarm_{event_loop_.context()};  // ends at the roster's deadline
-  asio::steady_timer reminder_{event_loop_.context()};
-  bool reminding_ = false, concluding_ = false;
-  const bool may_be_mixed_;
-  const milliseconds remind_after_;
-  Roster roster_;
-  std::optional<rendezvous::Membership> membership_;  // used instead of the roster if the job is elastic
-  std::optional<rendezvous::Heir> heir_;
-  std::map<Roster::MemberId, Connection> connections_;
-  Roster::MemberId next_id_ = 0;
-  std::optional<failure::Verdict> abort_verdict_;  // why the newest aborted world was aborted
-  std::uint32_t aborted_generation_ = 0;
-  trace::RejectedConnections rejected_;
-  tcp::endpoint listening_;
-  mutable Mutex stats_mutex_;
-  mutable std::condition_variable changed_;
-  std::optional<services::Metrics> metrics_;
-  ServerStats stats_ ANELLO_GUARDED_BY(stats_mutex_);
-  ElasticStatus elastic_status_ ANELLO_GUARDED_BY(stats_mutex_);
-};
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
@@ -288,68 +177,6 @@ std::optional<net::Rejection> RendezvousServer::Impl::unwelcome(const net::Claim
   if (claim.generation == 0 || claim.generation == own) return {};
   return rejected(claim.generation < own ? text(rendezvous::kGoneOn, " without this process, in world ", own)
                                          : "this process has an older world");
-}
-
-void RendezvousServer::Impl::inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest,
-                                     bool begun) {
-  asio::post(event_loop_.context(), [this, lineage = std::move(lineage), limits, newest, begun] {
-    heir_->lineage = lineage;
-    heir_->limits = limits;
-    heir_->newest = newest;
-    heir_->begun = begun;
-    heir_->is_away = false;
-    heir_->stops.forget(limits.silence / 2);
-    if (!heir_->serves) send_away(rendezvous::ComeAgain{});
-  });
-}
-
-void RendezvousServer::Impl::succeed() {
-  asio::post(event_loop_.context(), [this] {
-    heir_->is_away = false;
-    if (!heir_->lineage.exists() || std::exchange(heir_->serves, true)) return;
-    std::set<rendezvous::Peer> others;
-    for (const rendezvous::Peers& world : heir_->lineage.worlds) others.insert(world.begin(), world.end());
-    for (const rendezvous::Peer& peer : others)
-      if (peer != heir_->self()) net::spawn(event_loop_.context(), watch(peer, heir_->goes_before(peer), heir_->turn));
-  });
-}
-
-// Looks for a process of the last world again and again, until that is not needed any more.
-asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn) {
-  using rendezvous::Look;
-  using Finding = rendezvous::Inheritance::Finding;
-  const net::Claim claim{net::Role::rendezvous, heir_->lineage.generation, heir_->lineage.rank, -1};
-  asio::steady_timer pause(event_loop_.context());
-  asio::error_code ignored;
-  while (heir_->turn == turn && membership_->inherits()) {
-    const Look seen = co_await rendezvous::look(peer.address, peer.port, credentials_, claim, kLookLimit);
-    if (heir_->turn != turn) break;
-    // Processes of a world that this successor has started reject the older one.
-    if (seen.outcome == Look::Outcome::rejects && !heir_->has_started &&
-        seen.why.find(rendezvous::kGoneOn) != std::string::npos)
-      send_away(rendezvous::Failed{ErrorCode::rendezvous, -1, seen.why});
-    if (seen.outcome == Look::Outcome::answers && goes_first) {
-      send_away(rendezvous::ComeAgain{});
-      heir_->is_away = true;
-    }
-    if (heir_->turn != turn) break;
-    const Finding finding = heir_->finding(peer, seen.outcome);
-    deliver(membership_->found(peer, finding, steady_clock::now()));
-    if (finding == Finding::dead) break;
-    pause.expires_after(kNextLook);
-    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  }
-}
-
-// Sends a last message to all processes that have joined, and begins to wait for others.
-void RendezvousServer::Impl::send_away(const rendezvous::Reply& last_word) {
-  Roster::Send send{{}, last_word};
-  for (const ElasticStatus::Process& one : membership_->status().processes) send.to.push_back(Roster::MemberId(one.id));
-  heir_->turn++;
-  heir_->serves = heir_->has_started = false;
-  membership_.emplace(heir_->limits, join_limit_, random_number());
-  if (heir_->lineage.exists()) membership_->inherit(heir_->lineage, heir_->newest, heir_->begun);
-  deliver({std::move(send)});
 }
 
 void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
