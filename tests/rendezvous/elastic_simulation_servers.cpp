@@ -164,7 +164,7 @@ void ElasticSimulation::kill_server(Server& server) {
 void ElasticSimulation::leave_server(Model& model) {
   const std::shared_ptr<Link> link = std::exchange(model.link, nullptr);
   if (!link || !link->open) return;
-  // What it has sent arrives before the end of its connection.
+  // The messages that it has sent arrive before the end of its connection.
   at(std::max(now_, link->last_to_server) + microseconds(1), [this, link] {
     if (link->open) close(link);
   });

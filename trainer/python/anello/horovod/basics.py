@@ -138,7 +138,8 @@ def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
 def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
     try:
         if is_elastic():
-            return _warn_of(sets.restore())
+            lost = sets.restore()
+            return _lasting.warn_of(lost) if rank() == 0 else None
         sets.require_same(wanted)
     except Mismatch as error:
         if is_elastic() and error.rank is None:  # the others wait for this rank, and go on without it
@@ -147,11 +148,6 @@ def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
         raise
     for each in wanted:
         sets.add(each)
-
-
-def _warn_of(lost: Sequence[ProcessSet]) -> None:
-    for each in lost if rank() == 0 else ():
-        warn(f"all processes of {_lasting.describe(each)} have ended: it has no ranks, until others take their places")
 
 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:

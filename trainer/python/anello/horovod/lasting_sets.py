@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ..errors import Mismatch
 from .process_sets import ProcessSet
+from .user_warning import warn
 
 _Places = Optional[List[str]]
 
@@ -55,6 +56,10 @@ class LastingSets:
             self._places[number] = found
             made.ranks = sorted(rank_of[place] for place in found or () if place in rank_of)
         return [each for each, places in zip(self.all, self._places) if places and not each.ranks]
+
+    def warn_of(self, lost: Sequence[ProcessSet]) -> None:
+        for each in lost:
+            warn(f"all processes of {self.describe(each)} have ended: it has no ranks, until others take their places")
 
     def describe(self, made: ProcessSet) -> str:
         """Names a set by the ranks that the script gave it."""
