@@ -2,6 +2,10 @@
 // time.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "ring/world/bootstrap.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/undisturbed.hpp"
@@ -170,6 +174,34 @@ TEST(Network, ThatFallsApartEndsTheWorldOnBothSidesInTime) {
     EXPECT_EQ(each.error->rank() < 2, each.rank >= 2) << "rank " << each.rank << ": " << each.error->what();
     EXPECT_LT(each.after, (kSilenceLimit + seconds(1) + kWork) * kSlowdown + each.lateness) << each.error->what();
   }
+}
+
+// A rank that is cut off does not close its connections. The others leave the world without waiting for it.
+TEST(Network, ThatCutsARankOffDelaysNoLeaving) {
+  undisturbed(milliseconds(50), [] {
+    Proxied world(3);
+    std::atomic<std::chrono::nanoseconds> longest{};
+    const auto told = world.told(
+        [&](World& w) {
+          w.barrier();
+          if (w.rank() == 0)
+            for (const int other : {0, 1}) world.between(other, 2, {.cut_off = true});
+          try {
+            carry_out_right(w, 1000000, kLarge);
+          } catch (const Error&) {
+            const auto begin = std::chrono::steady_clock::now();
+            if (w.rank() != 2) world::WorldMaker::leave(w);
+            longest = std::max(longest.load(), std::chrono::steady_clock::now() - begin);
+            throw;
+          }
+        },
+        impatient());
+    for (const int rank : {0, 1}) {
+      ASSERT_TRUE(told[std::size_t(rank)].error);
+      EXPECT_EQ(told[std::size_t(rank)].error->rank(), 2) << told[std::size_t(rank)].error->what();
+    }
+    EXPECT_LT(longest.load(), milliseconds(400));
+  });
 }
 
 // A connection ends while both its ranks live.
