@@ -19,14 +19,27 @@ struct Outcome {
   std::vector<Told> told;
   std::vector<std::string> ways = std::vector<std::string>(2);  // the description of each rank's group, if it has one
 };
+
+// From the moment on in which a rank looks for NCCL, no thread can be made. Before that, the fake GPU makes some.
+const AnelloGpuTable& table_without_threads() {
+  static const AnelloGpuTable table = [] {
+    AnelloGpuTable its = fake::table();
+    its.nccl = [](const char** why_not) {
+      faults::plan({.thread = 0, .for_ever = true});
+      return fake::table().nccl(why_not);
+    };
+    return its;
+  }();
+  return table;
+}
+
 Outcome without_threads(const std::string& backend) {
   Outcome outcome;
   outcome.told = told_on_all_ranks(2, [&](World& world) {
     Choice choice{.backend = backend};
     choice.nccl.start = milliseconds(500);  // the others wait for this rank inside NCCL
     const GpuGroup gpus = gpus_of(world, choice, [&] {
-      if (world.rank() == kPoor) faults::plan({.thread = 0, .for_ever = true});
-      return load();
+      return GpuGroupAccess::Impl::Tables{world.rank() == kPoor ? &table_without_threads() : &fake::table()};
     });
     outcome.ways[std::size_t(world.rank())] = text(gpus.backend(), ": ", gpus.reason());
     world.barrier();
