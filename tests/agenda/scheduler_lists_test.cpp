@@ -169,8 +169,9 @@ TEST_P(ListsInWorldsOf, EachOfMixedOperationsHasItsOwnEnd) {
     const Handles all = together(world, scheduler, [&](bool waits) {
       Handles handles;
       for (std::size_t k = 0; k < small.size(); k++) {
-        NamedCall call{.verb = Verb::allreduce, .name = text("small ", k), .inputs = {view_of(small[k])}};
-        handles.push_back(scheduler.submit(std::move(call), waits));
+        const std::string name = text("small ", k);
+        handles.push_back(
+            scheduler.submit({.verb = Verb::allreduce, .name = name, .inputs = {view_of(small[k])}}, waits));
         if (k == 3)
           handles.push_back(scheduler.submit({.verb = Verb::broadcast, .inputs = {view_of(sent)}, .root = 1}, waits));
         if (k == 5)

@@ -31,7 +31,7 @@ class DisturbedJob {
     for (int looks = 0; looks < 3000 && launcher_.wait(milliseconds(100)) < 0; looks++) {
       const pid_t first = process_at(launcher_, 0);
       if (first > 0 && name_.empty()) name_ = variable_of_process(first, "ANELLO_JOB");
-      if (!name_.empty() && !places_with_ranks().empty()) return true;
+      if (!name_.empty() && !ranks().places.empty()) return true;
     }
     return launcher_.wait(milliseconds(0)) >= 0;
   }
@@ -44,7 +44,7 @@ class DisturbedJob {
   bool settle(int size) {
     resize(size);
     for (int looks = 0; looks < 3000; looks++) {
-      if (int(places_with_ranks().size()) == size) return true;
+      if (int(ranks().places.size()) == size) return true;
       if (launcher_.wait(milliseconds(100)) >= 0) break;
       if (looks % 100 == 99) resize(size);  // a process that was stopped or killed before has been replaced meanwhile
     }
@@ -69,12 +69,12 @@ class DisturbedJob {
 
   void happen() {
     if (stopped_ > 0 && testing::alive(stopped_)) return;  // the others may be the last that have the state
-    const std::vector<int> ranks = places_with_ranks();
-    const bool same = ranks == last_ranks_;  // all of them have had the state for some time
-    last_ranks_ = ranks;
+    const Ranks now = ranks();
+    const bool same = now == last_ranks_ && has_the_state(now.world);  // all of them have had the state for some time
+    last_ranks_ = now;
     if (!same) return;
-    if (int(ranks.size()) <= std::max(how_.min, 2)) return resize(places_);
-    const int victim = ranks[random_() % ranks.size()];
+    if (int(now.places.size()) <= std::max(how_.min, 2)) return resize(places_);
+    const int victim = now.places[random_() % now.places.size()];
     const int event = int(random_() % unsigned(how_.kills + how_.stops + how_.removals + how_.resizes));
     if (event >= how_.kills + how_.stops + how_.removals)
       return resize(how_.min + 1 + int(random_() % unsigned(places_ - how_.min)));
@@ -100,15 +100,28 @@ class DisturbedJob {
     const pid_t pid = process_at(launcher_, place);
     if (pid > 0) ::kill(pid, number);
     if (number == SIGSTOP) stopped_ = pid;
-    last_ranks_.clear();
+    last_ranks_ = {};
   }
 
-  std::vector<int> places_with_ranks() {
-    std::vector<int> out;
+  // The newest world, and the places that have a rank in it.
+  struct Ranks {
+    int world = 0;
+    std::vector<int> places;
+    bool operator==(const Ranks&) const = default;
+  };
+  Ranks ranks() {
+    Ranks now;
     const std::string table = testing::run(anello({"status", name_})).out;
+    if (const auto at = table.find(", world "); at != std::string::npos)
+      now.world = std::atoi(table.c_str() + at + sizeof ", world");
     for (const std::string& line : testing::lines(table))
-      if (line.find(": rank ") != std::string::npos) out.push_back(std::atoi(line.c_str() + sizeof "process"));
-    return out;
+      if (line.find(": rank ") != std::string::npos) now.places.push_back(std::atoi(line.c_str() + sizeof "process"));
+    return now;
+  }
+  // On a busy machine seconds may pass between the beginning of a world and the end of the state's transfer. Rank 0
+  // says when all have it; only the first world begins without a word.
+  bool has_the_state(int world) const {
+    return world == 1 || contains(launcher_.err(), text("world ", world, " has "));
   }
 
   void note(const std::string& event) {
@@ -120,7 +133,7 @@ class DisturbedJob {
   std::mt19937 random_;
   Process launcher_;
   std::string name_, log_;
-  std::vector<int> last_ranks_;
+  Ranks last_ranks_;
   int places_ = how_.max;
   pid_t stopped_ = -1;
   int events_ = 0;

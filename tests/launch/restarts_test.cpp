@@ -58,9 +58,9 @@ TEST(Restarts, KeepTheOutputOfEveryTry) {
 }
 
 TEST(Timeout, EndsTheJobAsAFailure) {
-  const Outcome outcome = testing::run(ranks(2, "exec sleep 300", {"--timeout", "0.5", "--restarts", "3"}));
+  const Outcome outcome = testing::run(ranks(2, "exec sleep 300", {"--timeout", "3", "--restarts", "3"}));
   EXPECT_EQ(outcome.code, 124);
-  EXPECT_TRUE(contains(outcome.err, "anello: the job is ended: timed out after 0.5 s (--timeout)\n")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "anello: the job is ended: timed out after 3 s (--timeout)\n")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "; the launcher ended ranks 0, 1\n")) << outcome.err;
 }
 
