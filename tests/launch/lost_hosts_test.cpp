@@ -165,7 +165,9 @@ class CancelledHosts : public Agents {
       while (testing::alive(above[0])) std::this_thread::sleep_for(milliseconds(1));
       std::this_thread::sleep_for(milliseconds(100));
       kill(above[1], SIGKILL);
+      while (testing::alive(above[1])) std::this_thread::sleep_for(milliseconds(1));
     }
+    std::this_thread::sleep_for(milliseconds(100));  // each ssh ends after its agent
     running.signal(SIGCONT);
   }
   static std::vector<pid_t> ranks_that_write(const Process& running) {
