@@ -81,6 +81,22 @@ def test_other_sets_are_an_error_of_a_newcomer_alone(started):
     assert right == other == ([[1]], [])
 
 
+def test_sets_are_an_error_of_a_newcomer_alone_if_the_job_has_none(started):
+    a, b = started("a"), started("b")
+    a.has_begun = b.has_begun = True
+    mistaken, *others = follow([started("c", [0, 1]), a, b])
+    assert "rank 1 begins with the process sets [], this rank with [[0, 1]]" in str(mistaken)
+    assert mistaken.rank is None
+    assert others == [([], [])] * 2
+
+
+def test_sets_whose_ranks_never_came_are_those_of_the_job_too(started):
+    a, b = started("a", [7]), started("b", [7])
+    follow([a, b])
+    right, other, mistaken = follow([a, b, started("c", [8])])
+    assert mistaken.rank is None and right == other == ([[]], [])
+
+
 @pytest.mark.parametrize("wrong, why", [([[0], [0]], "two sets have the ranks"), ([[-1]], "a negative rank")])
 def test_sets_that_no_world_can_have_are_refused(started, wrong, why):
     with pytest.raises(ValueError, match=why):
@@ -152,12 +168,13 @@ def test_sets_of_init_keep_their_members_and_others_end_with_their_world(job):
     assert "added: ProcessSet(process_set_id=None, ranks=[0], mpi_comm=None) is not registered: its world has ended" in second.out()
 
 
-def test_a_newcomer_with_other_sets_ends_alone(job):
-    script = TRAINING.replace("hvd.init()", "hvd.init(process_sets=[[0, 1]])")
+@pytest.mark.parametrize("sets", [[[0, 1]], []])
+def test_a_newcomer_with_other_sets_ends_alone(job, sets):
+    script = TRAINING.replace("hvd.init()", f"hvd.init(process_sets={sets})")
     running = job(script, 2)
     running.found("waits in world 1")
-    stranger = running.add(script=script.replace("[[0, 1]]", "[[0], [0, 1]]"))
+    stranger = running.add(script=script.replace(f"={sets}", "=[[0], [0, 1]]"))
     assert running.remove(stranger).ends() == 1
-    assert "begins with the process sets [[0, 1]], this rank with [[0], [0, 1]]" in stranger.out()
+    assert f"begins with the process sets {sets}, this rank with [[0], [0, 1]]" in stranger.out()
     running.go()
     check_results(running.processes)

@@ -133,6 +133,7 @@ def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
         _start_timeline(timeline())
     if with_sets:
         _add_all(_sets, wanted)
+    _lasting.has_begun = True
 
 
 def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:

@@ -22,11 +22,13 @@ class LastingSets:
 
     Attributes:
         all: the sets, in the order in which they are registered; their ids are 1, 2, ... in each world.
+        has_begun: True when this process has begun in a world with these sets, or without any.
     """
 
     def __init__(self, sets: Sequence[ProcessSet] = ()) -> None:
         """ValueError if two sets have the same ranks, or a rank is negative."""
         self.all = list(sets)
+        self.has_begun = False
         self._asked = [list(each.ranks) for each in sets]
         self._places: List[_Places] = [None] * len(self.all)
         self._own = os.environ.get("ANELLO_PLACE") or uuid.uuid4().hex
@@ -39,22 +41,24 @@ class LastingSets:
     def follow(self, gather: Callable[[bytes], List[bytes]]) -> List[ProcessSet]:
         """Gives the sets the ranks that their processes have in a new world. All ranks call; blocks.
 
-        Returns the sets whose processes have all ended. Raises Mismatch on a rank that was given other sets than those
-        that have places; its `rank` is None then. If no set has places yet, raises it on all ranks.
+        Returns the sets whose processes have all ended. Raises Mismatch on a rank that was given other sets than ranks
+        that have begun; its `rank` is None then. If no rank has begun, raises it on all ranks.
 
         Args:
             gather: returns the texts that all ranks give to it.
         """
-        ranks = [json.loads(each) for each in gather(json.dumps([self._own, self._asked, self._places]).encode())]
-        asked = _checked([(sets, any(each is not None for each in places)) for _, sets, places in ranks], self._asked)
-        rank_of = {place: rank for rank, (place, _, _) in enumerate(ranks)}
-        known = [places for _, sets, places in ranks if sets == asked]
+        mine = json.dumps([self._own, self.has_begun, self._asked, self._places])
+        ranks = [json.loads(each) for each in gather(mine.encode())]
+        asked = _checked([(sets, has_begun) for _, has_begun, sets, _ in ranks], self._asked)
+        rank_of = {place: rank for rank, (place, *_) in enumerate(ranks)}
+        known = [places for *_, sets, places in ranks if sets == asked]
         for number, made in enumerate(self.all):
             found = next((places[number] for places in known if places[number] is not None), None)
             if found is None:
-                found = _places_of(self._asked[number], [place for place, _, _ in ranks])
+                found = _places_of(self._asked[number], [place for place, *_ in ranks])
             self._places[number] = found
             made.ranks = sorted(rank_of[place] for place in found or () if place in rank_of)
+        self.has_begun = True
         return [each for each, places in zip(self.all, self._places) if places and not each.ranks]
 
     def warn_of(self, lost: Sequence[ProcessSet]) -> None:
@@ -72,8 +76,8 @@ def _places_of(asked: List[int], all_places: List[str]) -> _Places:
 
 
 def _checked(given: List[Tuple[Any, bool]], mine: Any) -> Any:
-    """The sets of the ranks that have places for them; if none has, of all ranks. Raises Mismatch as follow() does."""
-    first = next((rank for rank, (_, has_places) in enumerate(given) if has_places), 0)
+    """The sets of the ranks that have begun; if none has, of all ranks. Raises Mismatch as follow() does."""
+    first = next((rank for rank, (_, has_begun) in enumerate(given) if has_begun), 0)
     asked, has_begun = given[first]
     odd = next((rank for rank, (sets, _) in enumerate(given) if sets != asked), None)
     differ = f"the ranks differ: rank {first} begins with the process sets {asked}, "
