@@ -7,7 +7,6 @@
 #include "ring/base/text.hpp"
 #include "ring/elastic/contents.hpp"
 #include "ring/elastic/synchronize.hpp"
-#include "ring/elastic/transfer.hpp"
 #include "ring/world/bootstrap.hpp"
 
 namespace anello::elastic {
@@ -79,7 +78,7 @@ void Job::Impl::deliver(std::span<const Tensor> tensors) {
   for (const Tensor& each : tensors)
     memory.push_back({static_cast<std::byte*>(each.data), std::size_t(each.count) * size_bytes(each.dtype)});
   together([&] {
-    for (Group& each : elastic::transfer(*world_, decision_, memory)) groups_.push_back(std::move(each));
+    for (Group& each : elastic::deliver(*world_, decision_, memory)) groups_.push_back(std::move(each));
   });
 }
 

@@ -136,6 +136,16 @@ Decision begin_synchronization(World& world, State& state, std::string_view mani
   return decide_together(world, StateAccess::contents(state), manifest_of(manifest), begun);
 }
 
+// Each rank divides the transfer by its own sizes, so with other sizes a rank would wait for broadcasts that no rank
+// sends.
+std::vector<Group> deliver(World& world, const Decision& decision, std::span<const Bytes> memory) {
+  std::vector<group::NamedValue> sizes;
+  for (const Bytes& each : memory)
+    sizes.push_back({text("tensor ", sizes.size(), " to deliver"), text(each.size(), " bytes")});
+  group::require_same(world, sizes, {.name = "elastic sizes", .consistency_token = decision.revision});
+  return transfer(world, decision, memory);
+}
+
 void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries) {
   Manifest names;
   for (const EntryHash& each : entries) names.push_back({entry_name(names.size()), text("'", each.name, "'")});

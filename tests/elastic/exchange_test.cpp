@@ -66,6 +66,20 @@ TEST(Exchange, AReceiverThatFailsInBetweenIsNoSource) {
   EXPECT_EQ(all[1].number, 7);
 }
 
+// A rank without tensors has no part in the transfer, and would leave the others waiting.
+TEST(Exchange, SizesThatDifferAreAMismatch) {
+  const auto told = told_on_all_ranks(3, [](World& world) {
+    std::vector<std::byte> some(world.rank() == 2 ? 0 : 1000);
+    const std::vector<Bytes> memory(world.rank() == 2 ? 0 : 2, some);
+    const auto groups = deliver(world, {.revision = 4, .sources = {0, 1}, .receivers = {2}}, memory);
+  });
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error);
+    EXPECT_EQ(each.error->code(), ErrorCode::mismatch);
+    EXPECT_THAT(each.error->message(), HasSubstr("tensor 0 to deliver differs: 1000 bytes on rank 0, none on rank 2"));
+  }
+}
+
 TEST(Exchange, AManifestThatDiffersIsAMismatch) {
   Owners all{Owner{7, 4}, Owner{7, 4}, Owner{1, {}}};
   all[0].manifest = all[1].manifest = "step\nnumber (f64)";

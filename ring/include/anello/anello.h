@@ -576,9 +576,10 @@ anello_status anello_elastic_enter(anello_elastic* job, anello_world** world);
  * rank has a complete state. */
 anello_status anello_elastic_begin(anello_elastic* job, const char* manifest);
 /* Copies these tensors from the sources to the receivers: each source sends a part of them, and receives nothing. All
- * ranks call it after anello_elastic_begin, with tensors of the same sizes; it may be called several times. Blocks. The
- * tensors must be equal on all sources, so give their hashes to anello_elastic_end. Other entries can be sent by
- * collectives, for example in a group of the first source and the receivers. */
+ * ranks call it after anello_elastic_begin, with tensors of the same sizes; it may be called several times. Blocks.
+ * ANELLO_MISMATCH names the first tensor whose size differs. The tensors must be equal on all sources, so give their
+ * hashes to anello_elastic_end. Other entries can be sent by collectives, for example in a group of the first source
+ * and the receivers. */
 anello_status anello_elastic_deliver(anello_elastic* job, const anello_tensor* tensors, size_t count);
 /* An entry of the state, after it was sent: its name, one line, and its hash by anello_elastic_hash. */
 typedef struct {
