@@ -102,7 +102,10 @@ Ending ElasticTraining::train_in_world(elastic::Job& job) {
     world.abort(error.what());
     throw;
   }
-  if (restored.found) progress_ = restored.progress;
+  if (restored.found) {
+    progress_ = restored.progress;
+    state_.restored();
+  }
   job.synchronize();
   static_cast<void>(model_.take_score());  // a step that has failed has left its sums
 

@@ -24,6 +24,7 @@ class Contents {
   // called.
   void begin_commit();
   void end_commit();
+  void restore();
   // Call this before the first byte of another rank's state arrives. From then on the entries are not clean, because
   // the transfer may fail.
   void receive() { clean = commits = false; }

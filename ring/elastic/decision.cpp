@@ -58,15 +58,14 @@ void require_equal_manifests(const std::vector<Report>& reports, const Decision&
 
 Decision decide(const std::vector<Report>& reports, bool begun) {
   const std::optional<std::uint64_t> newest = newest_revision(reports);
-  if (!newest && begun) refuse_without_source(reports);
+  if (!newest && (begun || !reports.front().clean)) refuse_without_source(reports);
   Decision decision{.revision = newest.value_or(0), .fresh = !newest};
   for (std::size_t rank = 0; rank < reports.size(); rank++) {
     const Report& its = reports[rank];
-    const bool is_first = decision.fresh && its.clean && decision.sources.empty();
+    const bool is_first = decision.fresh && rank == 0;
     const bool has_newest = is_holder(its) && its.revision == newest;
     (is_first || has_newest ? decision.sources : decision.receivers).push_back(int(rank));
   }
-  if (decision.sources.empty()) refuse_without_source(reports);
   require_equal_manifests(reports, decision);
   return decision;
 }

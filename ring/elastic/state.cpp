@@ -6,6 +6,11 @@
 
 namespace anello::elastic {
 
+void Contents::restore() {
+  if (holds) group::refuse("State::restored", "the state has been synchronized; later changes are commits");
+  clean = true;
+}
+
 State::State() : contents_(std::make_unique<Contents>()) {}
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;
@@ -49,6 +54,9 @@ void State::add_small(std::string name, std::function<std::string()> save, std::
   contents_->add({.name = std::move(name), .save = std::move(save), .load = std::move(load)});
 }
 
+void State::restored() {
+  contents_->restore();
+}
 std::uint64_t State::revision() const {
   return contents_->revision;
 }

@@ -97,11 +97,19 @@ TEST(Decision, AJobBeginsAloneToo) {
   EXPECT_THAT(decision.receivers, IsEmpty());
 }
 
-TEST(Decision, HalfWrittenInitialValuesAreNoSource) {
-  const Decision decision = decide({half_written_newcomer(), newcomer(), newcomer()}, false);
+TEST(Decision, HalfWrittenInitialValuesOfAnotherRankDoNotMatter) {
+  const Decision decision = decide({newcomer(), half_written_newcomer(), newcomer()}, false);
   EXPECT_TRUE(decision.fresh);
-  EXPECT_THAT(decision.sources, ElementsAre(1));
-  EXPECT_THAT(decision.receivers, ElementsAre(0, 2));
+  EXPECT_THAT(decision.sources, ElementsAre(0));
+  EXPECT_THAT(decision.receivers, ElementsAre(1, 2));
+}
+
+// Rank 2 may have replaced the rank 0 that had loaded a checkpoint, and have only initial values.
+TEST(Decision, NoRankTakesThePlaceOfARank0WithoutCompleteValues) {
+  const auto error = refusal({half_written_newcomer(), half_written_newcomer(), newcomer()}, false);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::rendezvous);
+  EXPECT_THAT(error->message(), HasSubstr("ranks 0, 1 have only a part of it"));
 }
 
 TEST(Decision, NoCleanRankAtTheBeginning) {

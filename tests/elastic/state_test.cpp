@@ -101,6 +101,19 @@ TEST(State, DoesNotCommitBeforeTheFirstWorld) {
   EXPECT_TRUE(state.clean());
 }
 
+TEST(State, IsRestoredOnlyBeforeTheFirstSynchronization) {
+  State state;
+  StateAccess::contents(state).receive();
+  EXPECT_FALSE(state.clean());
+  state.restored();
+  EXPECT_TRUE(state.clean());
+  EXPECT_FALSE(state.holds());
+  State later = held(7);
+  StateAccess::contents(later).receive();
+  EXPECT_THAT(refused([&] { later.restored(); }), HasSubstr("the state has been synchronized"));
+  EXPECT_FALSE(later.clean());
+}
+
 TEST(State, MovesWithItsEntries) {
   State state = held(3);
   state.add_small("step", kSave, kLoad);

@@ -230,17 +230,23 @@ TEST(SynchronizeErrors, ASourceThatEndsInTheMiddleLeavesNothingHalfWritten) {
   }
 }
 
-// A rank that has part of another rank's initial values would begin with a mixture.
-TEST(SynchronizeErrors, InTheMiddleOfTheBeginning) {
-  Ranks all = ranks(newcomer(1), newcomer(2), newcomer(3));
+// Rank 0 has loaded a checkpoint and ends while it sends it; a process that has only initial values replaces it.
+TEST(SynchronizeErrors, AJobDoesNotBeginWithTheValuesOfAReplacement) {
+  Ranks all = ranks(newcomer(7), newcomer(1), newcomer(1));
   synchronize_halfway(all, 2, 1, false);
   EXPECT_TRUE(all[0]->state.clean());
   EXPECT_FALSE(all[0]->state.holds());
   EXPECT_FALSE(all[1]->state.clean());
-  all[2] = newcomer(3);
   all.erase(all.begin());
+  all.push_back(newcomer(1));
+  all[1]->unclean();
+  expect_each(synchronize(all, false), ErrorCode::rendezvous, -1, HasSubstr("ranks 0, 1 have only a part of it"));
+  std::ranges::fill(all[0]->weights, std::byte(7));  // it loads the checkpoint itself
+  all[0]->bias[0] = std::byte(7);
+  all[0]->step = 7;
+  all[0]->state.restored();
   expect_in_order(synchronize(all, false));
-  for (const auto& rank : all) rank->expect(3, 0);
+  for (const auto& rank : all) rank->expect(7, 0);
 }
 
 }  // namespace

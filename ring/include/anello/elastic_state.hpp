@@ -49,6 +49,11 @@ class State {
   // texts, because texts are compared too. Exceptions of both functions leave the synchronization.
   void add_small(std::string name, std::function<std::string()> save, std::function<void(std::string_view)> load);
 
+  // Says that the program has written all entries, for example rank 0 from a checkpoint when a job begins. So they are
+  // complete, also if this rank had received a part of another rank's initial state before. Error{invalid_argument} if
+  // the state has been synchronized.
+  void restored();
+
   std::uint64_t revision() const;  // the number of completed commits of the job; 0 at its beginning
   bool holds() const;              // whether the state has been synchronized; false at the beginning of a process
   // Whether the entries are those of revision(). False during a commit and while a rank receives the state, and after
