@@ -5,10 +5,11 @@
 
 #include <array>
 #include <asio/posix/stream_descriptor.hpp>
-#include <atomic>
+#include <asio/post.hpp>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "ring/base/log.hpp"
@@ -47,8 +48,10 @@ bool is_keeper(pid_t process) {
   return std::getline(file, name) && name == "keeper";
 }
 
-void install_handlers() {
+// `other_use`: the name of a signal that will have another handler, such as "USR1".
+void install_handlers(std::string_view other_use) {
   for (const int signal : kNotices) {
+    if (sigabbrev_np(signal) == other_use) continue;
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_DFL) continue;  // the program handles or ignores it
@@ -70,8 +73,8 @@ void remove_handlers() {
 
 class LeaveNotice::Receiver : public std::enable_shared_from_this<Receiver> {
  public:
-  Receiver(asio::io_context& context, int end, std::function<void()> leave)
-      : end_(context, end), leave_(std::move(leave)) {}
+  Receiver(asio::io_context& context, int end, std::shared_ptr<std::atomic<bool>> has_come, std::function<void()> leave)
+      : end_(context, end), has_come_(std::move(has_come)), leave_(std::move(leave)) {}
 
   void receive() {
     end_.async_read_some(asio::buffer(&received_, sizeof received_),
@@ -79,40 +82,50 @@ class LeaveNotice::Receiver : public std::enable_shared_from_this<Receiver> {
                            if (!failed) self->take();
                          });
   }
-  void close() { ::close(notice_pipe.exchange(-1)); }  // receive() then ends with an error
 
  private:
-  void take() const {
-    if (is_keeper(received_.sender)) return void(kill(getpid(), received_.signal));
+  void take() {
+    const bool again = has_come_->exchange(true);
+    if (again || is_keeper(received_.sender)) return void(kill(getpid(), received_.signal));
     log(Severity::warning,
         text("SIG", sigabbrev_np(received_.signal),
              " asks this process to leave its job, so it leaves at the next commit; a second one ", "ends it at once"));
     leave_();
+    receive();
   }
 
   asio::posix::stream_descriptor end_;
   Received received_;
+  const std::shared_ptr<std::atomic<bool>> has_come_;
   const std::function<void()> leave_;
 };
 
-LeaveNotice::LeaveNotice(asio::io_context& context, std::function<void()> leave) {
+LeaveNotice::LeaveNotice(const Settings& settings) {
   std::array<int, 2> ends{};
   if (notice_pipe >= 0 || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
   int none = -1;
   if (!notice_pipe.compare_exchange_strong(none, ends[1])) {
-    for (const int end : ends) ::close(end);
+    for (const int end : ends) close(end);
     return;
   }
-  receiver_ = std::make_shared<Receiver>(context, ends[0], std::move(leave));
-  receiver_->receive();
+  end_ = ends[0];
   notice_process = getpid();
-  install_handlers();
+  install_handlers(settings.flight_signal);
 }
 
 LeaveNotice::~LeaveNotice() {
-  if (!receiver_) return;
+  if (end_ < 0) return;
   remove_handlers();
-  receiver_->close();
+  close(notice_pipe.exchange(-1));  // a receiver then ends with an error
+  close(end_);
+}
+
+void LeaveNotice::receive(asio::io_context& context, std::function<void()> leave) {
+  if (end_ < 0) return;
+  const int end = fcntl(end_, F_DUPFD_CLOEXEC, 0);
+  if (end < 0) return remove_handlers();  // the signals have their usual effect rather than none
+  if (*has_come_) asio::post(context, leave);
+  std::make_shared<Receiver>(context, end, has_come_, std::move(leave))->receive();
 }
 
 }  // namespace anello::rendezvous

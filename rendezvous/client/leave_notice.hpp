@@ -1,9 +1,12 @@
 // SIGTERM or SIGUSR1 in a process of an elastic job: the notice of a scheduler that the process will be killed. The
 // process then asks to leave at the next commit, and goes on until then. The same signal ends it at once if it comes
-// again, or if `anello run` sends it to all ranks. If the program handles or ignores a signal itself, nothing is
-// changed. Only one object in a process receives the notice.
+// again, and so does the other one, or a signal that `anello run` sends to all ranks. If the program handles or ignores
+// a signal itself, or uses it for the flight recorder, nothing is changed. Only one object in a process receives the
+// notice.
 #pragma once
+#include <anello/settings.hpp>
 #include <asio/io_context.hpp>
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -11,16 +14,19 @@ namespace anello::rendezvous {
 
 class LeaveNotice {
  public:
-  // `leave` is called on the thread of `context`, which must not run any more when this object is destroyed on another
-  // thread, or must outlive it.
-  LeaveNotice(asio::io_context& context, std::function<void()> leave);
+  explicit LeaveNotice(const Settings& settings);
   ~LeaveNotice();  // the signals have their usual effect again
   LeaveNotice(const LeaveNotice&) = delete;
   LeaveNotice& operator=(const LeaveNotice&) = delete;
 
+  // Calls `leave` on the thread of `context` when the notice comes, or soon if it has come already. If this function
+  // was called before, the other context must not run any more.
+  void receive(asio::io_context& context, std::function<void()> leave);
+
  private:
   class Receiver;
-  std::shared_ptr<Receiver> receiver_;  // none: another object receives the notice
+  int end_ = -1;  // the receivers' end of the pipe from the handler; -1: another object receives the notice
+  const std::shared_ptr<std::atomic<bool>> has_come_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace anello::rendezvous

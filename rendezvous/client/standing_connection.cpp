@@ -68,12 +68,14 @@ void StandingConnection::begin(ServerConnection& connection, int local_rank) {
   server_ = channel_->socket().remote_endpoint(ended);
   net::end_if_cut_off(channel_->socket().native_handle(), net::kCutLimit);
   net::spawn(event_loop_.context(), receive());
-  notice_.emplace(event_loop_.context(), [this] { send(Retire{}); });
 }
 
 StandingConnection::~StandingConnection() {
-  notice_.reset();
   event_loop_.stop();
+}
+
+void StandingConnection::pass_on(LeaveNotice& notice) {
+  notice.receive(event_loop_.context(), [this] { send(Retire{}); });
 }
 
 asio::awaitable<void> StandingConnection::receive() {
@@ -280,7 +282,6 @@ void StandingConnection::blame(int rank, const std::string& reason) {
 }
 
 void StandingConnection::done() {
-  notice_.reset();
   send_now(Done{});
 }
 

@@ -56,6 +56,7 @@ class StandingConnection {
   // process.
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // this process's identity in the newest world
+  void pass_on(LeaveNotice& notice);  // asks the server to let this process leave when the notice comes
 
   // See RendezvousClient.
   std::vector<std::string> exchange(std::string blob);
@@ -111,7 +112,6 @@ class StandingConnection {
   asio::ip::tcp::endpoint server_;
   net::EventLoop event_loop_;                     // its thread uses the other members, and is stopped first
   std::shared_ptr<net::MessageChannel> channel_;  // used on that thread; destroyed before the loop
-  std::optional<LeaveNotice> notice_;             // until the training has ended
 };
 
 }  // namespace anello::rendezvous

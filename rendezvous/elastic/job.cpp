@@ -152,6 +152,7 @@ void Job::Impl::finish() {
     if (!survives(error)) give_up(error.what());
     log(Severity::info, text("a rank has not finished: ", error.what()));
   }
+  notice_.reset();
   connection_->done();
   succession_.finish();
   world::WorldMaker::leave(*world_);

@@ -68,6 +68,7 @@ class Job::Impl {
   const Options options_;
   Succession succession_;
   std::unique_ptr<rendezvous::StandingConnection> connection_;  // destroyed before the succession, which may serve it
+  std::optional<rendezvous::LeaveNotice> notice_;               // until the training has ended
   std::optional<World> world_;
   Phase phase_ = Phase::left;
   Decision decision_;          // which ranks send the state; valid in the phase `exchanging`

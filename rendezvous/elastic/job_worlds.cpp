@@ -40,6 +40,7 @@ Job::Impl::Impl(State& state, Options options, const Settings& settings)
       options_(std::move(options)),
       succession_(settings_),
       connection_(std::make_unique<rendezvous::StandingConnection>(settings_, rendezvous::read_job_secret(settings_))) {
+  connection_->pass_on(notice_.emplace(settings_));
 }
 
 bool Job::Impl::enter() {
@@ -73,6 +74,7 @@ std::optional<rendezvous::Assigned> Job::Impl::enter_next() {
       log(Severity::info, again.what());
     }
     connection_ = succession_.successor(connection_->identity());
+    connection_->pass_on(notice_.value());
   }
 }
 

@@ -1,4 +1,5 @@
 // The server of an elastic job ends, and one of its processes goes on as the server.
+#include <algorithm>
 #include <thread>
 
 #include "tests/rendezvous/elastic_jobs.hpp"
@@ -10,9 +11,15 @@ constexpr ElasticLimits kLimits{.min = 1, .max = 5, .first = 3, .may_be_succeede
 
 class ElasticSuccession : public ElasticJob {
  protected:
+  static bool was(const std::unique_ptr<testing::Process>& process, int rank, int size) {
+    return process && process->out().find(text("rank ", rank, " of ", size, " at ")) != std::string::npos;
+  }
+  testing::Process& rank(int rank, int size) {
+    return **std::ranges::find_if(processes_, [=](const auto& process) { return was(process, rank, size); });
+  }
   void kill_rank(int rank, int size) {
     for (auto& process : processes_)
-      if (process && process->out().find(text("rank ", rank, " of ", size, " at ")) != std::string::npos) {
+      if (was(process, rank, size)) {
         kill(*process);
         return process.reset();
       }
@@ -54,6 +61,25 @@ TEST_F(ElasticSuccession, ASuccessorIsSucceededUntilOneProcessIsLeft) {
   kill_rank(0, 2);
   expect_results();
   EXPECT_THAT(errors(), HasSubstr("world 3 has 1 rank and goes on after commit "));
+}
+
+TEST_F(ElasticSuccession, ASignalOfASchedulerReachesTheSuccessor) {
+  serve({.min = 1, .max = 5, .first = 4, .may_be_succeeded = true});
+  start_all(4, kLongTraining, 4);
+  server_.reset();
+  testing::Process& early = rank(1, 4);
+  early.signal(SIGUSR1);
+  ASSERT_TRUE(early.says_error("asks this process to leave its job")) << early.err();
+  kill_rank(3, 4);
+  EXPECT_EQ(early.wait(), 0) << early.err();
+  EXPECT_THAT(early.out(), AllOf(HasSubstr("world 2: "), HasSubstr("the others have finished")));
+  for (auto& process : processes_) ASSERT_TRUE(!process || process.get() == &early || process->says("world 3: "));
+  testing::Process& late = rank(1, 2);
+  late.signal(SIGTERM);
+  EXPECT_EQ(late.wait(), 0) << late.err();
+  EXPECT_THAT(late.out(), HasSubstr("the others have finished"));
+  for (auto& process : processes_)
+    if (process && process.get() != &early && process.get() != &late) expect_result(*process, kLongTraining);
 }
 
 TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
