@@ -49,6 +49,7 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
   if (process.state == State::arrived && enter.generation == 0) {
     process.join.rank = -1;
     process.state = State::waiting;
+    if (process.retires) return release(id, now);
     plan_change(now);
     return start_if_complete(now);
   }
@@ -61,7 +62,8 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     sends = start_again(text(describe(process.join), " could not start"), now);
   else if (phase_ != Phase::gathering)
     sends = end_world(now);
-  std::ranges::move(process.retires ? release(id, now) : start_if_complete(now), std::back_inserter(sends));
+  const bool leaves = process.retires && !inheritance_;
+  std::ranges::move(leaves ? release(id, now) : start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
 
@@ -177,25 +179,37 @@ Sends Membership::start_again(const std::string& reason, Time now) {
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
+// A process that goes on at a successor leaves only after the first world there, which may need it for its majority.
 Sends Membership::retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now) {
   Sends sends;
   std::vector<MemberId> idle;
   for (auto& [id, process] : processes_) {
     if (!leaves(id, process)) continue;
     process.retires = true;
-    if (process.state == State::arrived || process.state == State::waiting) idle.push_back(id);
+    const bool returns = inheritance_ && process.join.rank >= 0;
+    if (!returns && (process.state == State::arrived || process.state == State::waiting)) idle.push_back(id);
   }
   for (const MemberId id : idle) std::ranges::move(release(id, now), std::back_inserter(sends));
   plan_change(now);
   return sends;
 }
 
-// Removes a process that was asked to leave and is in no world.
+// Removes a process that was asked to leave and is in no world. If the state goes with it, or with those that leave
+// next, the process must not end as if all was well.
 Sends Membership::release(MemberId id, Time now) {
   const auto at = processes_.find(id);
   const ElasticProcess leaver = std::move(at->second);
   processes_.erase(at);
+  course_.released[leaver.join.place] = std::int64_t(id);
+  const auto goes_on = [this](const auto& one) {
+    return !one.second.retires && (one.second.was_in_a_world() || !course_.begun);
+  };
   Sends sends{{{id}, Over{}}};
+  if (leaver.was_in_a_world() && !course_.finished && std::ranges::none_of(processes_, goes_on))
+    sends = refuse(id, text("all processes of the job's world were asked to leave",
+                            course_.begun ? ": the state of the job is lost with them; start the job again from its "
+                                            "checkpoint"
+                                          : " before it had begun to train"));
   std::ranges::move(after_loss(leaver, "it was asked to leave", now), std::back_inserter(sends));
   return sends;
 }
@@ -269,7 +283,7 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 }
 
 ElasticStatus Membership::status() const {
-  ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished, {}};
+  ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished, {}, course_.released};
   for (const auto& [id, process] : processes_) {
     const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
     out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});

@@ -54,9 +54,10 @@ struct Course {
   bool begun = false;     // a world has begun to train, so there is state
   bool finished = false;  // a process has finished its training: no other process is admitted any more
   int worlds_formed = 0;
-  std::uint32_t first_of_job = 1;     // number of the job's first world
-  std::uint32_t newest_complete = 0;  // the newest generation whose world all its ranks have completed
-  std::vector<std::string> left;      // which processes have left since the last world was complete, and why
+  std::uint32_t first_of_job = 1;        // number of the job's first world
+  std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed
+  std::vector<std::string> left;         // which processes have left since the last world was complete, and why
+  std::map<int, std::int64_t> released;  // as in ElasticStatus
   std::string last_failure;
 };
 
@@ -79,7 +80,8 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // These processes leave at the next commit, and are then not needed any more.
+  // These processes leave at the next commit, and are then not needed any more. If no other process would be left that
+  // has the state, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // Call this before any process has joined. `newest`: number of the newest world for which a process of this host was

@@ -6,6 +6,7 @@
 #include <anello/error.hpp>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,11 +65,12 @@ struct ElasticStatus {
     bool awaited;     // true if the next world cannot begin before this process has entered or ended
     bool retires;     // true if it leaves at the next commit
   };
-  std::uint32_t generation = 0;    // number of the newest world; 0: none
-  int worlds_formed = 0;           // number of worlds that all their ranks have completed
-  bool begun = false;              // true if a world has begun to train
-  bool finished = false;           // true if a process has finished its training
-  std::vector<Process> processes;  // all processes that have joined, and neither ended nor finished
+  std::uint32_t generation = 0;          // number of the newest world; 0: none
+  int worlds_formed = 0;                 // number of worlds that all their ranks have completed
+  bool begun = false;                    // true if a world has begun to train
+  bool finished = false;                 // true if a process has finished its training
+  std::vector<Process> processes;        // all processes that have joined, and neither ended nor finished
+  std::map<int, std::int64_t> released;  // by place: the id of the newest process that has left because it was asked to
 };
 
 class RendezvousServer {

@@ -215,6 +215,41 @@ TEST(Membership, AProcessMayAskToLeaveItself) {
   EXPECT_EQ(job.assigned(job.at[0]).size, 3);
 }
 
+TEST(Membership, TheStateIsNotLostSilentlyIfAllProcessesAreAskedToLeave) {
+  FourAtPlaces job;
+  const MemberId fifth = job.come("a", -1, 7);
+  for (const int place : {0, 1, 2, 3}) job.receive(job.at[place], Retire{});
+  job.wait(milliseconds(250));
+  for (const MemberId id : job.at) job.receive(id, Commits{5});
+  for (const MemberId id : job.at) job.enter(id);
+  for (const MemberId id : job.at) {
+    EXPECT_EQ(job.count<Over>(id), 0u);
+    EXPECT_THAT(job.failure(id), HasSubstr("were asked to leave: the state of the job is lost with them; start"));
+  }
+  EXPECT_THAT(job.failure(fifth), HasSubstr("the state of the job is lost")) << "it never had the state";
+}
+
+TEST(Membership, TheLastOnesThatAreAskedToLeaveLoseTheState) {
+  FourAtPlaces job;
+  job.retire(1);
+  job.wait(milliseconds(250));
+  for (const MemberId id : job.at) job.receive(id, Commits{5});
+  job.enter(job.at[1]);
+  for (const int place : {0, 2, 3}) job.retire(place);
+  for (const int place : {0, 2, 3}) job.enter(job.at[place]);
+  EXPECT_EQ(job.count<Over>(job.at[1]), 1u) << "the others went on when it left";
+  for (const int place : {0, 2, 3}) EXPECT_THAT(job.failure(job.at[place]), HasSubstr("is lost")) << place;
+}
+
+TEST(Membership, ProcessesThatAllLeaveBeforeTheTrainingDoNotSucceed) {
+  Job job({.min = 2, .max = 4, .first = 2});
+  const MemberId a = job.come(), b = job.come();
+  for (const MemberId id : {a, b}) job.receive(id, Retire{});
+  for (const MemberId id : {a, b}) job.enter(id);
+  for (const MemberId id : {a, b})
+    EXPECT_THAT(job.failure(id), HasSubstr("were asked to leave before it had begun to train"));
+}
+
 TEST(Membership, TheLastToEnterMayBeTheOneThatWasAskedToLeave) {
   FourAtPlaces job;
   job.retire(2);
@@ -230,6 +265,7 @@ TEST(Membership, AProcessOfTheLobbyLeavesAtOnce) {
   const MemberId fifth = job.come("a", -1, 7);
   job.retire(7);
   EXPECT_EQ(job.count<Over>(fifth), 1u);
+  EXPECT_THAT(job.membership.status().released, ::testing::ElementsAre(::testing::Pair(7, std::int64_t(fifth))));
   job.wait(milliseconds(250));
   EXPECT_EQ(job.count<AskCommits>(job.at[0]), 0u) << "the world is not disturbed";
 }
