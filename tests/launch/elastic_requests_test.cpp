@@ -126,10 +126,81 @@ TEST_F(ElasticSupervisorTest, AfterSigtermAFreePlaceOfAnotherHostIsUsed) {
   orders_now();
   view_.members[0].retires = true;
   pass(100);
+  view_.released = {{0, 7}};
   ends(0, kSuccess);
   pass(0);
   EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
   EXPECT_THAT(supervisor_->status(now_), HasSubstr("0 of 0 restarts used"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessOfTheLobbyThatReceivesSigtermHasAPlaceElsewhereToo) {
+  supervise({.min = 1, .first = 2, .max = 3, .max_restarts = 0}, 2, 1);
+  view_ = {.begun = true, .members = {{0, 0, 7}, {1, -1, 8}}};
+  pass(100);
+  orders_now();
+  view_.released = {{1, 8}};  // at once, so that the launcher never sees that it retires
+  ends(1, kSuccess);
+  pass(0);
+  EXPECT_THAT(printed_now(), ElementsAre("process 1 has left after a signal, and its place stays empty"));
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
+}
+
+TEST_F(ElasticSupervisorTest, ThePredecessorOfAProcessMayHaveBeenReleased) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  view_ = {.begun = true, .members = {{0, 0, 7}, {1, 1, 9}}, .released = {{1, 5}}};
+  supervisor_->resize(1, now_);
+  view_.released = {{1, 9}};
+  ends(1, kSuccess);
+  supervisor_->resize(2, now_);
+  pass(0);
+  view_.members.push_back({1, 1, 12});
+  pass(100);
+  ends(1, SIGKILL);
+  pass(0);
+  EXPECT_THAT(printed_now(), Contains("process 1 is started again (restart 1 of 9)"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatReceivesSigtermMayFinishBeforeItLeaves) {
+  supervise({.min = 1, .first = 1, .max_restarts = 9}, 1, 1);
+  all_train({0});
+  view_.members[0].retires = true;
+  pass(100);
+  orders_now();
+  ends(0, kSuccess);
+  pass(500);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  view_ = {.begun = true, .finished = true, .members = {}};  // the membership has received it
+  pass(100);
+  EXPECT_FALSE(supervisor_->failed());
+  EXPECT_EQ(supervisor_->exit_code(), 0);
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatEndsWithoutItsReleaseHasLeftAfterTheSignal) {
+  supervise({.min = 1, .first = 2, .max_restarts = 0}, 2, 1);
+  all_train({0, 1});
+  view_.members[0].retires = true;
+  pass(100);
+  orders_now();
+  printed_now();
+  ends(0, kSuccess);
+  pass(500);
+  EXPECT_THAT(orders_now(), IsEmpty());
+  pass(1000);
+  EXPECT_THAT(printed_now(), ElementsAre("process 0 has left after a signal, and its place stays empty"));
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2"));
+}
+
+TEST_F(ElasticSupervisorTest, ProcessesThatAllLeaveAfterASignalBeforeTheyTrainDidNotLackACall) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9}, 2);
+  view_.members = {{0, -1, 7}, {1, -1, 8}};
+  pass(100);
+  view_.released = {{0, 7}, {1, 8}};
+  for (const int place : {0, 1}) ends(place, kSuccess);
+  pass(2000);
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+  EXPECT_EQ(printed_.back(),
+            "all processes have ended, some of them after a signal that asked them to leave, and none has finished a "
+            "training");
 }
 
 TEST_F(ElasticSupervisorTest, TheLimitOfChangesEndsTheJob) {

@@ -57,6 +57,7 @@ MembershipView view_of(const ElasticStatus& status) {
   MembershipView out{status.generation, status.worlds_formed, status.begun, status.finished, {}};
   for (const ElasticStatus::Process& one : status.processes)
     out.members.push_back({one.place, one.rank, one.id, one.awaited, one.retires});
+  out.released = status.released;
   return out;
 }
 

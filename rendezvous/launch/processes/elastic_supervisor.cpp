@@ -62,6 +62,9 @@ void ElasticSupervisor::look(Clock::time_point now) {
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
     any_trained_ = any_trained_ || place.trained;
   }
+  for (const auto& [number, id] : view_.released)
+    if (number >= 0 && number < job_.size && at(number).alive && !at(number).leaves && id > at(number).predecessor)
+      at(number).has_notice = at(number).released = true;
   for (std::size_t i = 0; i < places_.size(); i++) {
     Place& place = places_[i];
     if (present[i] || !place.alive || !place.joined)
@@ -95,7 +98,9 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
     next_look_ = now;
     return;
   }
-  if (place.has_notice && !view_.finished) return left_after_notice(report.rank, now);
+  // A process that ends with status 0 before the membership has released it may have finished the training.
+  if (place.has_notice && !view_.finished && (place.released || report.status != 0))
+    return left_after_notice(report.rank, now);
   if (report.status != 0 && std::exchange(place.ends_with_host, false)) return;
   if (report.status != 0) return process_failed(report, now);
   place.closed = true;
@@ -190,7 +195,7 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = place.has_notice = false;
+  place.joined = place.trained = place.leaves = place.has_notice = place.released = false;
   place.is_missed = place.host_ended = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
@@ -238,8 +243,11 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
     return give_up("no process is left that had the state of the training", now);
   if (living == 0 && any_left_ && !failure_cause_)
     return give_up(
-        "all processes have ended, and none has finished a training; the program must use anello::elastic, "
-        "anello.elastic or hvd.elastic.run",
+        std::ranges::any_of(places_, &Place::has_notice)
+            ? "all processes have ended, some of them after a signal that asked them to leave, and none has finished a "
+              "training"
+            : "all processes have ended, and none has finished a training; the program must use anello::elastic, "
+              "anello.elastic or hvd.elastic.run",
         now);
   const int possible = living + startable();
   if (possible >= limits_.min) return short_since_.reset();
@@ -254,10 +262,17 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
 // still receive that one of these processes has finished.
 bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
   bool all = true;
-  for (Place& place : places_) {
+  for (int number = 0; number < job_.size; number++) {
+    Place& place = at(number);
     if (!place.left) continue;
     if (now - place.left->at < kLateWord) {
       all = false;
+      continue;
+    }
+    if (place.has_notice) {
+      place.left.reset();
+      target_++;  // it was counted as not to be replaced
+      left_after_notice(number, now);
       continue;
     }
     actions_.print(describe(place.left->report) + " before the training had ended, so it is not replaced");

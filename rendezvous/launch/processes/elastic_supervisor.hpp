@@ -8,6 +8,7 @@
 // replaced. After the first process has finished its training, no process is started any more.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct MembershipView {
   int worlds = 0;                        // how many worlds all their ranks have completed
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
   std::vector<Member> members;
+  std::map<int, std::int64_t> released;  // by place: the id of the newest one that has left because it was asked to
 };
 
 std::string counted_processes(int count);  // "1 process", "2 processes"
@@ -70,6 +72,7 @@ class ElasticSupervisor : public Supervisor {
     bool joined = false, trained = false;
     bool leaves = false;            // true if its process was asked to leave
     bool has_notice = false;        // true if its process leaves because of a signal to it
+    bool released = false;          // true if it has done so
     bool is_missed = false;         // true if the others go on without its process, although it may still run
     bool host_ended = false;        // true if the other processes of its host were ended because of its process
     bool ends_with_host = false;    // true if its process is killed because another one of its host has failed
