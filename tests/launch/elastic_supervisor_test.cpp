@@ -218,15 +218,34 @@ TEST_F(ElasticSupervisorTest, TheProcessesOfAHostEndWhenTheOthersReportAFailureT
   view_.generation = 1;
   all_train({0, 1, 2, 3});
   orders_now();
-  supervisor_->received({.rank = 0, .culprit = 2, .message = "old", .generation = 0});
+  supervisor_->received({.rank = 0, .culprit = 2, .message = "old", .generation = 0}, now_);
   EXPECT_THAT(orders_now(), IsEmpty());
-  supervisor_->received({.rank = 0, .culprit = 2, .message = "rank 2 has failed", .generation = 1});
+  supervisor_->received({.rank = 0, .culprit = 2, .message = "rank 2 has failed", .generation = 1}, now_);
   EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
   ends(3, SIGKILL);
   ends(2, kStatus1);
   pass(0);
   EXPECT_THAT(orders_now(), IsEmpty());
   EXPECT_FALSE(supervisor_->failed());
+}
+
+TEST_F(ElasticSupervisorTest, AHostAlsoRestsIfTheOthersReportTheFailureBeforeTheProcessExits) {
+  const Cooldown cooldown{milliseconds(20000), milliseconds(40000)};
+  supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host, .cooldown = cooldown},
+            2, 2);
+  view_.generation = 1;
+  all_train({0, 1, 2, 3});
+  orders_now();
+  supervisor_->received({.rank = 0, .culprit = 2, .message = "rank 2 has failed", .generation = 1}, now_);
+  ends(3, SIGKILL);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
+  pass(5000);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "place 3 rests already";
+  ends(2, kStatus1);
+  pass(19500);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "both places rest since process 2 has exited";
+  pass(1000);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
 }
 
 TEST_F(ElasticSupervisorTest, AProcessThatFailedMayExitAfterTheOthersHaveFinished) {

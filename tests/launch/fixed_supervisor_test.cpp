@@ -73,7 +73,7 @@ TEST(MemoryEvents, AreCounted) {
 }
 
 TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1}, now_);
   ends(2, kExit3);
   ends(1, kExit0);
   pass(200);
@@ -85,7 +85,7 @@ TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
 }
 
 TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1}, now_);
   ends(2, kExit3);
   ends(1, 5 << 8);
   pass(200);
@@ -94,8 +94,8 @@ TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
 }
 
 TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
-  supervisor_.received({0, 2, "a later one", 1});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1}, now_);
+  supervisor_.received({0, 2, "a later one", 1}, now_);
   ends(2, kExit3);
   pass(200);
   ends(1, 5 << 8);
@@ -104,7 +104,7 @@ TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
 }
 
 TEST_F(SupervisorTest, AFailureThatTheRanksRecoveredFromBlamesNoRank) {
-  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1});
+  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1}, now_);
   newest_world_ = 2;
   ends(0, kExit3);
   pass(200);
@@ -112,23 +112,23 @@ TEST_F(SupervisorTest, AFailureThatTheRanksRecoveredFromBlamesNoRank) {
 }
 
 TEST_F(SupervisorTest, TheNewestWorldsFailureCounts) {
-  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1});
+  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1}, now_);
   newest_world_ = 2;
-  supervisor_.received({0, 2, "rank 2 on here died", 2});
+  supervisor_.received({0, 2, "rank 2 on here died", 2}, now_);
   ends(0, kExit3);
   pass(200);
   EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 2 failed first: rank 2 on here died")));
 }
 
 TEST_F(SupervisorTest, ACrashIsTheCauseEvenIfAnotherRankIsBlamed) {
-  supervisor_.received({2, 1, "rank 1 on here is silent", 1});
+  supervisor_.received({2, 1, "rank 1 on here is silent", 1}, now_);
   ends(2, kExit3);
   ends(0, SIGSEGV);
   EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 0 (pid 100) was killed by signal 11")));
 }
 
 TEST_F(SupervisorTest, ALastWordThatBlamesNobodyIsTheReasonAllTheSame) {
-  supervisor_.received({2, -1, "the ranks did not agree", 1});
+  supervisor_.received({2, -1, "the ranks did not agree", 1}, now_);
   ends(2, kExit3);
   ends(0, kExit3);
   pass(200);
@@ -140,7 +140,7 @@ TEST_F(SupervisorTest, ALastWordThatBlamesNobodyIsTheReasonAllTheSame) {
 }
 
 TEST_F(SupervisorTest, ALastWordAboutNoRankChangesNothing) {
-  for (const int culprit : {-2, 3}) supervisor_.received({2, culprit, "there is no such rank", 1});
+  for (const int culprit : {-2, 3}) supervisor_.received({2, culprit, "there is no such rank", 1}, now_);
   ends(2, kExit3);
   pass(200);
   EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on there"));

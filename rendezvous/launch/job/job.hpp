@@ -92,10 +92,10 @@ struct Job {
     for (const HostRanks& here : layout) count += here.count;
     return count;
   }
-  const std::string& host_of(int rank) const {
-    for (const HostRanks& here : layout)
-      if (here.has(rank)) return here.host;
-    return layout.front().host;
+  const std::string& host_of(int rank) const { return ranks_beside(rank).host; }
+  const HostRanks& ranks_beside(int rank) const {  // all ranks of its host
+    const auto here = std::ranges::find_if(layout, [rank](const HostRanks& one) { return one.has(rank); });
+    return here == layout.end() ? layout.front() : *here;
   }
 };
 

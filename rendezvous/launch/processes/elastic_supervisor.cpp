@@ -76,13 +76,16 @@ void ElasticSupervisor::look(Clock::time_point now) {
 }
 
 // A process that has failed may take long to exit, and the others do not wait for that. So the processes of its host
-// are ended when the others report the failure.
-void ElasticSupervisor::received(const world::LastWord& word) {
+// are ended when the others report the failure, and its places rest from then on. They rest anew when it exits.
+void ElasticSupervisor::received(const world::LastWord& word, Clock::time_point now) {
   if (phase_ != Phase::running || view_.finished || word.culprit < 0 || word.generation != view_.generation) return;
   const auto culprit = std::ranges::find(places_, word.culprit, &Place::rank);
   if (culprit == places_.end() || culprit->leaves || culprit->has_notice) return;
   culprit->is_missed = true;
-  if (limits_.on_failure == ElasticJob::OnFailure::host) kill_others_of_host(int(culprit - places_.begin()));
+  if (limits_.on_failure != ElasticJob::OnFailure::host) return;
+  const int number = int(culprit - places_.begin());
+  let_rest(number, failures_at(now, *culprit), now);
+  kill_others_of_host(number);
 }
 
 void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
@@ -149,10 +152,9 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   }
   if (limits_.on_failure == ElasticJob::OnFailure::job) return give_up(describe(report), now);
   Place& place = at(report.rank);
-  place.failures = now - place.started < kSoon ? place.failures + 1 : 1;
+  place.failures = failures_at(now, place);
   place.early_failures = place.trained ? 0 : place.early_failures + 1;
-  const bool host_rests = limits_.cooldown && limits_.on_failure == ElasticJob::OnFailure::host;
-  place.rests_until = now + (host_rests ? limits_.cooldown->after(place.failures) : rest_after(place.failures));
+  let_rest(report.rank, place.failures, now);
   if (place.early_failures >= kEarlyFailures || (!place.trained && is_wrong_usage(code))) {
     place.closed = true;
     actions_.print(text("process ", report.rank, " is not started again, because it has failed ",
@@ -162,16 +164,28 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   next_look_ = now;
 }
 
+int ElasticSupervisor::failures_at(Clock::time_point now, const Place& place) {
+  return now - place.started < kSoon ? place.failures + 1 : 1;
+}
+
+// Lets this place rest after this number of failures in a row, and with --on-failure host all places of its host.
+void ElasticSupervisor::let_rest(int failed_place, int failures, Clock::time_point now) {
+  const bool with_host = limits_.on_failure == ElasticJob::OnFailure::host;
+  const auto until = now + (with_host && limits_.cooldown ? limits_.cooldown->after(failures) : rest_after(failures));
+  at(failed_place).rests_until = until;
+  const HostRanks& here = job_.ranks_beside(failed_place);
+  for (int other = here.first; with_host && other < here.first + here.count; other++)
+    at(other).rests_until = std::max(at(other).rests_until, until);
+}
+
 void ElasticSupervisor::kill_others_of_host(int failed_place) {
   if (std::exchange(at(failed_place).host_ended, true)) return;
-  for (const HostRanks& here : job_.layout)
-    for (int other = here.first; here.has(failed_place) && other < here.first + here.count; other++) {
-      if (other != failed_place && at(other).alive && !std::exchange(at(other).ends_with_host, true)) {
-        actions_.print(text("process ", other, " is ended too (--on-failure host)"));
-        actions_.order({Order::Kind::kill_rank, 0, other});
-      }
-      at(other).rests_until = at(failed_place).rests_until;
-    }
+  const HostRanks& here = job_.ranks_beside(failed_place);
+  for (int other = here.first; other < here.first + here.count; other++) {
+    if (other == failed_place || !at(other).alive || std::exchange(at(other).ends_with_host, true)) continue;
+    actions_.print(text("process ", other, " is ended too (--on-failure host)"));
+    actions_.order({Order::Kind::kill_rank, 0, other});
+  }
 }
 
 // Starts processes until enough run. Places that were used before come first, even if they must still rest, because a

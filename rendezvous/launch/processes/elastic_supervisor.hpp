@@ -40,7 +40,7 @@ class ElasticSupervisor : public Supervisor {
   // `look`: returns the present membership; called on the launcher's thread.
   ElasticSupervisor(const Job& job, Actions actions, std::function<MembershipView()> look);
 
-  void received(const world::LastWord& word) override;
+  void received(const world::LastWord& word, Clock::time_point now) override;
   void host_lost(const HostLoss& loss, Clock::time_point now) override;
   std::string summary(bool with_reason) const override;
 
@@ -98,6 +98,9 @@ class ElasticSupervisor : public Supervisor {
   void look(Clock::time_point now);
   void process_failed(const Report& report, Clock::time_point now);
   void left_after_notice(int number, Clock::time_point now);
+  // Returns how many processes in a row have failed soon after their start, if the one of this place fails now.
+  static int failures_at(Clock::time_point now, const Place& place);
+  void let_rest(int failed_place, int failures, Clock::time_point now);
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
   bool start(int number, Clock::time_point now);

@@ -20,7 +20,7 @@ class FixedSupervisor : public Supervisor {
  public:
   FixedSupervisor(const Job& job, Actions actions);
 
-  void received(const world::LastWord& word) override { blame_.received(word); }
+  void received(const world::LastWord& word, Clock::time_point /*now*/) override { blame_.received(word); }
   void host_lost(const HostLoss& loss, Clock::time_point now) override;
   std::string summary(bool with_reason) const override;
 

@@ -46,7 +46,8 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   void reported(const Report& report, Clock::time_point now);
-  virtual void received(const world::LastWord&) {}  // call this before the later exits are reported
+  // Call this before the later exits are reported.
+  virtual void received(const world::LastWord&, Clock::time_point /*now*/) {}
   virtual void host_lost(const HostLoss& loss, Clock::time_point now) = 0;
   void signalled(int signal, Clock::time_point now);  // call this if a signal asks the launcher to end the job
   void reader_gone(Clock::time_point now);            // call this if the reader of the output has gone

@@ -91,7 +91,7 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
     if (report.kind == Report::Kind::signal_taken) input_.end();
     supervisor_->reported(report, Clock::now());
   };
-  events.last_word = [this](const world::LastWord& word) { supervisor_->received(word); };
+  events.last_word = [this](const world::LastWord& word) { supervisor_->received(word, Clock::now()); };
   events.host_lost = [this](const HostLoss& loss) { lose(loss); };
   events.cores_known = [this](const HostRanks& here, double cores) { learn_cores(here, cores); };
   events.ended = [this](const std::string& how) {
