@@ -203,6 +203,22 @@ TEST_F(ElasticSupervisorTest, ProcessesThatAllLeaveAfterASignalBeforeTheyTrainDi
             "training");
 }
 
+TEST_F(ElasticSupervisorTest, AfterSigtermNoFreePlaceOfTheSameHostIsUsed) {
+  supervise({.min = 1, .first = 3, .max = 4, .max_restarts = 9}, 4, 1);
+  all_train({0, 1, 2});
+  orders_now();
+  view_.members[1].retires = true;
+  pass(100);
+  printed_now();
+  ends(1, kSuccess);
+  pass(1500);
+  EXPECT_THAT(printed_now(), ElementsAre("process 1 has left after a signal, and the free places of here stay empty"));
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 4"));
+  ends(0, SIGKILL);
+  pass(0);
+  EXPECT_THAT(orders_now(), ElementsAre("start rank 0")) << "process 0 has received no signal";
+}
+
 TEST_F(ElasticSupervisorTest, TheLimitOfChangesEndsTheJob) {
   supervise({.min = 1, .first = 2, .max_restarts = 9, .reset_limit = 1}, 2);
   view_.worlds = 2;

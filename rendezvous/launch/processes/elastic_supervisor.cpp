@@ -112,17 +112,21 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   next_look_ = now;
 }
 
-// The signal announces that the process's host will be taken away. So no process is started there any more, but one is
-// started at another place, if a place is free. That is no restart after a failure.
+// The signal announces that the process's host will be taken away. So its place and the free places of that host are
+// closed, and a process is started on another host, if a place is free there. That is no restart after a failure.
 void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
-  at(number).closed = true;
+  const HostRanks& here = job_.ranks_beside(number);
+  int closed = 0;
+  for (int place = here.first; place < here.first + here.count; place++)
+    closed += !at(place).alive && !std::exchange(at(place).closed, true);
   const auto is_free = [](const Place& place) { return !place.alive && !place.closed; };
   if (std::ranges::any_of(places_, is_free))
     fresh_++;
   else
     target_--;
   any_left_ = true;
-  actions_.print(text("process ", number, " has left after a signal, and its place stays empty"));
+  actions_.print(text("process ", number, " has left after a signal, and ",
+                      closed > 1 ? "the free places of " + here.host + " stay" : "its place stays", " empty"));
   next_look_ = now;
 }
 
