@@ -108,5 +108,18 @@ TEST_F(ElasticLeaving, ChildrenInSessionsOfTheirOwnEndWithTheProcessOfTheirPlace
   EXPECT_TRUE(running.none_left());
 }
 
+TEST_F(ElasticLeaving, AChildThatGetsItsEnvironmentAfterTheEndOfItsProcessEndsToo) {
+  const std::string script =
+      "n=303 P=$$; export P; if [ $ANELLO_RESTART = 0 ]; then setsid env -u ANELLO_PLACE sh -c \"while [ -d /proc/\\$P "
+      "]; do sleep 0.01; done; sleep 0.1; ANELLO_PLACE=0 exec sleep $n\" & sleep 0.5; exit 3; fi; exec sleep 304";
+  Process running(anello({"run", "-n", "1", "--min-np", "1", "--", "sh", "-c", script}), around());
+  ASSERT_TRUE(running.says_error("process 0 is started again")) << running.err();
+  for (int look = 0; look < 3000 && !processes(running, "sleep 303").empty(); look++)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(processes(running, "sleep 303").empty());
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143);
+}
+
 }  // namespace
 }  // namespace anello::launch

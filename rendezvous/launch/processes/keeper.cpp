@@ -21,7 +21,18 @@
 namespace anello::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kRound{10}, kKillLimit{10000}, kSignalIsTaken{1000};
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRound{10}, kKillLimit{10000}, kSignalIsTaken{1000};
+// How long, and how often, the keeper looks for processes that a process has left behind. One that executes a program
+// has no environment for a moment, and one that was killed has none while its children still have to be adopted.
+constexpr milliseconds kSearch{2000}, kSearchRound{100};
+
+// The variables of a process that has ended, by which its children are found.
+struct Leftovers {
+  std::vector<std::string> marks;
+  Clock::time_point sought_until;
+};
 
 class Keeper {
  public:
@@ -37,8 +48,10 @@ class Keeper {
       // poll(2) ignores -1, which means that there is no descriptor.
       pollfd entries[] = {
           {config_.channel.get(), POLLIN, 0}, {child_ended_.fd(), POLLIN, 0}, {config_.lifeline.get(), POLLIN, 0}};
-      const bool looks_again = killing_ || watched_signal_ != 0 || !leftovers_.empty();
-      poll(entries, std::size(entries), looks_again ? int(kRound.count()) : -1);
+      const milliseconds round = killing_ || watched_signal_ != 0 ? kRound
+                                 : leftovers_.empty()             ? milliseconds(-1)
+                                                                  : kSearchRound;
+      poll(entries, std::size(entries), int(round.count()));
       if (entries[2].revents != 0) continue_agent();
       receive_orders();
       reap();
@@ -160,22 +173,23 @@ class Keeper {
   // has moved to other process groups and sessions are found by their environment, as this process adopts them.
   void clear_place(pid_t process, int place) {
     kill(-process, SIGKILL);
-    leftovers_.push_back({text("ANELLO_PLACE=", place), text("ANELLO_RESTART=", starts_of(place) - 1)});
+    leftovers_.push_back(
+        {{text("ANELLO_PLACE=", place), text("ANELLO_RESTART=", starts_of(place) - 1)}, Clock::now() + kSearch});
   }
 
   // A process that is killed may leave others behind, which this process adopts later.
   void kill_leftovers() {
     if (leftovers_.empty()) return;
-    std::vector<std::vector<std::string>> found;
+    const auto now = Clock::now();
     for (const pid_t child : children()) {
       if (std::ranges::find(pids_, child) != pids_.end()) continue;
-      for (const auto& marks : leftovers_) {
-        if (!has_variables(child, marks)) continue;
+      for (Leftovers& one : leftovers_) {
+        if (!has_variables(child, one.marks)) continue;
         kill(child, SIGKILL);
-        found.push_back(marks);
+        one.sought_until = now + kSearch;
       }
     }
-    leftovers_ = std::move(found);
+    std::erase_if(leftovers_, [now](const Leftovers& one) { return now >= one.sought_until; });
   }
 
   int starts_of(int place) const { return starts_[std::size_t(place - config_.here.first)]; }
@@ -203,8 +217,7 @@ class Keeper {
   std::vector<pid_t> pids_;  // by local rank; -1: not started or ended
   std::vector<int> starts_;  // by local rank; how often it was started
   MeetingPlaces places_;
-  std::vector<std::vector<std::string>>
-      leftovers_;  // the variables of processes that have ended, to find their children
+  std::vector<Leftovers> leftovers_;
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
   bool complete_ = false;  // true once this process will start no further rank
