@@ -145,6 +145,33 @@ TEST_F(DiscoveredHosts, SighupMakesTheLauncherReadItsHostFileAgain) {
   EXPECT_EQ(results(running.out()), 1u) << running.out();
 }
 
+TEST_F(DiscoveredHosts, SighupEndsAJobWhoseHostsACommandLists) {
+  list("h1:1\n");
+  Process running(job({"-n", "1", "--min-np", "1"}, 99), quiet());
+  ASSERT_TRUE(running.says("[0] world 1: ")) << running.err();
+  running.signal(SIGHUP);
+  EXPECT_TRUE(running.says_error("signal 1 (Hangup)")) << running.err();
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 129) << running.err();
+}
+
+TEST_F(DiscoveredHosts, ALostHostThatIsUsedAgainIsNotLeftOutOfARestart) {
+  list("h1:1\nh2:1\n");
+  Process running(anello({"run", "--hostfile", (scratch_ / "hosts").string(), "--min-np", "1", "--on-failure", "job",
+                          "--restarts", "1", "--", TRAINEE, std::to_string(kManySteps), "10", "99"}),
+                  quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  for (const pid_t agent : processes(running, "agent 1")) ::kill(agent, SIGKILL);
+  ASSERT_TRUE(running.says_error("host h2 was lost: ")) << running.err();
+  running.signal(SIGHUP);
+  ASSERT_TRUE(running.says_error("host h2 is listed, with 1 slot\n")) << running.err();
+  ASSERT_TRUE(running.says("[2] world ")) << running.err();
+  ::kill(process_at(running, 0), SIGKILL);
+  EXPECT_TRUE(running.says_error("restart 1 of 1 in 1 s\n")) << running.err();
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143);
+}
+
 TEST_F(DiscoveredHosts, AHostThatCannotBeUsedIsLeftOut) {
   list("h1:2\n");
   Process running(job({"-n", "2", "--min-np", "1"}, 2), quiet());

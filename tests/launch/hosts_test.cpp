@@ -8,9 +8,10 @@
 #include <functional>
 #include <map>
 
-#include "rendezvous/launch/job/allocation.hpp"
+#include "rendezvous/launch/job/host_selection.hpp"
 #include "rendezvous/launch/job/layout.hpp"
 #include "ring/base/text.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::launch {
 namespace {
@@ -231,6 +232,21 @@ TEST(LayoutOfRanks, TooFewSlotsAreAnErrorWithTheNumbersAndTheRemedy) {
               }),
               HasSubstr("-N 4 is more than the max-slots=3 of h2"));
   EXPECT_THAT(mistake([] { lay_out({}, {.ranks = 4}); }), HasSubstr("no host is left"));
+}
+
+TEST(Hosts, AFileThatIsReadAgainAlsoGetsTheNamesOfTheAllocation) {
+  const Scratch scratch;
+  scratch.put("hosts", "n1:2\n");
+  const Allocation allocation{Scheduler::pbs, "PBS job 7", {{"n1.cluster", 2}, {"n2.cluster", 2}}};
+  Job job;
+  job.elastic = ElasticJob{.min = 1};
+  select_hosts(
+      {.host_file = scratch / "hosts"}, [&] { return allocation; }, job);
+  EXPECT_EQ(shown(job.hosts), "n1.cluster=2 ");
+  scratch.put("hosts", "n1:2\nn2:1\n");
+  EXPECT_EQ(shown(read_hosts_again(job)), "n1.cluster=2 n2.cluster=1 ");
+  scratch.put("hosts", "n3:2\n");
+  EXPECT_THROW(read_hosts_again(job), Error);
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   Hosts hosts = named_hosts(options);
   const bool named = !hosts.empty();
   const std::optional<Allocation> allocation = allocation_for(hosts, find);
-  if (named && allocation && options.ssh.empty()) hosts = allocated(hosts, *allocation);
+  if (named && options.ssh.empty()) job.allocation = allocation;
+  if (job.allocation) hosts = allocated(hosts, *job.allocation);
   if (!named && allocation) hosts = allocation->hosts;
   check_node_range(options, hosts);
   // Slots only distribute ranks over several hosts. A single host runs as many ranks as the user asks for.
@@ -226,6 +227,11 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   if (job.elastic && options.host_file != "-") job.host_file = options.host_file;
   job.size = job.started_ranks();
   if (job.size > kMaxRanks) throw wrong(text("at most ", kMaxRanks, " ranks, not ", job.size));
+}
+
+Hosts read_hosts_again(const Job& job) {
+  const Hosts hosts = read_host_file(job.host_file);
+  return job.allocation ? allocated(hosts, *job.allocation) : hosts;
 }
 
 bool in_path(const std::string& program) {

@@ -29,6 +29,9 @@ void add_host_options(CLI::App& app, HostOptions& options);
 using FindAllocation = std::function<std::optional<Allocation>()>;
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job);
 
+// Reads the job's host file, and names the hosts as select_hosts() does. Throws as it does.
+Hosts read_hosts_again(const Job& job);
+
 // True if a folder of PATH has this program.
 bool in_path(const std::string& program);
 

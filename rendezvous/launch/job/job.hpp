@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/launch/job/allocation.hpp"
 #include "rendezvous/launch/job/hosts.hpp"
 
 namespace anello::launch {
@@ -61,13 +62,14 @@ struct ElasticJob {
 
 struct Job {
   std::vector<std::string> command;
-  int size = 1;                       // ranks in the world; in an elastic job, places
-  std::optional<ElasticJob> elastic;  // nothing: the world has a fixed size
-  Layout layout;                      // the ranks that this launcher starts, by host
-  Hosts hosts;                        // all hosts that may be used, even if they get no rank
-  std::optional<int> per_host;        // -N
-  std::string name;                   // different for each run, except if several launchers start one world
-  std::string secret;                 // empty if this build cannot authenticate
+  int size = 1;                          // ranks in the world; in an elastic job, places
+  std::optional<ElasticJob> elastic;     // nothing: the world has a fixed size
+  Layout layout;                         // the ranks that this launcher starts, by host
+  Hosts hosts;                           // all hosts that may be used, even if they get no rank
+  std::optional<Allocation> allocation;  // gives the names of the hosts that the user has named; nothing: the user does
+  std::optional<int> per_host;           // -N
+  std::string name;                      // different for each run, except if several launchers start one world
+  std::string secret;                    // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{10000};
   std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none

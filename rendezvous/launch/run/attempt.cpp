@@ -116,10 +116,14 @@ std::vector<RankEnds> Attempt::make_ends(const HostRanks& here) {
 }
 
 void Attempt::follow_hosts(RemoteRanks& ranks, const Inherited& inherited) {
+  const auto use = [this](const HostRanks& added) {
+    std::erase(lost_, added.host);
+    return make_ends(added);
+  };
   hosts_.emplace(FollowedHosts::Parts{.job = job_,
                                       .supervisor = *elastic_,
                                       .ranks = ranks,
-                                      .make_ends = [this](const HostRanks& added) { return make_ends(added); },
+                                      .make_ends = use,
                                       .print = [this](const std::string& sentence) { output_.print(sentence); }},
                  inherited);
 }
@@ -195,7 +199,8 @@ void Attempt::take_signals() {
       ranks_->order({Order::Kind::signal, *signal});
     else if (*signal == SIGTSTP)
       pause_all();
-    else if (*signal == SIGHUP && hosts_ && !launcher_.signals.came_from_terminal() && !supervisor_->ending())
+    else if (*signal == SIGHUP && hosts_ && !job_.host_file.empty() && !launcher_.signals.came_from_terminal() &&
+             !supervisor_->ending())
       hosts_->read_again();
     else if (supervisor_->over())
       hurry();

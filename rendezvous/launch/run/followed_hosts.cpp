@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/launch/job/host_selection.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -32,9 +33,8 @@ void FollowedHosts::tick() {
 
 // The user may have repaired hosts that were lost, so none of them rests.
 void FollowedHosts::read_again() try {
-  if (parts_.job.host_file.empty()) return;
   rests_.clear();
-  parts_.job.hosts = read_host_file(parts_.job.host_file);
+  parts_.job.hosts = read_hosts_again(parts_.job);
   parts_.print(text("the hosts are read again from ", parts_.job.host_file));
   follow(parts_.job.hosts);
 } catch (const Error& error) {

@@ -33,7 +33,7 @@ class FollowedHosts {
   void watch(PollSet& polls);
   void tick();  // call after each wait of the event loop
   void lost(const HostRanks& host);
-  void read_again();  // reads the host file, if the job has one
+  void read_again();  // reads the host file, which the job must have
   // Returns the hosts, with their slots, that are listed and were not lost.
   Hosts remaining() const;
 
