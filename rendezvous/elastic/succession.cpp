@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/net/handshake.hpp"
 
 namespace anello::elastic {
 
@@ -21,8 +23,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kMaxWorld = 1000;  // ranks; the addresses of more would not fit into an exchange
-constexpr milliseconds kSearchLimit{500}, kBetweenSearches{20};
+constexpr int kMaxWorld = 1000;   // ranks; the addresses of more would not fit into an exchange
+constexpr int kPortsOfARank = 2;  // one in the world, and one for the succession
+constexpr milliseconds kFirstLimit{500}, kBetweenSearches{20};
 
 ElasticLimits limits_of(const rendezvous::Inherited& terms) {
   return {.min = terms.min,
@@ -35,7 +38,16 @@ ElasticLimits limits_of(const rendezvous::Inherited& terms) {
 
 }  // namespace
 
+Succession::Succession(const Settings& settings)
+    : settings_(settings), search_time_(settings.start_timeout, kFirstLimit, net::kConnectHandshakeLimit) {}
+
+// The ranks of this world will listen in the same range. Without this check, some of them would find no port.
 void Succession::listen(const Identity& identity) try {
+  const net::PortRange ports = net::parse_port_range(settings_.port_range);
+  const int needed = kPortsOfARank * identity.local_size, given = ports.last - ports.first + 1;
+  if (ports.last != 0 && given < needed && !serves_)
+    return listen_no_more(text("ANELLO_PORT_RANGE='", settings_.port_range, "' has ", given, " ports for ",
+                               identity.local_size, " ranks of this host; give it ", needed, " or more"));
   if (server_) return;
   ServerOptions options;
   options.listen_address = identity.address;
@@ -44,12 +56,18 @@ void Succession::listen(const Identity& identity) try {
   options.elastic = limits_of(place_.inherited);
   options.heir = true;
   options.start_timeout = settings_.start_timeout;
-  server_ = net::at_first_free(net::parse_port_range(settings_.port_range), [&](std::uint16_t port) {
+  server_ = net::at_first_free(ports, [&](std::uint16_t port) {
     options.port = port;
     return std::make_unique<RendezvousServer>(options);
   });
 } catch (const Error& error) {
-  log(Severity::warning, text("this process cannot go on as the rendezvous server if that ends: ", error.what()));
+  listen_no_more(error.what());
+}
+
+void Succession::listen_no_more(const std::string& why) {
+  server_.reset();
+  if (std::exchange(has_warned_, true)) return;
+  log(Severity::warning, text("this process cannot go on as the rendezvous server if that ends: ", why));
 }
 
 void Succession::starts(StandingConnection& server) {
@@ -57,6 +75,7 @@ void Succession::starts(StandingConnection& server) {
     lineage_ = {};
     return;
   }
+  const auto before = std::chrono::steady_clock::now();
   const Identity& identity = server.identity();
   listen(identity);
   const Peer self{identity.address, server_ ? server_->port() : std::uint16_t(0), std::uint32_t(getpid())};
@@ -65,19 +84,24 @@ void Succession::starts(StandingConnection& server) {
   std::vector<Peers> earlier, none;
   for (const std::string& blob : server.exchange(encode_peer(self, own_worlds)))
     peers.push_back(decode_peer(blob, peers.empty() ? earlier : none));
-  lineage_.starts(place_.generation, place_.rank, std::move(peers), std::move(earlier));
+  lineage_.starts(place_.generation, place_.rank, std::move(peers), std::move(earlier), before);
   if (server_) server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, place_.begun);
+  if (std::exchange(announces_, false))
+    log(Severity::warning,
+        text("this process goes on as the rendezvous server of the job; for processes that join: ANELLO_RENDEZVOUS=",
+             net::host_port(identity.address, self.port)));
 }
 
 void Succession::trains() {
-  if (!lineage_.exists()) return;
   searches_ = false;
+  search_time_.begin_anew();
+  if (!lineage_.exists()) return;
   lineage_.trains();
   place_.begun = true;
   if (server_) server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, true);
 }
 
-std::unique_ptr<StandingConnection> Succession::join(int rank, const Identity& identity) const {
+std::unique_ptr<StandingConnection> Succession::join(int rank, const Identity& identity, milliseconds limit) const {
   const Peer& peer = lineage_.newest().at(std::size_t(rank));
   Settings settings = settings_;
   settings.rendezvous = net::host_port(peer.address, peer.port);
@@ -85,7 +109,7 @@ std::unique_ptr<StandingConnection> Succession::join(int rank, const Identity& i
   const rendezvous::Transfer transfer{
       .to = {.where = describe(peer), .listens = true, .rank = rank, .generation = lineage_.generation},
       .identity = identity,
-      .limit = kSearchLimit,
+      .limit = limit,
       .silence = place_.inherited.silence};
   try {
     return std::make_unique<StandingConnection>(settings, transfer);
@@ -98,29 +122,41 @@ std::unique_ptr<StandingConnection> Succession::join(int rank, const Identity& i
 }
 
 std::unique_ptr<StandingConnection> Succession::successor(const Identity& identity) {
-  const auto deadline = std::chrono::steady_clock::now() + settings_.start_timeout;
   if (std::exchange(searches_, true)) rendezvous::Interruption::sleep(kBetweenSearches);
-  serves_ = false;
+  serves_ = announces_ = false;
   if (server_) server_->step_back();
   for (;;) {
-    for (int rank = 0; rank < int(lineage_.newest().size()); rank++) {
-      rendezvous::Interruption::check();
-      if (rank == lineage_.rank && server_) {
-        server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, place_.begun);
-        server_->succeed();
-        serves_ = true;
-        log(Severity::warning,
-            text(
-                "this process goes on as the rendezvous server of the job; for processes that join: ANELLO_RENDEZVOUS=",
-                net::host_port(identity.address, server_->port())));
-      }
-      if (auto connection = rank == lineage_.rank && !server_ ? nullptr : join(rank, identity)) return connection;
-      if (serves_) break;
-    }
-    if (rendezvous::time_left(deadline).count() == 0)
-      throw Error(ErrorCode::rendezvous, "the rendezvous server has ended, and no process can go on as the server");
+    const auto begin = std::chrono::steady_clock::now();
+    std::unique_ptr<StandingConnection> connection = search(identity);
+    const auto time = std::chrono::steady_clock::now() - begin + kBetweenSearches;
+    search_time_.spend(std::chrono::ceil<milliseconds>(time));
+    if (connection) return connection;
     rendezvous::Interruption::sleep(kBetweenSearches);
   }
+}
+
+// Tries the ranks of the last world once. Returns nothing if none of them can be reached.
+std::unique_ptr<StandingConnection> Succession::search(const Identity& identity) {
+  const auto deadline = std::chrono::steady_clock::now() + search_time_.left();
+  const milliseconds each = search_time_.for_each_address();
+  for (int rank = 0; rank < int(lineage_.newest().size()); rank++) {
+    rendezvous::Interruption::check();
+    const milliseconds left = rendezvous::time_left(deadline);
+    if (left.count() == 0)
+      throw Error(ErrorCode::rendezvous, "the rendezvous server has ended, and no process can go on as the server");
+    const bool is_own = rank == lineage_.rank;
+    if (is_own && server_) serve();
+    if (lineage_.newest()[std::size_t(rank)].port == 0 || (is_own && !server_)) continue;
+    if (auto connection = join(rank, identity, std::min(each, left))) return connection;
+    if (serves_) break;
+  }
+  return nullptr;
+}
+
+void Succession::serve() {
+  server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, place_.begun);
+  server_->succeed();
+  serves_ = announces_ = true;
 }
 
 void Succession::finish() {

@@ -4,11 +4,13 @@
 // it may go on). One thread.
 #pragma once
 #include <anello/settings.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "rendezvous/client/standing_connection.hpp"
+#include "rendezvous/elastic/search_time.hpp"
 #include "rendezvous/protocol/lineage.hpp"
 #include "rendezvous/server/server.hpp"
 
@@ -16,7 +18,7 @@ namespace anello::elastic {
 
 class Succession {
  public:
-  explicit Succession(const Settings& settings) : settings_(settings) {}
+  explicit Succession(const Settings& settings);
 
   // Call these in each world: when the server has given a place, before the world is made, and when this process has
   // the state, before its first commit. The second one is an exchange between all ranks, and blocks like it.
@@ -27,7 +29,8 @@ class Succession {
   // True if one of the processes may go on as the server.
   bool is_possible() const { return lineage_.exists(); }
   // Returns the connection with the successor of a server that has ended, at which enter() may follow. Tries each
-  // address for half a second. Throws Error{rendezvous} if the others have gone on without this process.
+  // address for half a second, and for longer in each further search. Throws Error{rendezvous} if the others have gone
+  // on without this process, or if the searches since this process has last trained took start_timeout together.
   std::unique_ptr<rendezvous::StandingConnection> successor(const Identity& identity);
   // If this process is the successor: blocks until the other processes have finished or ended, for start_timeout at
   // most.
@@ -35,14 +38,21 @@ class Succession {
 
  private:
   void listen(const Identity& identity);
-  std::unique_ptr<rendezvous::StandingConnection> join(int rank, const Identity& identity) const;
+  void listen_no_more(const std::string& why);
+  std::unique_ptr<rendezvous::StandingConnection> join(int rank, const Identity& identity,
+                                                       std::chrono::milliseconds limit) const;
+  std::unique_ptr<rendezvous::StandingConnection> search(const Identity& identity);
+  void serve();
 
   const Settings settings_;
   rendezvous::Assigned place_;
   rendezvous::Lineage lineage_;
   std::unique_ptr<RendezvousServer> server_;
-  bool serves_ = false;    // true if this process's own server is the successor
+  bool serves_ = false;     // true if this process's own server is the successor
+  bool announces_ = false;  // true until the first world of this successor starts
+  bool has_warned_ = false;
   bool searches_ = false;  // true if it has searched for a successor since it last trained
+  SearchTime search_time_;
 };
 
 }  // namespace anello::elastic

@@ -36,7 +36,9 @@ std::string describe(const Peer& peer) {
   return text(peer.address, " pid ", peer.pid);
 }
 
-void Lineage::starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier) {
+void Lineage::starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier,
+                     std::chrono::steady_clock::time_point agreed) {
+  since = agreed;
   if (worlds.empty()) worlds = std::move(earlier);
   generation = number;
   rank = own_rank;

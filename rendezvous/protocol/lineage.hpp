@@ -6,6 +6,7 @@
 // rank of it has made the world; then the new one alone decides. (The source of this rule is the joint consensus of
 // Raft, D. Ongaro and J. Ousterhout, 2014, section 6.)
 #pragma once
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -32,12 +33,16 @@ inline constexpr std::string_view kGoneOn = "the others have gone on";
 struct Lineage {
   std::uint32_t generation = 0;  // number of the newest of the worlds; 0: there is none
   int rank = -1;                 // this process's rank in that world
+  // No later than this process agreed to the newest world. Until then the others could not begin it, let alone go on.
+  std::chrono::steady_clock::time_point since;
   std::vector<Peers> worlds;  // the newest world in which this process has trained, and all that began to start later
 
   bool exists() const { return generation > 0; }
   const Peers& newest() const { return worlds.back(); }
   // Call this before the world is made. `earlier`: the worlds of its rank 0; a process that has none takes these.
-  void starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier);
+  // `agreed`: a time at which this process had not sent its part of the world's first exchange.
+  void starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier,
+              std::chrono::steady_clock::time_point agreed);
   void trains();  // call this when this process has the state in the newest world, before its first commit there
 };
 

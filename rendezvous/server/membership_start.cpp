@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "rendezvous/protocol/describe.hpp"
 #include "rendezvous/server/membership.hpp"
 #include "ring/base/text.hpp"
 
@@ -48,6 +49,8 @@ Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   process.state = State::waiting;
   generation_ = std::max(generation_, enter.generation);
   deadlines_.enough.reset();
+  if (phase_ == Phase::starting)
+    std::ranges::move(start_again(text(describe(process.join), " has come back"), now), std::back_inserter(sends));
   std::ranges::move(start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
@@ -63,7 +66,10 @@ std::set<int> Membership::returned() const {
 
 Sends Membership::found(const Peer& peer, Inheritance::Finding what, Time now) {
   if (!inheritance_) return {};
+  const bool was_allowed = inheritance_->allows(returned());
   inheritance_->found(peer, what, now);
+  // From now on, only the limit for the least number of processes counts.
+  if (!was_allowed && inheritance_->allows(returned())) deadlines_.enough.reset();
   return start_if_complete(now);
 }
 

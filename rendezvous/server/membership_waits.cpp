@@ -42,6 +42,7 @@ std::vector<MemberId> Membership::awaited() const {
 }
 
 std::string Membership::waiting() const {
+  if (processes_.empty()) return "";
   if (inheritance_ && phase_ == Phase::gathering)
     return text("waiting for world ", generation_ + 1,
                 " as the successor of the server; missing: ", inheritance_->missing(returned()));

@@ -48,8 +48,8 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
   require_usable(credentials_);
   if (options.elastic) membership_.emplace(*options.elastic, options.start_timeout, random_number());
   if (options.heir) {
-    heir_.emplace();
-    net::spawn(event_loop_.context(), heir_->stops.keep_looking());
+    heir_.emplace(options.elastic.value(), steady_clock::now());
+    net::spawn(event_loop_.context(), look_for_stops());
   }
   net::listen(acceptor_, rendezvous::endpoint_to_listen_on(options));
   listening_ = acceptor_.local_endpoint();
@@ -199,7 +199,6 @@ void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
 }
 
 void RendezvousServer::Impl::announce(std::size_t ranks) {
-  if (heir_) heir_->has_started = true;
   log(Severity::info, text("all ", ranks, " ranks are here, generation ",
                            membership_ ? membership_->generation() : roster_.generation()));
   const std::string doubt = may_be_mixed_ ? roster_.doubt() : "";

@@ -100,8 +100,7 @@ class RendezvousServer {
   // process was chosen. Processes of the last world may join from now on, and wait. Any thread; does not block.
   void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
   // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world, and
-  // refuses all if a process with a lower rank there is present, or if some have gone on already. Any thread; does not
-  // block.
+  // sends all away if a process with a lower rank there is present. Any thread; does not block.
   void succeed();
   // Sends all processes that have joined away, because this one goes to another successor. Any thread; does not block.
   void step_back();

@@ -96,6 +96,7 @@ class RendezvousServer::Impl {
   void publish_stats();
   std::optional<net::Rejection> unwelcome(const net::Claim& claim) const;
   asio::awaitable<void> watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn);
+  asio::awaitable<void> look_for_stops();
   void send_away(const rendezvous::Reply& last_word);
   // True after conclude(), once all ranks have received its error or another start has begun, and no rank has a
   // connection any more. A rank ends its connection after it has read the error.

@@ -30,7 +30,6 @@ void RendezvousServer::Impl::inherit(rendezvous::Lineage lineage, const ElasticL
     heir_->newest = newest;
     heir_->begun = begun;
     heir_->is_away = false;
-    heir_->stops.forget(limits.silence / 2);
     if (!heir_->serves) send_away(rendezvous::ComeAgain{});
   });
 }
@@ -46,6 +45,16 @@ void RendezvousServer::Impl::succeed() {
   });
 }
 
+asio::awaitable<void> RendezvousServer::Impl::look_for_stops() {
+  asio::steady_timer timer(event_loop_.context());
+  asio::error_code ignored;
+  for (;;) {
+    timer.expires_after(rendezvous::Stops::kInterval);
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    heir_->stops.look(steady_clock::now());
+  }
+}
+
 // Looks for a process of the last world again and again, until that is not needed any more.
 asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn) {
   using rendezvous::Look;
@@ -56,17 +65,14 @@ asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, bool 
   while (heir_->turn == turn && membership_->inherits()) {
     const Look seen = co_await rendezvous::look(peer.address, peer.port, credentials_, claim, kLookLimit);
     if (heir_->turn != turn) break;
-    // Processes of a world that this successor has started reject the older one.
-    if (seen.outcome == Look::Outcome::rejects && !heir_->has_started &&
-        seen.why.find(rendezvous::kGoneOn) != std::string::npos)
-      send_away(rendezvous::Failed{ErrorCode::rendezvous, -1, seen.why});
     if (seen.outcome == Look::Outcome::answers && goes_first) {
       send_away(rendezvous::ComeAgain{});
       heir_->is_away = true;
     }
     if (heir_->turn != turn) break;
-    const Finding finding = heir_->finding(peer, seen.outcome);
-    deliver(membership_->found(peer, finding, steady_clock::now()));
+    const auto now = steady_clock::now();
+    const Finding finding = heir_->finding(peer, seen.outcome, now);
+    deliver(membership_->found(peer, finding, now));
     if (finding == Finding::dead) break;
     pause.expires_after(kNextLook);
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -78,7 +84,7 @@ void RendezvousServer::Impl::send_away(const rendezvous::Reply& last_word) {
   Roster::Send send{{}, last_word};
   for (const ElasticStatus::Process& one : membership_->status().processes) send.to.push_back(Roster::MemberId(one.id));
   heir_->turn++;
-  heir_->serves = heir_->has_started = false;
+  heir_->serves = false;
   membership_.emplace(heir_->limits, join_limit_, random_number());
   if (heir_->lineage.exists()) membership_->inherit(heir_->lineage, heir_->newest, heir_->begun);
   deliver({std::move(send)});

@@ -33,11 +33,13 @@ class ElasticJob : public ::testing::Test {
   }
   // Starts a process. Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
   testing::Process& start(int steps, int fast_from, std::size_t weights = kWeights, std::size_t ballast = 0) {
+    testing::Surroundings around{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", port_), "ANELLO_FLIGHT_DIR=none",
+                                                 text("ANELLO_SILENCE_LIMIT=", silence_ms_)}};
+    for (const std::string& one : further_environment_) around.environment.push_back(one);
     processes_.push_back(std::make_unique<testing::Process>(
         std::vector<std::string>{trainee_, std::to_string(steps), "10", std::to_string(fast_from),
                                  std::to_string(weights), std::to_string(ballast)},
-        testing::Surroundings{.environment = {text("ANELLO_RENDEZVOUS=127.0.0.1:", port_), "ANELLO_FLIGHT_DIR=none",
-                                              text("ANELLO_SILENCE_LIMIT=", silence_ms_)}}));
+        around));
     return *processes_.back();
   }
   void start_all(int count, int steps, int fast_from, std::size_t ballast = 0) {
@@ -69,6 +71,7 @@ class ElasticJob : public ::testing::Test {
   }
 
   std::string trainee_ = TRAINEE;
+  std::vector<std::string> further_environment_;
   int silence_ms_ = 10000;
   std::uint16_t port_ = 0;  // of the server at which processes join
   std::unique_ptr<RendezvousServer> server_;

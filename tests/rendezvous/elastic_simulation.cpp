@@ -106,7 +106,7 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   if (std::holds_alternative<Gathered>(reply)) {
     // The ranks connect to each other: a dead one is noticed now.
     if (options_.server_dies) {
-      model.lineage.starts(model.generation, model.rank, model.world->peers, model.world->earlier);
+      model.lineage.starts(model.generation, model.rank, model.world->peers, model.world->earlier, model.agreed);
       inherit(model);
     }
     pass(model, Stage::making, [this, &model] {
@@ -147,7 +147,7 @@ void ElasticSimulation::random_event() {
 void ElasticSimulation::unstop(Model& model) {
   if (!std::exchange(model.stopped, false)) return;
   note(text("process ", model.id, " continues"));
-  model.was_stopped |= now_ - model.stopped_at > kSilence / 2;
+  if (now_ - model.stopped_at > kSilence / 2) model.end_of_stop = now_;
   for (auto& missed : std::exchange(model.while_stopped, {})) missed();
 }
 

@@ -34,6 +34,8 @@ class ElasticSimulation {
     std::uint64_t steps = 20;
     int events = 6;            // kills, stops and so on
     int sabotage = 0;          // percentage of barriers at which a rank is killed
+    bool one_host = false;     // all processes are on one host
+    bool is_slow = false;      // a process reaches the server of another one only after most of a second
     bool server_dies = false;  // the server ends at some time, and the network is cut and heals; a process succeeds it
   };
 
@@ -107,6 +109,7 @@ class ElasticSimulation {
   void notice_failure(Model& model);
   void kill_soon(Model& model);
   void end(Model& model, const std::string& why);
+  void end_heir(Model& model, Time limit);
   void kill(Model& model);
 
   void random_event();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/elastic/search_time.hpp"
 #include "tests/rendezvous/elastic_simulation.hpp"
 
 namespace anello::rendezvous {
@@ -22,7 +23,7 @@ struct ElasticSimulation::Server {
   Model* owner;
   bool alive = true;
   bool serves;
-  bool is_away = false, has_started = false;
+  bool is_away = false;
   std::uint64_t incarnation = 0, alarm = 0, turn = 0;
   std::map<MemberId, std::shared_ptr<Link>> links;
 };
@@ -61,7 +62,10 @@ struct ElasticSimulation::Model {
   Server* heir = nullptr;      // its own server
   bool gone = false;           // its server has ended
   bool transfers = false;      // it has asked a successor, which has not given a place yet
-  bool was_stopped = false;    // for longer than half of the limit, since its newest world began
+  Time end_of_stop{};          // of the newest one that was longer than half of the limit
+  elastic::SearchTime search_time{kStartPatience, std::chrono::milliseconds(500), std::chrono::milliseconds(10000)};
+  std::chrono::milliseconds for_each_address{0};
+  Time agreed{};  // when it sent its part of the newest world's exchange
   Time stopped_at{};
   std::uint64_t job = 0;  // to which its state belongs
   Join join;

@@ -32,7 +32,7 @@ void ElasticSimulation::add_process() {
   Model& model = *processes_.emplace(id, std::make_unique<Model>()).first->second;
   model.id = id;
   note(text("process ", id, " joins"));
-  model.join = on(id % 2 ? "a" : "b");
+  model.join = on(id % 2 || options_.one_host ? "a" : "b");
   model.on_side = id % 2 == 0;
   connect(model, **server, model.join);
   after(draw(0, 30'000), [this, &model] {
@@ -89,7 +89,10 @@ void ElasticSimulation::make(Model& model, const Assigned& assigned) {
   if (options_.server_dies) listen(model);
   world->peers[std::size_t(assigned.rank)] = model.peer();
   if (assigned.rank == 0) world->earlier = model.lineage.worlds;
-  pass(model, Stage::making, [this, &model] { tell_server(model, Contribution{"x"}); });
+  pass(model, Stage::making, [this, &model] {
+    model.agreed = now_;
+    tell_server(model, Contribution{"x"});
+  });
 }
 
 // Ranks that wait for others notice it. A rank that computes, or waits for the server, notices it when it next needs
@@ -184,6 +187,7 @@ void ElasticSimulation::receive(Model& model, const elastic::Decision& decision)
       if (model.rank == 0 && model.link && model.link->server->owner) successions_++;
       model.begun = true;
       model.lineage.trains();
+      model.search_time.begin_anew();
       inherit(model);
     }
     tell_server(model, Begun{});
@@ -273,10 +277,14 @@ void ElasticSimulation::end(Model& model, const std::string& why) {
   model.stage = Stage::ended;
   if (model.world) world_fails(model.world);
   leave_server(model);
-  // A successor that has finished waits for the others.
-  if (model.heir)
-    after(why == "finished" ? Duration(std::chrono::seconds(60)) : Duration(0),
-          [this, &model] { kill_server(*model.heir); });
+  if (model.heir) end_heir(model, why == "finished" ? now_ + kStartPatience : now_);
+}
+
+// A successor that has finished waits for the others.
+void ElasticSimulation::end_heir(Model& model, Time limit) {
+  const bool waits = model.heir->serves && !model.heir->membership.status().processes.empty() && now_ < limit;
+  if (!waits) return kill_server(*model.heir);
+  after(std::chrono::milliseconds(20), [this, &model, limit] { end_heir(model, limit); });
 }
 
 void ElasticSimulation::kill(Model& model) {

@@ -12,10 +12,15 @@ namespace anello::rendezvous {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+namespace {
+
+constexpr milliseconds kSlowConnection{800};  // shorter than the limit with which a successor looks for others
+
+}  // namespace
+
 void ElasticSimulation::deliver(Server& server, const Sends& sends) {
   for (const Send& send : sends)
     for (const MemberId id : send.to) {
-      server.has_started |= std::holds_alternative<Assigned>(send.reply);
       const std::shared_ptr<Link> link = server.links.at(id);
       check_loss(server, send.reply);
       if (link->model->link == link) link->model->has_place &= !std::holds_alternative<Failed>(send.reply);
@@ -175,7 +180,7 @@ void ElasticSimulation::send_away(Server& server, const Reply& last_word) {
   for (const ElasticStatus::Process& one : server.membership.status().processes) send.to.push_back(MemberId(one.id));
   Model& owner = *server.owner;
   server.turn++;
-  server.serves = server.has_started = false;
+  server.serves = false;
   const ElasticLimits limits{options_.min, options_.max, options_.min, kBelowMinimum, kSilence, true};
   std::destroy_at(&server.membership);
   std::construct_at(&server.membership, limits, kStartPatience, ++next_incarnation_);
@@ -191,7 +196,6 @@ void ElasticSimulation::listen(Model& model) {
 }
 
 void ElasticSimulation::inherit(Model& model) {
-  model.was_stopped = false;
   model.heir->is_away = false;
   if (!model.heir->serves) send_away(*model.heir, ComeAgain{});
 }
@@ -213,7 +217,10 @@ void ElasticSimulation::look_for_successor(Model& model) {
 }
 
 void ElasticSimulation::try_successor(Model& model, int rank) {
+  if (rank == 0) model.for_each_address = model.search_time.for_each_address();
+  if (model.search_time.left().count() == 0) return end(model, "lost the server: no process can go on as the server");
   const auto go_on = [this, &model, life = model.life](Duration delay, int next) {
+    model.search_time.spend(std::chrono::ceil<milliseconds>(delay));
     after(delay, [this, &model, life, next] {
       const auto go = [this, &model, life, next] {
         if (model.alive && model.life == life) try_successor(model, next);
@@ -226,11 +233,12 @@ void ElasticSimulation::try_successor(Model& model, int rank) {
   };
   if (rank == model.lineage.rank) return succeed(model);
   Model& other = *processes_.at(model.lineage.newest().at(std::size_t(rank)).pid);
-  if (!reaches(&model, &other) || (other.stopped && other.heir->alive)) return go_on(milliseconds(500), rank + 1);
+  if (!reaches(&model, &other) || (other.stopped && other.heir->alive)) return go_on(model.for_each_address, rank + 1);
   if (!other.heir->alive || other.lineage.generation < model.lineage.generation)
     return go_on(draw(50, 3'000), rank + 1);
   if (other.lineage.generation > model.lineage.generation)
     return end(model, "lost the server: the others have gone on");
+  if (options_.is_slow && model.for_each_address < kSlowConnection) return go_on(model.for_each_address, rank + 1);
   Join join = model.join;
   join.rank = model.lineage.rank;
   join.local_rank = model.local_rank;
@@ -253,10 +261,9 @@ void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
 
 void ElasticSimulation::succeed(Model& model) {
   note(text("process ", model.id, " goes on as the server"));
+  inherit(model);
   Server& server = *model.heir;
-  send_away(server, ComeAgain{});
   server.serves = true;
-  server.is_away = false;
   for (const Peers& world : model.lineage.worlds)
     for (const Peer& peer : world)
       if (peer.pid != model.id) watch(model, peer, server.turn);
@@ -278,10 +285,9 @@ void ElasticSimulation::watch(Model& successor, const Peer& peer, std::uint64_t 
   if (!reaches(&successor, &other) || (other.stopped && other.heir->alive)) {
     finding = Finding::silent;
   } else if (!other.heir->alive) {
-    finding = other.join.host == successor.join.host && !successor.was_stopped ? Finding::dead : Finding::gone;
-  } else if (other.lineage.generation > successor.lineage.generation && !server.has_started) {
-    return send_away(server, Failed{ErrorCode::rendezvous, -1, "lost the server: the others have gone on"});
-  } else if (other.lineage.generation < successor.lineage.generation) {
+    const bool is_proof = other.join.host == successor.join.host && successor.end_of_stop <= successor.lineage.since;
+    finding = is_proof ? Finding::dead : Finding::gone;
+  } else if (other.lineage.generation != successor.lineage.generation) {
     finding = Finding::gone;
   }
   const Peers& newest = successor.lineage.newest();

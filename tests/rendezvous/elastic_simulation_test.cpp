@@ -67,6 +67,38 @@ TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   EXPECT_GT(totals.successions, 250);
 }
 
+// On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not.
+TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
+  Totals totals;
+  for (const int first : {2, 3, 4})
+    simulate({.first = first,
+              .min = 1,
+              .max = first + 2,
+              .steps = 150,
+              .events = 2 * first,
+              .one_host = true,
+              .server_dies = true},
+             300, totals);
+  EXPECT_GT(totals.finished, 150);
+  EXPECT_GT(totals.successions, 150);
+}
+
+TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {
+  Totals totals;
+  for (const int first : {2, 3, 4})
+    simulate({.first = first,
+              .min = 1,
+              .max = first + 2,
+              .steps = 150,
+              .events = first,
+              .one_host = true,
+              .is_slow = true,
+              .server_dies = true},
+             100, totals);
+  EXPECT_GT(totals.finished, 30);
+  EXPECT_GT(totals.successions, 30);
+}
+
 TEST(ElasticSimulation, WithoutEventsThereIsOneWorld) {
   Totals totals;
   simulate({.first = 4, .min = 2, .max = 4, .events = 0}, 50, totals);

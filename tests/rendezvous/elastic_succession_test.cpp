@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/rendezvous/elastic_jobs.hpp"
+#include "tests/support/free_ports.hpp"
 
 namespace anello {
 namespace {
@@ -100,6 +101,17 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   const testing::Process& newcomer = start(kLongTraining, 3);
   expect_results();
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
+}
+
+// A range with one port for each rank was enough before there were heirs.
+TEST_F(ElasticSuccession, ARangeWithOnePortForEachRankLeavesNoneForASuccessor) {
+  const std::uint16_t first = consecutive_free_ports(3);
+  further_environment_ = {text("ANELLO_PORT_RANGE=", first, "-", first + 2)};
+  serve(kLimits);
+  start_all(3, 50, 2);
+  for (auto& process : processes_) expect_result(*process, 50);
+  EXPECT_THAT(errors(), HasSubstr(text("ANELLO_PORT_RANGE='", first, "-", first + 2,
+                                       "' has 3 ports for 3 ranks of this host; give it 6 or more")));
 }
 
 TEST_F(ElasticSuccession, AnUndisturbedJobEndsWithoutItsServer) {

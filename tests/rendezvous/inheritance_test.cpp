@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "rendezvous/elastic/search_time.hpp"
+#include "rendezvous/server/heir.hpp"
 #include "tests/rendezvous/membership_job.hpp"
 
 namespace anello::rendezvous {
@@ -20,7 +22,7 @@ Peers peers(std::vector<std::uint32_t> pids) {
 
 Inheritance of(std::vector<std::uint32_t> pids) {
   Lineage lineage;
-  lineage.starts(1, 0, peers(std::move(pids)), {});
+  lineage.starts(1, 0, peers(std::move(pids)), {}, {});
   return {lineage, milliseconds(5000)};
 }
 
@@ -61,9 +63,9 @@ TEST(Inheritance, AProcessThatAnswersIsAwaitedAndASilentOneForAWhile) {
 // it.
 TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   Lineage lineage;
-  lineage.starts(1, 0, peers({1, 2, 3}), {});
+  lineage.starts(1, 0, peers({1, 2, 3}), {}, {});
   lineage.trains();
-  lineage.starts(2, 0, peers({1, 4, 5, 6}), {});
+  lineage.starts(2, 0, peers({1, 4, 5, 6}), {}, {});
   EXPECT_FALSE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
   lineage.trains();
   EXPECT_TRUE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
@@ -74,15 +76,51 @@ TEST(Inheritance, ANewcomerTakesTheWorldsOfRank0) {
   const Peer peer = decode_peer(encode_peer(peers({7})[0], {peers({1, 2, 3})}), worlds);
   EXPECT_EQ(peer, peers({7})[0]);
   Lineage newcomer;
-  newcomer.starts(2, 1, peers({1, 7}), worlds);
+  newcomer.starts(2, 1, peers({1, 7}), worlds, {});
   EXPECT_FALSE(Inheritance(newcomer, milliseconds(0)).allows({0, 1}));
+}
+
+Heir heir_of_rank0(Time since, Time begin) {
+  Heir heir({.silence = milliseconds(5000)}, begin);
+  heir.lineage.starts(1, 0, peers({1, 2}), {}, since);
+  return heir;
+}
+
+TEST(Heir, TheEndOfAProcessProvesNothingIfThisOneWasStoppedSinceItsWorldBegan) {
+  const Peer other = peers({2})[0];
+  const Time begin{};
+  Heir heir = heir_of_rank0(begin, begin);
+  EXPECT_EQ(heir.finding(other, Look::Outcome::no_entry, begin + milliseconds(3000)), Finding::dead);
+  EXPECT_EQ(heir.finding(other, Look::Outcome::no_entry, begin + milliseconds(6001)), Finding::gone);
+  EXPECT_EQ(heir.finding(other, Look::Outcome::no_entry, begin + milliseconds(6002)), Finding::gone);
+  heir.lineage.since = begin + milliseconds(6100);
+  EXPECT_EQ(heir.finding(other, Look::Outcome::no_entry, begin + milliseconds(6200)), Finding::dead);
+}
+
+TEST(Heir, AProcessThatDoesNotListenMayComeLater) {
+  Heir heir = heir_of_rank0({}, {});
+  Peer deaf = peers({2})[0];
+  deaf.port = 0;
+  EXPECT_EQ(heir.finding(deaf, Look::Outcome::no_entry, {}), Finding::silent);
+}
+
+TEST(SearchTime, OneAddressGetsMoreTimeInEachSearch) {
+  elastic::SearchTime time(milliseconds(60000), milliseconds(500), milliseconds(1500));
+  for (const int each : {500, 1000, 1500, 1500}) EXPECT_EQ(time.for_each_address(), milliseconds(each));
+  time.spend(milliseconds(59000));
+  EXPECT_EQ(time.left(), milliseconds(1000));
+  time.spend(milliseconds(2000));
+  EXPECT_EQ(time.left(), milliseconds(0));
+  time.begin_anew();
+  EXPECT_EQ(time.for_each_address(), milliseconds(500));
+  EXPECT_EQ(time.left(), milliseconds(60000));
 }
 
 // A job whose server has ended, and two of whose three processes have come to the successor.
 struct Inherited3 : Job {
   Inherited3() : Job({.min = 1, .max = 4, .may_be_succeeded = true}) {
     Lineage lineage;
-    lineage.starts(5, 1, peers({1, 2, 3}), {});
+    lineage.starts(5, 1, peers({1, 2, 3}), {}, {});
     membership.inherit(lineage, 6, true);
     a = come_back(1, 4);
     b = come_back(2, 0);
@@ -117,7 +155,7 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
   Job alone({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
   Lineage lineage;
-  lineage.starts(5, 1, peers({1, 2, 3}), {});
+  lineage.starts(5, 1, peers({1, 2, 3}), {}, {});
   alone.membership.inherit(lineage, 5, true);
   alone.pass(alone.membership.joined(9, on("a", 1), alone.now));
   alone.receive(9, Enter{5});
@@ -128,6 +166,46 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   alone.receive(9, Present{});
   alone.wait(milliseconds(200));
   EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
+}
+
+// It was given up before the start, and so the two others have begun without it.
+TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
+  Inherited3 job;
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  ASSERT_EQ(job.assigned(job.b).generation, 7u);
+  const MemberId late = job.come_back(0, 1);
+  EXPECT_EQ(job.count<Again>(job.a), 1u);
+  EXPECT_EQ(job.count<Again>(job.b), 1u);
+  job.enter(job.a);
+  job.enter(job.b);
+  EXPECT_EQ(job.assigned(late).generation, 8u);
+  job.complete();
+  EXPECT_FALSE(job.membership.inherits());
+}
+
+// The limit for a majority is shorter than the patience with too few processes.
+TEST(Membership, ASuccessorThatMayGoOnWaitsForEnoughProcessesWithThePatienceOfTheJob) {
+  Job job(
+      {.min = 2, .max = 4, .patience = milliseconds(60000), .silence = milliseconds(3000), .may_be_succeeded = true});
+  Lineage lineage;
+  lineage.starts(5, 0, peers({1, 2, 3}), {}, {});
+  job.membership.inherit(lineage, 5, true);
+  job.pass(job.membership.joined(9, on("a", 0), job.now));
+  job.receive(9, Enter{5});
+  for (const std::uint32_t pid : {2u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::gone, job.now));
+  for (const std::uint32_t pid : {2u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::dead, job.now));
+  job.answer_for(milliseconds(10000));
+  EXPECT_EQ(job.failure(9), "none");
+  job.answer_for(milliseconds(60000));
+  EXPECT_THAT(job.failure(9), HasSubstr("only 1 of at least 2 processes were there within 60 s"));
+}
+
+TEST(Membership, AServerOfAProcessThatNobodyHasJoinedWaitsForNothing) {
+  Job job({.may_be_succeeded = true});
+  Lineage lineage;
+  lineage.starts(5, 0, peers({1, 2}), {}, {});
+  job.membership.inherit(lineage, 5, true);
+  EXPECT_EQ(job.membership.waiting(), "");
 }
 
 // Its old connection was cut, and the successor has not noticed that yet.
