@@ -21,7 +21,9 @@ class ElasticLeaving : public Agents {
     words.insert(words.end(), {"--", TRAINEE, text(kSteps), text(step_ms), text(fast_from)});
     return anello(words);
   }
-  Surroundings around() const { return Agents::around({"ANELLO_FLIGHT_DIR=none"}); }
+  Surroundings around(const std::string& flight_signal = "none") const {
+    return Agents::around({"ANELLO_FLIGHT_DIR=none", "ANELLO_FLIGHT_SIGNAL=" + flight_signal});
+  }
   static std::size_t results(const std::string& out) {
     return count(out, text("weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n"));
   }
@@ -55,15 +57,41 @@ TEST_F(ElasticLeaving, AfterSigtermAFreePlaceOfAnotherHostIsUsed) {
   EXPECT_EQ(results(running.out()), 2u) << running.out();
 }
 
-TEST_F(ElasticLeaving, ASecondSigtermEndsAProcessAtOnce) {
-  Process running(training({"-n", "2", "--min-np", "1", "--max-restarts", "0"}, 2, 60000), around());
+TEST_F(ElasticLeaving, ASecondSignalEndsAProcessAtOnce) {
+  for (const int first : {SIGTERM, SIGUSR1}) {
+    Process running(training({"-n", "2", "--min-np", "1", "--max-restarts", "0", "--grace", "100"}, 2, 600000),
+                    around());
+    for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+    send(running, 1, first);
+    ASSERT_TRUE(running.says_error("process 1 was asked by a signal")) << running.err();
+    send(running, 1, SIGTERM);
+    EXPECT_TRUE(running.says_error("process 1 has left after a signal")) << running.err();
+    send(running, 0, SIGUSR1);
+    ASSERT_TRUE(running.says_error("process 0 was asked by a signal")) << running.err();
+    const auto began = std::chrono::steady_clock::now();
+    running.signal(SIGTERM);
+    EXPECT_EQ(running.wait(), 143);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(90)) << "without the grace time";
+  }
+}
+
+TEST_F(ElasticLeaving, TheSignalOfTheFlightRecorderIsNoNotice) {
+  Process running(training({"-n", "2", "--min-np", "1", "--max-restarts", "0"}, 2), around("USR1"));
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  send(running, 0, SIGUSR1);
   send(running, 1, SIGTERM);
-  ASSERT_TRUE(running.says_error("process 1 was asked by a signal")) << running.err();
-  send(running, 1, SIGTERM);
-  EXPECT_TRUE(running.says_error("process 1 has left after a signal")) << running.err();
-  running.signal(SIGTERM);
-  EXPECT_EQ(running.wait(), 143);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_THAT(running.err(), HasSubstr("process 1 has left after a signal"));
+  EXPECT_THAT(running.err(), ::testing::Not(HasSubstr("process 0 was asked by a signal")));
+  EXPECT_EQ(results(running.out()), 1u) << running.out();
+}
+
+TEST_F(ElasticLeaving, ASignalToAllProcessesIsNoSuccess) {
+  Process running(training({"-n", "2", "--min-np", "1", "--max-restarts", "0"}, 9), around());
+  for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
+  for (int place = 0; place < 2; place++) send(running, place, SIGUSR1);
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_THAT(running.err(), HasSubstr("were asked to leave: the state of the job is lost with them"));
 }
 
 TEST_F(ElasticLeaving, TheLauncherEndsProcessesAtOnce) {

@@ -60,7 +60,6 @@ std::optional<ElasticLimits> elastic_limits(const std::string& min_np, const std
   limits.first = limits.min;
   if (!np.empty()) limits.first = int(parse_number("--np", np, limits.min, limits.max));
   if (silence.count() > 0) limits.silence = silence;
-  limits.may_be_succeeded = true;
   return limits;
 }
 
@@ -90,7 +89,9 @@ int rendezvous_command(const Words& words, char**) {
       ->type_name("FILE");
   app.add_option("--metrics", options.metrics, "address at which counters are served to Prometheus")
       ->type_name("HOST:PORT");
-  bool once = false;
+  bool successor = false, once = false;
+  app.add_flag("--successor", successor,
+               "if this server of an elastic job ends, a rank goes on in its place; see docs/elastic.md");
   app.add_flag("--once", once, "end when one world has formed; if its start fails, with exit code 1");
   if (const auto exit_code = parse(app, words)) return *exit_code;
   set_log(rendezvous::log_severity(settings), "rendezvous");
@@ -99,6 +100,9 @@ int rendezvous_command(const Words& words, char**) {
   options.elastic = elastic_limits(min_np, max_np, np, settings.silence_limit);
   if (options.elastic && (once || options.size > 0))
     throw Error(ErrorCode::configuration, "--size and --once are for jobs of a fixed size; leave them out or --min-np");
+  if (successor && !options.elastic)
+    throw Error(ErrorCode::configuration, "--successor is for elastic jobs; give --min-np too");
+  if (successor) options.elastic->may_be_succeeded = true;
   options.job = settings.job;
   options.secret = rendezvous::read_server_secret(settings, options.listen_address);
   options.start_timeout = settings.start_timeout;
