@@ -130,6 +130,8 @@ TEST_F(ElasticLeaving, ChildrenInSessionsOfTheirOwnEndWithTheProcessOfTheirPlace
   for (int look = 0; look < 3000 && !processes(running, "sleep 301").empty(); look++)
     std::this_thread::sleep_for(milliseconds(10));
   EXPECT_TRUE(processes(running, "sleep 301").empty());
+  for (int look = 0; look < 3000 && processes(running, "sleep 302").empty(); look++)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_FALSE(processes(running, "sleep 302").empty());
   running.signal(SIGTERM);
   EXPECT_EQ(running.wait(), 143);

@@ -116,9 +116,10 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
 // closed, and a process is started on another host, if a place is free there. That is no restart after a failure.
 void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
   const HostRanks& here = job_.ranks_beside(number);
-  int closed = 0;
+  at(number).closed = true;
+  int others = 0;
   for (int place = here.first; place < here.first + here.count; place++)
-    closed += !at(place).alive && !std::exchange(at(place).closed, true);
+    others += !at(place).alive && !std::exchange(at(place).closed, true);
   const auto is_free = [](const Place& place) { return !place.alive && !place.closed; };
   if (std::ranges::any_of(places_, is_free))
     fresh_++;
@@ -126,7 +127,7 @@ void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
     target_--;
   any_left_ = true;
   actions_.print(text("process ", number, " has left after a signal, and ",
-                      closed > 1 ? "the free places of " + here.host + " stay" : "its place stays", " empty"));
+                      others > 0 ? "the free places of " + here.host + " stay" : "its place stays", " empty"));
   next_look_ = now;
 }
 
