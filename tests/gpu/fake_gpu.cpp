@@ -275,8 +275,9 @@ const AnelloGpuTable& table() {
       .ignore_captures = ignore_captures,
       .event_create =
           [](void** event) {
+            auto fresh = std::make_shared<FakeEvent>();  // before anything that its failure could leave behind
             const int status = create<EventOf>("event_create", event);
-            if (status == 0) *static_cast<EventOf*>(*event) = std::make_shared<FakeEvent>();
+            if (status == 0) *static_cast<EventOf*>(*event) = std::move(fresh);
             return status;
           },
       .event_destroy = destroy<EventOf>,

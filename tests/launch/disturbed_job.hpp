@@ -51,6 +51,9 @@ class DisturbedJob {
     return false;
   }
 
+  // Waits for its end. A process that is killed after the training has ended makes the job fail, which is right.
+  bool ends_well() { return launcher_.wait() == 0 || contains(launcher_.err(), " after the training had ended"); }
+
   Process& launcher() { return launcher_; }
   const Process& launcher() const { return launcher_; }
   int events() const { return events_; }

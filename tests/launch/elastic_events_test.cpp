@@ -11,7 +11,7 @@ constexpr int kTrainingSteps = 3000, kDisturbedWorlds = 12, kMaxEvents = 200;
 std::string what_is_wrong(DisturbedJob& job) {
   if (!job.begins()) return "it does not begin";
   job.disturb([&] { return job.events() >= kMaxEvents; });
-  if (job.launcher().wait() != 0) return text("it ended with ", job.launcher().wait());
+  if (!job.ends_well()) return text("it ended with ", job.launcher().wait());
   const std::string result =
       text("weights ", std::uint64_t(trainee::expected(100, kTrainingSteps)), " at ", kTrainingSteps);
   std::size_t results = 0;
