@@ -89,7 +89,7 @@ class LeaveNotice::Receiver : public std::enable_shared_from_this<Receiver> {
     if (again || is_keeper(received_.sender)) return void(kill(getpid(), received_.signal));
     log(Severity::warning,
         text("SIG", sigabbrev_np(received_.signal),
-             " asks this process to leave its job, so it leaves at the next commit; a second one ", "ends it at once"));
+             " asks this process to leave its job, so it leaves at the next commit; a second one ends it at once"));
     leave_();
     receive();
   }

@@ -11,6 +11,7 @@
 #include "rendezvous/server/listening_address.hpp"
 #include "rendezvous/server/receive_join.hpp"
 #include "rendezvous/server/server_impl.hpp"
+#include "rendezvous/server/server_metrics.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"

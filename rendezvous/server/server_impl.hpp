@@ -14,7 +14,6 @@
 #include "rendezvous/server/membership.hpp"
 #include "rendezvous/server/roster.hpp"
 #include "rendezvous/server/server.hpp"
-#include "rendezvous/server/server_metrics.hpp"
 #include "ring/base/mutex.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/event_loop.hpp"

@@ -30,6 +30,17 @@ Handles together(World& world, Scheduler& scheduler, const std::function<Handles
   return handles;
 }
 
+// Submits an allreduce of each tensor, named by its number.
+Handles submit_each(Scheduler& scheduler, std::vector<std::vector<float>>& tensors, bool waits) {
+  Handles handles;
+  for (std::size_t k = 0; k < tensors.size(); k++) {
+    const std::string name = std::to_string(k);
+    handles.push_back(
+        scheduler.submit({.verb = Verb::allreduce, .name = name, .inputs = {view_of(tensors[k])}}, waits));
+  }
+  return handles;
+}
+
 std::uint64_t data_operations(Scheduler& scheduler) {
   return GroupAccess::queue(scheduler.ranks()).completed();
 }
@@ -144,13 +155,7 @@ TEST_P(ListsInWorldsOf, ManySmallOnesAreOneOperation) {
   run([](World& world, Scheduler& scheduler) {
     std::vector<std::vector<float>> tensors(64, std::vector<float>(256, float(world.rank())));
     const std::uint64_t before = data_operations(scheduler);
-    together(world, scheduler, [&](bool waits) {
-      Handles handles;
-      for (std::size_t k = 0; k < tensors.size(); k++)
-        handles.push_back(scheduler.submit(
-            {.verb = Verb::allreduce, .name = std::to_string(k), .inputs = {view_of(tensors[k])}}, waits));
-      return handles;
-    });
+    together(world, scheduler, [&](bool waits) { return submit_each(scheduler, tensors, waits); });
     if (world.size() > 1) {
       EXPECT_EQ(data_operations(scheduler) - before, 1U);
     }
@@ -218,14 +223,7 @@ TEST_P(ListsInWorldsOf, JoinedRanksTakePart) {
     std::vector<std::vector<float>> tensors(8, std::vector<float>(10, 1));
     Scheduler::Handle join;
     if (joins) join = scheduler.submit({.verb = Verb::join});
-    if (!joins)
-      together(world, scheduler, [&](bool waits) {
-        Handles handles;
-        for (std::size_t k = 0; k < tensors.size(); k++)
-          handles.push_back(scheduler.submit(
-              {.verb = Verb::allreduce, .name = std::to_string(k), .inputs = {view_of(tensors[k])}}, waits));
-        return handles;
-      });
+    if (!joins) together(world, scheduler, [&](bool waits) { return submit_each(scheduler, tensors, waits); });
     if (!joins) join = scheduler.submit({.verb = Verb::join});
     wait(scheduler, join);
     for (const auto& tensor : tensors) EXPECT_THAT(tensor, Each(joins ? 1 : world.size() - 1));

@@ -40,7 +40,7 @@ class DisturbedJob {
     const int span = int((how_.longest - how_.shortest).count());
     while (!enough() && launcher_.wait(how_.shortest + milliseconds(int(random_()) % span)) < 0) happen();
   }
-  // Asks for a number of processes, and waits until so many train.
+  // Asks for a number of processes, and waits until that number has ranks.
   bool settle(int size) {
     resize(size);
     for (int looks = 0; looks < 3000; looks++) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <functional>
 
 #include "ring/base/text.hpp"
 #include "tests/launch/agents.hpp"
@@ -9,6 +10,12 @@
 
 namespace anello::launch {
 namespace {
+
+// Waits until the condition is true, for half a minute. Returns false if it is still false then.
+bool soon(const std::function<bool()>& condition) {
+  for (int look = 0; look < 3000 && !condition(); look++) std::this_thread::sleep_for(milliseconds(10));
+  return condition();
+}
 
 class ElasticLeaving : public Agents {
  protected:
@@ -127,12 +134,8 @@ TEST_F(ElasticLeaving, ChildrenInSessionsOfTheirOwnEndWithTheProcessOfTheirPlace
       "$m";
   Process running(anello({"run", "-n", "1", "--min-np", "1", "--", "sh", "-c", script}), around());
   ASSERT_TRUE(running.says_error("process 0 is started again")) << running.err();
-  for (int look = 0; look < 3000 && !processes(running, "sleep 301").empty(); look++)
-    std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_TRUE(processes(running, "sleep 301").empty());
-  for (int look = 0; look < 3000 && processes(running, "sleep 302").empty(); look++)
-    std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_FALSE(processes(running, "sleep 302").empty());
+  EXPECT_TRUE(soon([&] { return processes(running, "sleep 301").empty(); }));
+  EXPECT_TRUE(soon([&] { return !processes(running, "sleep 302").empty(); }));
   running.signal(SIGTERM);
   EXPECT_EQ(running.wait(), 143);
   EXPECT_TRUE(running.none_left());
@@ -144,9 +147,7 @@ TEST_F(ElasticLeaving, AChildThatGetsItsEnvironmentAfterTheEndOfItsProcessEndsTo
       "]; do sleep 0.01; done; sleep 0.1; ANELLO_PLACE=0 exec sleep $n\" & sleep 0.5; exit 3; fi; exec sleep 304";
   Process running(anello({"run", "-n", "1", "--min-np", "1", "--", "sh", "-c", script}), around());
   ASSERT_TRUE(running.says_error("process 0 is started again")) << running.err();
-  for (int look = 0; look < 3000 && !processes(running, "sleep 303").empty(); look++)
-    std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_TRUE(processes(running, "sleep 303").empty());
+  EXPECT_TRUE(soon([&] { return processes(running, "sleep 303").empty(); }));
   running.signal(SIGTERM);
   EXPECT_EQ(running.wait(), 143);
 }

@@ -7,13 +7,15 @@
 namespace anello::rendezvous {
 namespace {
 
+using Options = ElasticSimulation::Options;
+
 struct Totals {
   int finished = 0, lost = 0, successions = 0;
   std::size_t generations = 0, events = 0;
 };
 
 // Plain runs judge the jobs; a sanitizer examines the code, for which a part of the seeds is enough.
-void simulate(ElasticSimulation::Options options, std::uint64_t seeds, Totals& totals) {
+void simulate(Options options, std::uint64_t seeds, Totals& totals) {
   for (std::uint64_t seed = 1; seed <= seeds / kSlowdown; seed++) {
     options.seed = seed * 1'000'003 + std::uint64_t(options.first);
     ElasticSimulation simulation(options);
@@ -55,48 +57,44 @@ TEST(ElasticSimulation, AJobWithAMinimumWaitsForNewcomers) {
   EXPECT_GT(totals.finished, 300 / kSlowdown);
 }
 
+// Jobs whose server ends. A job of `first` processes may have two more.
+Options with_mortal_server(int first, int events) {
+  return {.first = first, .min = 1, .max = first + 2, .steps = 150, .events = events, .server_dies = true};
+}
+void expect_successions(const Totals& totals, int least) {
+  EXPECT_GT(totals.finished, least / kSlowdown);
+  EXPECT_GT(totals.successions, least / kSlowdown);
+}
+
 // The server ends while processes are killed, stopped and cut off from each other, and so do its successors.
 TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   Totals totals;
-  for (const int first : {2, 3, 4, 5, 8})
-    simulate({.first = first, .min = 1, .max = first + 2, .steps = 150, .events = 2 * first, .server_dies = true}, 200,
-             totals);
-  simulate({.first = 4, .min = 1, .max = 6, .steps = 150, .events = 8, .sabotage = 4, .server_dies = true}, 600,
-           totals);
-  EXPECT_GT(totals.finished, 200 / kSlowdown);
-  EXPECT_GT(totals.successions, 200 / kSlowdown);
+  for (const int first : {2, 3, 4, 5, 8}) simulate(with_mortal_server(first, 2 * first), 200, totals);
+  Options sabotaged = with_mortal_server(4, 8);
+  sabotaged.sabotage = 4;
+  simulate(sabotaged, 600, totals);
+  expect_successions(totals, 200);
 }
 
 // On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not.
 TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
   Totals totals;
-  for (const int first : {2, 3, 4})
-    simulate({.first = first,
-              .min = 1,
-              .max = first + 2,
-              .steps = 150,
-              .events = 2 * first,
-              .one_host = true,
-              .server_dies = true},
-             300, totals);
-  EXPECT_GT(totals.finished, 120 / kSlowdown);
-  EXPECT_GT(totals.successions, 120 / kSlowdown);
+  for (const int first : {2, 3, 4}) {
+    Options options = with_mortal_server(first, 2 * first);
+    options.one_host = true;
+    simulate(options, 300, totals);
+  }
+  expect_successions(totals, 120);
 }
 
 TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {
   Totals totals;
-  for (const int first : {2, 3, 4})
-    simulate({.first = first,
-              .min = 1,
-              .max = first + 2,
-              .steps = 150,
-              .events = first,
-              .one_host = true,
-              .is_slow = true,
-              .server_dies = true},
-             100, totals);
-  EXPECT_GT(totals.finished, 24 / kSlowdown);
-  EXPECT_GT(totals.successions, 24 / kSlowdown);
+  for (const int first : {2, 3, 4}) {
+    Options options = with_mortal_server(first, first);
+    options.one_host = options.is_slow = true;
+    simulate(options, 100, totals);
+  }
+  expect_successions(totals, 24);
 }
 
 TEST(ElasticSimulation, WithoutEventsThereIsOneWorld) {

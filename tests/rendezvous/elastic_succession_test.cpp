@@ -103,6 +103,24 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
 }
 
+// On one host the end of the others is certain, but not that they had gone on meanwhile.
+TEST_F(ElasticSuccession, AStoppedRankDoesNotGoOnAfterTheOthersHaveFinished) {
+  silence_ms_ = 3000;
+  ElasticLimits limits = kLimits;
+  limits.silence = milliseconds(silence_ms_);
+  serve(limits);
+  start_all(3, kLongTraining, 2);
+  server_.reset();
+  testing::Process& stopped = rank(2, 3);
+  stopped.signal(SIGSTOP);
+  for (auto& process : processes_)
+    if (process.get() != &stopped) expect_result(*process, kLongTraining);
+  stopped.signal(SIGCONT);
+  EXPECT_EQ(stopped.wait(), 1) << stopped.out();
+  EXPECT_THAT(stopped.out(), ::testing::Not(HasSubstr("\nweights ")));
+  EXPECT_THAT(stopped.err(), HasSubstr("more than half"));
+}
+
 // A range with one port for each rank was enough before there were heirs.
 TEST_F(ElasticSuccession, ARangeWithOnePortForEachRankLeavesNoneForASuccessor) {
   const std::uint16_t first = consecutive_free_ports(3);

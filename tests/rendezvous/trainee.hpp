@@ -48,7 +48,7 @@ class Undisturbed {
  public:
   explicit Undisturbed(std::size_t count) : weights_(count) {}
 
-  // Returns the digest after so many steps, which are at least as many as in the last call.
+  // Returns the digest after this number of steps, which must not be smaller than in the last call.
   double after(std::uint64_t steps) {
     for (; done_ < steps; done_++) {
       std::vector<double> gradient(weights_.size());

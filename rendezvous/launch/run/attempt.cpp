@@ -22,12 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
-constexpr milliseconds kFirstPause{1000}, kMaxPause{60000};  // how long the launcher waits before a restart
-
-milliseconds pause_before(int restart) {
-  constexpr int kMaxDoublings = 10;
-  return std::min(kFirstPause * (1 << std::min(restart - 1, kMaxDoublings)), kMaxPause);
-}
+constexpr Cooldown kPauseBeforeRestart{milliseconds(1000),
+                                       milliseconds(60000)};  // how long the launcher waits before a restart
 
 // Returns the places that this word means: a number, or all places of a host.
 std::vector<int> places_named(const Job& job, const std::string& word) {
@@ -281,7 +277,7 @@ void Attempt::lay_out_again(Job& next) const {
 }
 
 void Attempt::plan_restart() try {
-  Restart next{pause_before(job_.restart + 1), job_};
+  Restart next{kPauseBeforeRestart.after(job_.restart + 1), job_};
   if (launcher_.limit && Clock::now() + next.pause >= *launcher_.limit)
     return output_.print("it is not started again, because the time of --timeout is almost over");
   if (!lost_.empty() || hosts_) lay_out_again(next.job);
