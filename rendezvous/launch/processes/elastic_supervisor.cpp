@@ -60,8 +60,8 @@ void ElasticSupervisor::look(Clock::time_point now) {
     if (member.retires && !place.leaves && !std::exchange(place.has_notice, true))
       actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
-    any_trained_ = any_trained_ || place.trained;
   }
+  any_trained_ |= view_.begun;
   for (const auto& [number, id] : view_.released)
     if (number >= 0 && number < job_.size && at(number).alive && !at(number).leaves && id > at(number).predecessor)
       at(number).has_notice = at(number).released = true;
@@ -302,6 +302,7 @@ bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
 }
 
 void ElasticSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
+  look(now);  // its processes may have begun to train since the last look
   for (int number = loss.ranks.first; number < loss.ranks.first + loss.ranks.count; number++) {
     ranks_.lost(number);
     at(number).alive = false;
