@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -39,9 +40,16 @@ std::string out_of_memory() {
   }
 }
 
+bool has_memory() {
+  constexpr std::size_t kProbe = 1 << 16;
+  const std::unique_ptr<char[]> probe(new (std::nothrow) char[kProbe]);
+  return probe != nullptr;
+}
+
+// If there is no memory for an operation of a coroutine, Asio 1.22 ends the program without an exception.
 Reason reason() {
   const std::exception_ptr current = std::current_exception();
-  if (!current) return {"std::terminate was called"};
+  if (!current) return has_memory() ? Reason{"std::terminate was called"} : Reason{out_of_memory(), true};
   try {
     std::rethrow_exception(current);
   } catch (const Error& error) {
