@@ -5,9 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "ring/base/text.hpp"
 #include "tests/cluster/hosts.hpp"
+#include "tests/launch/disturbed_job.hpp"
 #include "tests/rendezvous/trainee.hpp"
 
 namespace anello::cluster {
@@ -22,13 +24,13 @@ class Elastic : public ::testing::Test {
  protected:
   // Each step takes 10 ms until the world `fast_from` has begun, and then next to nothing.
   static std::string training(int fast_from) { return text(" -- anello_trainee ", kSteps, " 10 ", fast_from); }
+  static std::string result() {
+    return text("] weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n");
+  }
   static void expect_results(testing::Process& job, std::size_t count) {
     const testing::Outcome end = end_of(job);
     EXPECT_EQ(end.code, 0) << end.out << end.err;
-    const std::string result = text("weights ", std::uint64_t(trainee::expected(100, kSteps)), " at ", kSteps, "\n");
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = end.out.find(result, at)) != std::string::npos; at += result.size()) found++;
-    EXPECT_EQ(found, count) << end.out << end.err;
+    EXPECT_EQ(launch::count(end.out, result()), count) << end.out << end.err;
   }
   static void expect_begins(testing::Process& job, int processes) {
     for (int place = 0; place < processes; place++)
@@ -75,6 +77,51 @@ TEST_F(Elastic, TheJobGrowsOnAHostThatIsListedLater) {
   ASSERT_EQ(on(0, "echo h0:2 > new; echo h2:2 >> new; mv new hosts").code, 0);
   ASSERT_TRUE(job->says("] world 2: ")) << job->out() << job->err();
   expect_results(*job, 4);
+}
+
+launch::Site three_hosts() {
+  const auto joined = [](const launch::Words& words) {
+    std::string line;
+    for (const std::string& word : words) line += word + " ";
+    return line;
+  };
+  launch::Site site{.options = {"-H", "h0:2,h1:2,h2:2"}};
+  site.start = [=](const launch::Words& command, testing::Surroundings around) {
+    return start(0, joined(command), std::move(around));
+  };
+  site.run = [=](const launch::Words& command) { return on(0, joined(command)); };
+  site.process_at = [](const testing::Process&, int place) {
+    for (const pid_t pid : processes("anello_trainee"))
+      if (launch::variable_of_process(pid, "ANELLO_PLACE") == std::to_string(place)) return pid;
+    return -1;
+  };
+  // The launcher runs on h0. A cut is shorter or longer than the limit of silence.
+  site.cut = [](unsigned random) {
+    const int host = 1 + int(random % 2);
+    const std::chrono::milliseconds length(200 + random / 2 % 5000);
+    plug(host, false);
+    std::this_thread::sleep_for(length);
+    plug(host, true);
+    return text("h", host, " was cut off for ", length.count(), " ms");
+  };
+  return site;
+}
+
+TEST_F(Elastic, KilledAndStoppedProcessesAndCutCablesChangeNothing) {
+  constexpr int kWorlds = 8, kMaxEvents = 40;
+  launch::with_seeds(1, [](unsigned seed) {
+    launch::DisturbedJob job({.seed = seed, .first = 6, .cuts = 3, .longest = testing::Milliseconds(400)},
+                             {"anello_trainee", std::to_string(kSteps), "10", std::to_string(kWorlds)}, three_hosts());
+    if (!job.begins()) return "it does not begin: " + job.story();
+    job.disturb([&] { return job.events() >= kMaxEvents; });
+    if (!job.ends_well()) return text("it ended with ", job.launcher().wait(), ": ", job.story());
+    const std::size_t same = launch::count(job.launcher().out(), result());
+    const std::size_t all = launch::count(job.launcher().out(), "] weights ");
+    std::printf("%d events, %zu of them cuts; %zu results\n", job.events(), launch::count(job.story(), " was cut off "),
+                all);
+    expect_gone("anello_trainee");
+    return all > 0 && same == all ? "" : text(same, " of ", all, " results are right: ", job.story());
+  });
 }
 
 }  // namespace

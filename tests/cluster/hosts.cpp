@@ -162,12 +162,16 @@ Descriptor occupy(int host, int port, bool listens) {
   return listener;
 }
 
+void plug(int host, bool in) {
+  EXPECT_EQ(testing::run({"ip", "-n", "switch", "link", "set", text("port", host), in ? "up" : "down"}).code, 0);
+}
+
 Unplugged::Unplugged(int host) : host_(host) {
-  EXPECT_EQ(testing::run({"ip", "-n", "switch", "link", "set", text("port", host), "down"}).code, 0);
+  plug(host, false);
 }
 
 Unplugged::~Unplugged() {
-  EXPECT_EQ(testing::run({"ip", "-n", "switch", "link", "set", text("port", host_), "up"}).code, 0);
+  plug(host_, true);
   const std::string wait = text("until [ \"$(sinfo -h -t idle -o %D)\" = 3 ]; do scontrol update nodename=h", host_,
                                 " state=resume 2>/dev/null; sleep 0.2; done");
   EXPECT_EQ(on(0, wait).code, 0);

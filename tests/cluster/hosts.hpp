@@ -52,6 +52,9 @@ void start_grid_engine();
 // never answers.
 Descriptor occupy(int host, int port, bool listens);
 
+// Plugs the host's network cable in or out.
+void plug(int host, bool in);
+
 // Unplugs the host's network cable until this object is destroyed; afterwards waits until Slurm and the other hosts
 // reach it.
 class Unplugged {

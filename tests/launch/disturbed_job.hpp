@@ -1,10 +1,12 @@
-// An elastic job under `anello run` whose processes are killed, stopped, added and asked to leave at random.
-// ANELLO_ELASTIC_RUNS=1000 repeats such a test with other seeds; ANELLO_ELASTIC_SEED is the first one.
+// An elastic job under `anello run` whose processes are killed, stopped, added and asked to leave at random; if it runs
+// on several hosts, their cables are also unplugged. ANELLO_ELASTIC_RUNS=1000 repeats such a test with other seeds;
+// ANELLO_ELASTIC_SEED is the first one.
 #pragma once
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -16,20 +18,34 @@ namespace anello::launch {
 struct Disturbance {
   unsigned seed = 1;
   int first = 4, min = 1, max = 6;  // numbers of processes: at the beginning, and allowed by the job
-  int kills = 5, stops = 1, removals = 1, resizes = 3;  // how often each event happens, in relation to the others
-  int spared = -1;                                      // a place to which nothing happens
+  int kills = 5, stops = 1, removals = 1, resizes = 3, cuts = 0;  // how often each happens, in relation to the others
+  int spared = -1;                                                // a place to which nothing happens
   milliseconds shortest{20}, longest{170};  // between two looks; an event needs two looks that find the same ranks
+};
+
+// The hosts on which a job runs.
+struct Site {
+  Words options;  // of `anello run`, which place the processes
+  std::function<std::unique_ptr<Process>(const Words&, Surroundings)> start =
+      [](const Words& command, Surroundings around) { return std::make_unique<Process>(command, std::move(around)); };
+  std::function<Outcome(const Words&)> run = [](const Words& command) { return testing::run(command); };
+  std::function<pid_t(const Process& launcher, int place)> process_at = launch::process_at;
+  // Unplugs a host's cable for some time, and returns what it has done.
+  std::function<std::string(unsigned random)> cut = [](unsigned) { return std::string(); };
 };
 
 class DisturbedJob {
  public:
-  DisturbedJob(const Disturbance& how, const Words& program)
-      : how_(how), random_(how.seed), launcher_(command(how, program), surroundings()) {}
+  DisturbedJob(const Disturbance& how, const Words& program, Site site = {})
+      : how_(how),
+        site_(std::move(site)),
+        random_(how.seed),
+        started_(site_.start(command(how, site_.options, program), surroundings())) {}
 
   // Waits until the first world trains, or has already ended. Returns false if neither happens.
   bool begins() {
     for (int looks = 0; looks < 3000 && launcher_.wait(milliseconds(100)) < 0; looks++) {
-      const pid_t first = process_at(launcher_, 0);
+      const pid_t first = site_.process_at(launcher_, 0);
       if (first > 0 && name_.empty()) name_ = variable_of_process(first, "ANELLO_JOB");
       if (!name_.empty() && !ranks().places.empty()) return true;
     }
@@ -60,9 +76,11 @@ class DisturbedJob {
   std::string story() const { return text("seed ", how_.seed, ":\n", log_, launcher_.out(), launcher_.err()); }
 
  private:
-  static Words command(const Disturbance& how, const Words& program) {
+  static Words command(const Disturbance& how, const Words& options, const Words& program) {
     Words words = anello({"run", "-n", std::to_string(how.first), "--min-np", std::to_string(how.min), "--max-np",
-                          std::to_string(how.max), "--max-restarts", "100000", "--"});
+                          std::to_string(how.max), "--max-restarts", "100000"});
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("--");
     words.insert(words.end(), program.begin(), program.end());
     return words;
   }
@@ -78,9 +96,10 @@ class DisturbedJob {
     if (!same) return;
     if (int(now.places.size()) <= std::max(how_.min, 2)) return resize(places_);
     const int victim = now.places[random_() % now.places.size()];
-    const int event = int(random_() % unsigned(how_.kills + how_.stops + how_.removals + how_.resizes));
-    if (event >= how_.kills + how_.stops + how_.removals)
-      return resize(how_.min + 1 + int(random_() % unsigned(places_ - how_.min)));
+    const int changes = how_.kills + how_.stops + how_.removals;
+    const int event = int(random_() % unsigned(changes + how_.resizes + how_.cuts));
+    if (event >= changes + how_.resizes) return note(site_.cut(unsigned(random_())));
+    if (event >= changes) return resize(how_.min + 1 + int(random_() % unsigned(places_ - how_.min)));
     if (victim == how_.spared) return;
     if (event < how_.kills) return signal(victim, SIGKILL);
     if (event < how_.kills + how_.stops) return signal(victim, SIGSTOP);
@@ -91,16 +110,16 @@ class DisturbedJob {
   void remove(int place) {
     if (places_ <= how_.first) return resize(places_);
     note(text("remove ", place));
-    if (testing::run(anello({"remove", "--job", name_, std::to_string(place)})).code == 0) places_--;
+    if (site_.run(anello({"remove", "--job", name_, std::to_string(place)})).code == 0) places_--;
   }
   void resize(int size) {
     note(text("resize to ", size));
-    (void)testing::run(anello({"resize", "--job", name_, std::to_string(size)}));  // refused while the job ends
+    (void)site_.run(anello({"resize", "--job", name_, std::to_string(size)}));  // refused while the job ends
   }
 
   void signal(int place, int number) {
     note(text("signal ", number, " to process ", place));
-    const pid_t pid = process_at(launcher_, place);
+    const pid_t pid = site_.process_at(launcher_, place);
     if (pid > 0) ::kill(pid, number);
     if (number == SIGSTOP) stopped_ = pid;
     last_ranks_ = {};
@@ -114,7 +133,7 @@ class DisturbedJob {
   };
   Ranks ranks() {
     Ranks now;
-    const std::string table = testing::run(anello({"status", name_})).out;
+    const std::string table = site_.run(anello({"status", name_})).out;
     if (const auto at = table.find(", world "); at != std::string::npos)
       now.world = std::atoi(table.c_str() + at + sizeof ", world");
     for (const std::string& line : testing::lines(table))
@@ -133,8 +152,10 @@ class DisturbedJob {
   }
 
   const Disturbance how_;
+  const Site site_;
   std::mt19937 random_;
-  Process launcher_;
+  const std::unique_ptr<Process> started_;
+  Process& launcher_ = *started_;
   std::string name_, log_;
   Ranks last_ranks_;
   int places_ = how_.max;
