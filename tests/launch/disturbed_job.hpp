@@ -12,8 +12,11 @@
 
 #include "ring/base/text.hpp"
 #include "tests/launch/launched.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::launch {
+
+constexpr milliseconds kSilenceLimit{2000};
 
 struct Disturbance {
   unsigned seed = 1;
@@ -85,7 +88,7 @@ class DisturbedJob {
     return words;
   }
   static Surroundings surroundings() {
-    return {.environment = {"ANELLO_FLIGHT_DIR=none", "ANELLO_SILENCE_LIMIT=2000"}};
+    return {.environment = {"ANELLO_FLIGHT_DIR=none", text("ANELLO_SILENCE_LIMIT=", kSilenceLimit.count())}};
   }
 
   void happen() {
@@ -163,14 +166,16 @@ class DisturbedJob {
   int events_ = 0;
 };
 
-// Calls `carry_out` with each seed; it returns what was wrong, with the story of the job.
+// Calls `carry_out` with each seed; it returns what was wrong, with the story of the job. On a machine without a core
+// for them, all processes that have the state may be silent for the limit.
 inline void with_seeds(int usual_runs, const std::function<std::string(unsigned seed)>& carry_out) {
   const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
   const char* const first = std::getenv("ANELLO_ELASTIC_SEED");
   const int begin = first ? std::atoi(first) : 1;
   for (int seed = begin; seed < begin + (runs ? std::atoi(runs) : usual_runs); seed++) {
     if (runs) std::printf("seed %d\n", seed), std::fflush(stdout);
-    ASSERT_EQ(carry_out(unsigned(seed)), "");
+    undisturbed(kSilenceLimit / 4, [&] { ASSERT_EQ(carry_out(unsigned(seed)), ""); });
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
