@@ -32,6 +32,32 @@ bool awaits(Membership::Phase phase, const ElasticProcess& process) {
   return false;
 }
 
+struct Silent {
+  MemberId id;
+  std::chrono::milliseconds limit;  // it has not answered for so long
+};
+
+// Returns the processes that are silent for too long. If several processes have the state, and none of them answers,
+// they may be suspended together, or have no core. Without them the state would be lost, so the job waits for them as
+// long as for new processes.
+std::vector<Silent> silent_ones(const std::map<MemberId, ElasticProcess>& processes, const ElasticLimits& limits,
+                                const Course& course, Time now) {
+  const auto is_silent = [&](const ElasticProcess& process, std::chrono::milliseconds limit) {
+    return process.asked && now - process.answered >= limit;
+  };
+  const auto has_state = [&](const auto& one) { return one.second.was_in_a_world(); };
+  const bool none_answers = std::ranges::all_of(
+      processes, [&](const auto& one) { return !has_state(one) || is_silent(one.second, limits.silence); });
+  const bool are_needed =
+      course.begun && !course.finished && none_answers && std::ranges::count_if(processes, has_state) > 1;
+  std::vector<Silent> silent;
+  for (const auto& one : processes) {
+    const auto limit = are_needed && has_state(one) ? std::max(limits.silence, limits.patience) : limits.silence;
+    if (is_silent(one.second, limit)) silent.push_back({one.first, limit});
+  }
+  return silent;
+}
+
 }  // namespace
 
 std::vector<MemberId> Membership::awaited() const {
@@ -91,16 +117,13 @@ Sends Membership::inquire(Time now) {
   if (now - *std::exchange(deadlines_.inquiry, std::nullopt) >= kInquiryInterval)
     for (auto& [id, process] : processes_) process.answered = now;
   Sends sends;
-  std::vector<MemberId> silent;
-  for (auto& [id, process] : processes_) {
+  for (auto& [id, process] : processes_)
     if (!std::exchange(process.asked, is_asked(process))) process.answered = now;
-    if (process.asked && now - process.answered >= limits_.silence) silent.push_back(id);
-  }
-  for (const MemberId id : silent) {
+  for (const auto& [id, limit] : silent_ones(processes_, limits_, course_, now)) {
     const auto at = processes_.find(id);
     // The loss of another process has changed the phase, so that this one is no longer asked.
     if (at == processes_.end() || !is_asked(at->second)) continue;
-    std::ranges::move(lose(id, text("it was silent for ", seconds(limits_.silence)), now), std::back_inserter(sends));
+    std::ranges::move(lose(id, text("it was silent for ", seconds(limit)), now), std::back_inserter(sends));
   }
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {

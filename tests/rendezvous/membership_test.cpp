@@ -199,6 +199,24 @@ TEST(Membership, AProcessThatComputesIsAwaitedAndOneThatIsSilentLosesItsPlace) {
   EXPECT_EQ(job.assigned(job.c).generation, 2u) << "one that comes back later changes nothing";
 }
 
+// As if the machine, or a scheduler, had suspended all of them.
+TEST(Membership, AllProcessesThatHaveTheStateMayBeSilentTogether) {
+  for (const bool for_ever : {false, true}) {
+    Three job(
+        {.min = 1, .max = 4, .first = 3, .patience = std::chrono::seconds(60), .silence = std::chrono::seconds(5)});
+    const MemberId d = job.come();
+    job.end(job.a);
+    job.stopped = {job.b, job.c};
+    job.answer_for(std::chrono::seconds(50));
+    EXPECT_EQ(job.failure(job.b), "none");
+    EXPECT_EQ(job.failure(job.c), "none");
+    if (!for_ever) job.enter(job.c);
+    job.answer_for(std::chrono::seconds(15));
+    EXPECT_THAT(job.failure(job.b), HasSubstr(for_ever ? "it was silent for 60 s" : "it was silent for 5 s"));
+    EXPECT_EQ(job.assigned(d).generation, for_ever ? 0u : 2u);
+  }
+}
+
 TEST(Membership, OnlyTheNewestWorldMayBeLeft) {
   Three job;
   job.end(job.a);
