@@ -10,8 +10,12 @@ namespace {
 
 // Bytes of a slot's contents that are in the same cache line as its head.
 constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);
-// Maximum length of a message that is prefetched before the writer has set its flag.
+// Maximum length of a message that is prefetched at every look before the writer has set its flag.
 constexpr std::size_t kEarlyBytes = 5 * kLineBytes;
+// Longer messages are also prefetched, at the first kEarlyLooks looks, if the last message came soon. A message that is
+// there at the first look shows nothing. Ranks that share a core give it up between two looks, so that a message is
+// there after a few of them; to fetch early would be in vain.
+constexpr unsigned kEarlyLooks = 64, kSharedCoreLooks = 4, kSoonLooks = 16;
 
 // Copies the bytes [from, until) of the joined pieces to the same positions in `to`.
 void copy(std::span<const ConstBytes> pieces, std::size_t from, std::size_t until, Bytes to) {
@@ -147,13 +151,18 @@ bool PipeWriter::may_sleep_until_reply() {
 // come first.
 Bytes PipeReader::slot() {
   PipeState::Slot& slot = state_.slots[slots_ % PipeState::kSlots];
-  if (const std::size_t expected = slot_end_ - slot_begin_; expected <= kEarlyBytes) fetch(slot, expected);
+  const std::size_t expected = slot_end_ - slot_begin_;
+  const bool soon = came_soon_ && looks_ < kEarlyLooks;
+  looks_++;
+  if (expected <= kEarlyBytes || soon) fetch(slot, expected);
   const std::uint64_t head = slot.head.load(std::memory_order_acquire);
   const std::size_t bytes = head % (1U << PipeState::kLengthBits);
   if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a slot claims more bytes than fit");
   slot_begin_ = head >> PipeState::kLengthBits;
   slot_end_ = slot_begin_ + bytes;
   if (read_ < slot_begin_ || read_ >= slot_end_) return {};
+  if (looks_ > 1) came_soon_ = looks_ > kSharedCoreLooks && looks_ <= kSoonLooks;
+  looks_ = 0;
   fetch(slot, bytes);
   return Bytes(slot.bytes).first(bytes).subspan(read_ - slot_begin_);
 }

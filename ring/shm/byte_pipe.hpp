@@ -7,9 +7,11 @@
 //
 // Slots: a short message is sent in a slot of its own together with a flag, and its positions in the ring also stay
 // empty. So the reader waits only for the slot, instead of waiting first for the counter and then for the bytes.
-// Successive messages mostly have the same length. So while the reader polls the flag, it also fetches the few cache
-// lines of a message of the last length. It fetches the further lines of a longer message only once the flag is set,
-// because earlier it would take them away from the writer, again and again, before the writer has filled them.
+// Successive messages mostly have the same length. So while the reader polls the flag, it also fetches the cache lines
+// of a message of the last length. For a long message this pays only if the message comes soon: otherwise the reader
+// takes the lines away from the writer, again and again, before the writer has filled them. Ranks that call one
+// collective after the other come together; the ranks of named operations mostly do not. So the reader fetches the
+// lines of long messages early only if the last message came soon after the reader had begun to look for it.
 //
 // Replies: after keep() the pipe is used in both directions. The reader may overwrite bytes that it has read before it
 // consumes them, and the writer reads the reply in their place. So each cache line goes once from the writer to the
@@ -179,6 +181,8 @@ class PipeReader {
   std::uint64_t slots_ = 0, filled_ = 0;  // slots read; slots that were filled when `written_` was loaded
   std::uint64_t slot_begin_ = 0;          // position of the next slot's contents; outdated if that slot is not filled
   std::uint64_t slot_end_ = 0;
+  unsigned looks_ = 0;                // how often the reader has looked for the next slot
+  bool came_soon_ = false;            // true if the last slot was filled soon after the reader had begun to look
   PipeState::Reference reference_{};  // the current reference, if stands_
 };
 
