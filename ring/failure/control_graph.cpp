@@ -13,6 +13,22 @@ std::vector<int> control_neighbours(int rank, int size) {
   return ranks;
 }
 
+std::vector<bool> connected_with(int rank, int size, const std::set<int>& dead) {
+  std::vector<bool> reached(std::size_t(size), false);
+  std::vector<int> next{rank};
+  reached[std::size_t(rank)] = true;
+  while (!next.empty()) {
+    const int at = next.back();
+    next.pop_back();
+    for (const int other : control_neighbours(at, size))
+      if (!reached[std::size_t(other)] && !dead.contains(other)) {
+        reached[std::size_t(other)] = true;
+        next.push_back(other);
+      }
+  }
+  return reached;
+}
+
 ControlGraph::ControlGraph(int rank, int size) : rank_(rank), gone_(std::size_t(size)) {
   for (const int peer : control_neighbours(rank, size)) known_.insert(peer);
 }

@@ -17,6 +17,8 @@ namespace anello::failure {
 // Returns the initial neighbours: the ranks at distances 2^i in both directions, in ascending order. So connections are
 // few, messages need few hops, and the death of one rank does not separate other ranks.
 std::vector<int> control_neighbours(int rank, int size);
+// Returns, by rank, whether a path of initial connections between living ranks leads to it from this rank.
+std::vector<bool> connected_with(int rank, int size, const std::set<int>& dead);
 
 class ControlGraph {
  public:

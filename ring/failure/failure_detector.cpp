@@ -25,7 +25,7 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
   const int origin = message.origin;
   switch (message.type) {
     case ControlMessage::Type::proposal:
-      return agreement_.receive_proposal(origin, message.verdict, now);
+      return agreement_.receive_proposal({origin, message.number}, message.verdict, now);
     case ControlMessage::Type::decision:
       return agreement_.receive_decision(message.verdict);
     case ControlMessage::Type::goodbye:
@@ -87,8 +87,8 @@ void FailureDetector::unreachable(int rank) {
 
 void FailureDetector::lost(int rank, std::string_view how, Time now) {
   if (has_left(rank)) return;
-  agreement_.exclude(rank);
   propose(dead(rank, how), now);
+  agreement_.died(rank);
 }
 
 void FailureDetector::silent(int rank, Time since, Time now) {

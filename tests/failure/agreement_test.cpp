@@ -73,6 +73,20 @@ TEST(FailureAgreement, ADeathIsFoundAndNamed) {
   });
 }
 
+// No rank is connected with all that died, and the ranks that are left may not be connected with each other.
+TEST(FailureAgreement, AfterManyDeathsAtOnceNoRankWaitsForADeadArbiter) {
+  in_many_worlds(3, [](Assembly& assembly) {
+    for (int rank = 0; rank < assembly.size(); rank++)
+      if (int(assembly.alive().size()) > 1 && assembly.random().percent(80)) assembly.kill(rank);
+    if (int(assembly.alive().size()) == assembly.size()) assembly.kill(0);
+    assembly.deliver_all();
+    for (const int rank : assembly.alive()) {
+      ASSERT_TRUE(assembly[rank].verdict()) << "rank " << rank;
+      EXPECT_EQ(assembly[rank].verdict()->code, ErrorCode::rank_dead);
+    }
+  });
+}
+
 TEST(FailureAgreement, TheArbiterDiesWhileOthersPropose) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.kill(0);

@@ -64,10 +64,10 @@ TEST(ControlGraph, TheHighestRankAsksForTheLowestToo) {
 TEST(FailureAgreementAlone, OnlyTheArbiterDecidesAtOnce) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);
-  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  agreement.receive_proposal({2, 1}, aborted_by(2), kFirstMoment);
   EXPECT_FALSE(agreement.verdict());
   agreement.exclude(0);
-  agreement.receive_proposal(3, aborted_by(3), kFirstMoment);
+  agreement.receive_proposal({3, 1}, aborted_by(3), kFirstMoment);
   EXPECT_EQ(agreement.verdict().value().culprit, 3) << "the proposal that came when rank 1 was the arbiter";
   const auto messages = sent(flood);
   ASSERT_THAT(messages, SizeIs(1));
@@ -80,7 +80,7 @@ TEST(FailureAgreementAlone, DecidesForTheLowestRankWhenTheLimitIsOver) {
   FailureAgreement agreement(3, 4, flood);
   agreement.propose(aborted_by(3), kFirstMoment);
   agreement.propose(aborted_by(3), kFirstMoment + milliseconds(1));
-  agreement.receive_proposal(2, aborted_by(2), kFirstMoment + milliseconds(200));
+  agreement.receive_proposal({2, 1}, aborted_by(2), kFirstMoment + milliseconds(200));
   EXPECT_EQ(agreement.due(), kFirstMoment + FailureAgreement::kArbiterLimit);
   agreement.tick(*agreement.due() - milliseconds(1));
   EXPECT_FALSE(agreement.verdict());
@@ -94,7 +94,7 @@ TEST(FailureAgreementAlone, DecidesForTheLowestRankWhenTheLimitIsOver) {
 TEST(FailureAgreementAlone, ReplacesAnArbiterThatHasLeftAtOnce) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);
-  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  agreement.receive_proposal({2, 1}, aborted_by(2), kFirstMoment);
   EXPECT_EQ(agreement.due(), kFirstMoment + FailureAgreement::kArbiterLimit);
   agreement.exclude(0);
   EXPECT_LE(agreement.due().value(), kFirstMoment);
@@ -106,8 +106,8 @@ TEST(FailureAgreementAlone, DecidesNothingRightAfterTheProcessStoodStill) {
   Flood flood(0, 4);
   FailureAgreement agreement(0, 4, flood);
   agreement.stood_still(kFirstMoment);
-  agreement.receive_proposal(3, aborted_by(3), kFirstMoment);
-  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  agreement.receive_proposal({3, 1}, aborted_by(3), kFirstMoment);
+  agreement.receive_proposal({2, 1}, aborted_by(2), kFirstMoment);
   EXPECT_FALSE(agreement.verdict());
   EXPECT_EQ(agreement.due(), kFirstMoment + Flood::kDeliveryLimit);
   agreement.tick(*agreement.due());
