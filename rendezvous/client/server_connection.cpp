@@ -59,7 +59,8 @@ ServerConnection::ServerConnection(const Settings& settings, net::Credentials cr
 }
 
 void ServerConnection::connect(Clock::time_point deadline) {
-  const net::Claim claim{net::Role::rendezvous, server_.generation, settings_.rank, -1};
+  const int to = server_.generation > 0 ? server_.rank : -1;
+  const net::Claim claim{net::Role::rendezvous, server_.generation, settings_.rank, to, 0, 0, server_.incarnation};
   ServerSearch search(context_,
                       {.addresses = addresses_,
                        .prove = [&](tcp::socket& socket) { return connect_handshake(socket, credentials_, claim); },

@@ -24,7 +24,9 @@ struct KnownServer {
   bool other_hosts = false;  // true if there are ranks on other hosts, so that this rank must not listen on loopback
   bool listens = false;  // true if the server has listened before: if it now refuses connections, its process has ended
   int rank = -1;         // the rank that runs the server; -1: unknown
-  std::uint32_t generation = 0;  // if it is the successor of a server: number of the last world of that server
+  // If it is the successor of a server: the last world of that server, in which `rank` is the successor's.
+  std::uint32_t generation = 0;
+  std::uint64_t incarnation = 0;
 };
 
 // Thrown if the server has reported a failure instead of an answer: the start-up has failed, and all ranks have

@@ -33,10 +33,15 @@ constexpr milliseconds kFirstWord{5000};
 constexpr milliseconds kSilentSuccessor{3000};  // at least; a server asks each second
 constexpr milliseconds kEndLimit{1000};         // until when the end of the server must be certain
 
+// The limit of silence of a server whose place no other process may take while it is silent.
+milliseconds patience_with_server(const Settings& settings) {
+  return std::max(settings.start_timeout, kSilentServer);
+}
+
 }  // namespace
 
 StandingConnection::StandingConnection(const Settings& settings, std::string secret)
-    : settings_(settings), silence_(std::max(settings.start_timeout, kSilentServer)) {
+    : settings_(settings), silence_(patience_with_server(settings)) {
   ServerConnection connection(settings, {settings.job, secret}, {});
   connection.connect(steady_clock::now() + settings.start_timeout);
   const std::vector<std::string> addresses =
@@ -149,6 +154,7 @@ void StandingConnection::take(const Reply& reply) {
   } else {
     if (const auto* assigned = std::get_if<Assigned>(&reply)) {
       transfers_ = false;
+      silence_ = patience_with_server(settings_);
       may_be_succeeded_ = assigned->inherited.max > 0;
       gate_.enter_world();
       again_.clear();
@@ -266,7 +272,11 @@ void StandingConnection::begin(std::uint64_t commits) {
 }
 
 // Waits until the message has been given to the kernel, because the process may exit when this function has returned.
-void StandingConnection::send_now(const Request& request) {
+void StandingConnection::send_last(const Request& request) {
+  {
+    const MutexLock lock(mutex_);
+    over_ = true;
+  }
   std::promise<void> sent;
   send(request);
   asio::post(event_loop_.context(), [&] { sent.set_value(); });
@@ -274,7 +284,7 @@ void StandingConnection::send_now(const Request& request) {
 }
 
 void StandingConnection::fail(const std::string& reason) {
-  send_now(Fail{reason, -1});
+  send_last(Fail{reason, -1});
 }
 
 void StandingConnection::blame(int rank, const std::string& reason) {
@@ -282,7 +292,7 @@ void StandingConnection::blame(int rank, const std::string& reason) {
 }
 
 void StandingConnection::done() {
-  send_now(Done{});
+  send_last(Done{});
 }
 
 bool StandingConnection::change_is_planned() const {

@@ -85,7 +85,7 @@ class StandingConnection {
   asio::awaitable<bool> server_has_ended();
   void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
   void send(const Request& request);
-  void send_now(const Request& request);
+  void send_last(const Request& request);
   // Waits for the next answer, and removes it. `enters`: true if enter() waits, so that the end of the last start is no
   // error.
   Reply await(std::chrono::steady_clock::time_point deadline, bool enters);
@@ -101,14 +101,15 @@ class StandingConnection {
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
-  bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the other processes have finished their training
+  bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if this process's part in the job has ended
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
   bool gone_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the server has ended
   bool transfers_ ANELLO_GUARDED_BY(mutex_) = false;         // true until the successor of a server has given a place
   bool may_be_succeeded_ ANELLO_GUARDED_BY(mutex_) = false;  // true if another process goes on as the server
   std::chrono::steady_clock::time_point last_message_ ANELLO_GUARDED_BY(mutex_);
-  std::chrono::milliseconds silence_;  // a server that is silent for so long while this process waits has stopped
+  // A server that is silent for so long while this process waits has stopped.
+  std::chrono::milliseconds silence_ ANELLO_GUARDED_BY(mutex_);
   asio::ip::tcp::endpoint server_;
   net::EventLoop event_loop_;                     // its thread uses the other members, and is stopped first
   std::shared_ptr<net::MessageChannel> channel_;  // used on that thread; destroyed before the loop

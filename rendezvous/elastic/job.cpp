@@ -154,9 +154,8 @@ void Job::Impl::finish() {
   }
   notice_.reset();
   connection_->done();
-  succession_.finish();
+  end_part();
   world::WorldMaker::leave(*world_);
-  phase_ = Phase::over;
 }
 
 Job::Job(State& state, Options options, const Settings& settings)

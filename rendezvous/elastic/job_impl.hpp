@@ -10,6 +10,7 @@
 
 #include "rendezvous/client/standing_connection.hpp"
 #include "rendezvous/elastic/succession.hpp"
+#include "ring/base/mutex.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/elastic/decision.hpp"
 
@@ -33,13 +34,18 @@ class Job::Impl {
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
   void begin_commit();
   bool end_commit();
-  bool change_is_planned() const { return connection_->change_is_planned(); }
+  bool change_is_planned() const {
+    const MutexLock lock(replacement_);
+    return connection_->change_is_planned();
+  }
   bool survives(const Error& error) const;
   void finish();
   bool in_child() const { return process_.in_child(); }
 
  private:
   std::optional<rendezvous::Assigned> enter_next();
+  void replace_connection(std::unique_ptr<rendezvous::StandingConnection> next);
+  void end_part();
   bool start();
   bool may_start_again(const Error& error);
   void make_world();
@@ -67,6 +73,7 @@ class Job::Impl {
   State& state_;
   const Options options_;
   Succession succession_;
+  mutable Mutex replacement_;  // of the connection, which another thread may use to ask for a change
   std::unique_ptr<rendezvous::StandingConnection> connection_;  // destroyed before the succession, which may serve it
   std::optional<rendezvous::LeaveNotice> notice_;               // until the training has ended
   std::optional<World> world_;

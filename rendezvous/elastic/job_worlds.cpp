@@ -49,7 +49,7 @@ bool Job::Impl::enter() {
   for (;;) {
     const std::optional<rendezvous::Assigned> place = enter_next();
     if (!place) {
-      phase_ = Phase::over;
+      end_part();
       return false;
     }
     count_worlds(*place);
@@ -60,7 +60,7 @@ bool Job::Impl::enter() {
 }
 
 // Enters the next world, and if the server has ended, at its successor.
-std::optional<rendezvous::Assigned> Job::Impl::enter_next() {
+std::optional<rendezvous::Assigned> Job::Impl::enter_next() try {
   for (;;) {
     try {
       std::optional<rendezvous::Assigned> place = connection_->enter(change_.generation);
@@ -73,9 +73,28 @@ std::optional<rendezvous::Assigned> Job::Impl::enter_next() {
       if (!succession_.is_possible()) throw;
       log(Severity::info, again.what());
     }
-    connection_ = succession_.successor(connection_->identity());
-    connection_->pass_on(notice_.value());
+    replace_connection(succession_.successor(connection_->identity()));
   }
+} catch (...) {
+  end_part();
+  throw;
+}
+
+void Job::Impl::replace_connection(std::unique_ptr<rendezvous::StandingConnection> next) {
+  {
+    const MutexLock lock(replacement_);
+    connection_.swap(next);
+  }
+  next.reset();
+  connection_->pass_on(notice_.value());
+}
+
+// This process takes no further part in the job. A second signal of its scheduler ends it while it still serves the
+// others; after that, each has its usual effect.
+void Job::Impl::end_part() {
+  succession_.finish();
+  notice_.reset();
+  phase_ = Phase::over;
 }
 
 // Returns true if the world has been made. Returns false if it could not be made, but the next one may succeed. Throws
@@ -96,6 +115,7 @@ bool Job::Impl::start() try {
 // handler.
 void Job::Impl::give_up(const std::string& reason) {
   connection_->fail(reason);
+  succession_.stop();
   if (world_) world::WorldMaker::leave(*world_);
   phase_ = Phase::over;
   throw;
@@ -113,6 +133,7 @@ void Job::Impl::count_worlds(const rendezvous::Assigned& place) {
                                " although no process has ended; ANELLO_LOG=info shows the errors");
   phase_ = Phase::over;
   connection_->fail(why);
+  succession_.stop();
   throw Error(ErrorCode::rendezvous, why);
 }
 

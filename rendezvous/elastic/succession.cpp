@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,7 @@ void Succession::starts(StandingConnection& server) {
   std::vector<Peers> earlier, none;
   for (const std::string& blob : server.exchange(encode_peer(self, own_worlds)))
     peers.push_back(decode_peer(blob, peers.empty() ? earlier : none));
-  lineage_.starts(place_.generation, place_.rank, std::move(peers), std::move(earlier), before);
+  lineage_.starts(place_, std::move(peers), std::move(earlier), before);
   if (server_) server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, place_.begun);
   if (std::exchange(announces_, false))
     log(Severity::warning,
@@ -106,11 +107,14 @@ std::unique_ptr<StandingConnection> Succession::join(int rank, const Identity& i
   Settings settings = settings_;
   settings.rendezvous = net::host_port(peer.address, peer.port);
   settings.rank = lineage_.rank;
-  const rendezvous::Transfer transfer{
-      .to = {.where = describe(peer), .listens = true, .rank = rank, .generation = lineage_.generation},
-      .identity = identity,
-      .limit = limit,
-      .silence = place_.inherited.silence};
+  const rendezvous::Transfer transfer{.to = {.where = describe(peer),
+                                             .listens = true,
+                                             .rank = rank,
+                                             .generation = lineage_.generation,
+                                             .incarnation = lineage_.incarnation},
+                                      .identity = identity,
+                                      .limit = limit,
+                                      .silence = place_.inherited.silence};
   try {
     return std::make_unique<StandingConnection>(settings, transfer);
   } catch (const Error& error) {
@@ -160,9 +164,29 @@ void Succession::serve() {
 }
 
 void Succession::finish() {
+  if (serves_) serve_on();
+  stop();
+}
+
+// Goes on as the server of processes that still need one.
+void Succession::serve_on() {
   const auto deadline = std::chrono::steady_clock::now() + settings_.start_timeout;
-  while (serves_ && !server_->elastic_status().processes.empty() && rendezvous::time_left(deadline).count() > 0)
-    rendezvous::Interruption::sleep(kBetweenSearches);
+  server_->hand_over();
+  for (bool is_first = true;; is_first = false) {
+    const ElasticStatus status = server_->elastic_status();
+    const bool waits = !status.finished || rendezvous::time_left(deadline).count() > 0;
+    if (status.processes.empty() || !waits || rendezvous::Interruption::asked()) return;
+    if (is_first && !status.finished)
+      log(Severity::warning,
+          "this process has left its job, and goes on as the rendezvous server until another process has taken over");
+    std::this_thread::sleep_for(kBetweenSearches);
+  }
+}
+
+void Succession::stop() {
+  server_.reset();
+  lineage_ = {};
+  serves_ = false;
 }
 
 }  // namespace anello::elastic

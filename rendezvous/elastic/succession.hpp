@@ -32,9 +32,11 @@ class Succession {
   // address for half a second, and for longer in each further search. Throws Error{rendezvous} if the others have gone
   // on without this process, or if the searches since this process has last trained took start_timeout together.
   std::unique_ptr<rendezvous::StandingConnection> successor(const Identity& identity);
-  // If this process is the successor: blocks until the other processes have finished or ended, for start_timeout at
-  // most.
+  // This process takes no further part in the job, and listens no more. If it is the successor, blocks until no other
+  // process needs it: until another one has taken over, or, for start_timeout at most, until all others have finished
+  // too.
   void finish();
+  void stop();  // likewise, but leaves the others without their server
 
  private:
   void listen(const Identity& identity);
@@ -43,6 +45,7 @@ class Succession {
                                                        std::chrono::milliseconds limit) const;
   std::unique_ptr<rendezvous::StandingConnection> search(const Identity& identity);
   void serve();
+  void serve_on();
 
   const Settings settings_;
   rendezvous::Assigned place_;

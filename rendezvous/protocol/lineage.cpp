@@ -3,7 +3,6 @@
 #include <anello/error.hpp>
 #include <utility>
 
-#include "rendezvous/protocol/protocol.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
@@ -36,12 +35,13 @@ std::string describe(const Peer& peer) {
   return text(peer.address, " pid ", peer.pid);
 }
 
-void Lineage::starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier,
+void Lineage::starts(const Assigned& place, Peers peers, std::vector<Peers> earlier,
                      std::chrono::steady_clock::time_point agreed) {
   since = agreed;
   if (worlds.empty()) worlds = std::move(earlier);
-  generation = number;
-  rank = own_rank;
+  generation = place.generation;
+  incarnation = place.incarnation;
+  rank = place.rank;
   std::erase(worlds, peers);
   worlds.push_back(std::move(peers));
 }

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/protocol/protocol.hpp"
+
 namespace anello::rendezvous {
 
 // A process of a world: where it listens for the other ones in case the server ends. Two processes of a job differ.
@@ -31,8 +33,9 @@ std::string describe(const Peer& peer);  // "10.0.0.1 pid 77"
 inline constexpr std::string_view kGoneOn = "the others have gone on";
 
 struct Lineage {
-  std::uint32_t generation = 0;  // number of the newest of the worlds; 0: there is none
-  int rank = -1;                 // this process's rank in that world
+  std::uint32_t generation = 0;   // number of the newest of the worlds; 0: there is none
+  std::uint64_t incarnation = 0;  // of the server that began it: two servers may begin worlds with the same number
+  int rank = -1;                  // this process's rank in that world
   // No later than this process agreed to the newest world. Until then the others could not begin it, let alone go on.
   std::chrono::steady_clock::time_point since;
   std::vector<Peers> worlds;  // the newest world in which this process has trained, and all that began to start later
@@ -41,7 +44,7 @@ struct Lineage {
   const Peers& newest() const { return worlds.back(); }
   // Call this before the world is made. `earlier`: the worlds of its rank 0; a process that has none takes these.
   // `agreed`: a time at which this process had not sent its part of the world's first exchange.
-  void starts(std::uint32_t number, int own_rank, Peers peers, std::vector<Peers> earlier,
+  void starts(const Assigned& place, Peers peers, std::vector<Peers> earlier,
               std::chrono::steady_clock::time_point agreed);
   void trains();  // call this when this process has the state in the newest world, before its first commit there
 };

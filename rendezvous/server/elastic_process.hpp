@@ -21,12 +21,13 @@ struct ElasticProcess {
   Join join;               // its Join; the rank in it is that of the newest world
   std::uint64_t seat = 0;  // in order of joining
   State state = State::arrived;
-  std::uint32_t since = 0;  // generation of its first world; 0: it was in no world
-  int local_rank = -1;      // kept from world to world
-  bool asked = false;       // true if the last inquiry has asked it whether it is present
-  Time answered{};          // when its last message came, or since when it has been asked
-  bool missed = false;      // true if it has not answered the last two inquiries
-  bool retires = false;     // true if it was asked to leave at the next commit
+  std::uint32_t since = 0;    // generation of its first world; 0: it was in no world
+  std::uint32_t trained = 0;  // generation of the newest world in which it has trained
+  int local_rank = -1;        // kept from world to world
+  bool asked = false;         // true if the last inquiry has asked it whether it is present
+  Time answered{};            // when its last message came, or since when it has been asked
+  bool missed = false;        // true if it has not answered the last two inquiries
+  bool retires = false;       // true if it was asked to leave at the next commit
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }

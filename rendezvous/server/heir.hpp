@@ -1,13 +1,17 @@
 // The server of a process that may become the successor remembers this. On the server's event loop.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "rendezvous/protocol/lineage.hpp"
 #include "rendezvous/protocol/look.hpp"
 #include "rendezvous/server/inheritance.hpp"
 #include "rendezvous/server/server.hpp"
 #include "rendezvous/server/stops.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/handshake.hpp"
 
 namespace anello::rendezvous {
 
@@ -24,11 +28,25 @@ struct Heir {
   Stops stops;
 
   const Peer& self() const { return lineage.newest().at(std::size_t(lineage.rank)); }
-  // True if that process is the successor rather than this one.
-  bool goes_before(const Peer& other) const {
-    for (int rank = 0; rank < lineage.rank; rank++)
-      if (lineage.newest().at(std::size_t(rank)) == other) return true;
-    return false;
+  int rank_of(const Peer& peer) const {  // in the newest world; -1: it is not in that world
+    const auto at = std::ranges::find(lineage.newest(), peer);
+    return at == lineage.newest().end() ? -1 : int(at - lineage.newest().begin());
+  }
+  // What this process claims when it looks for another one of the newest world. `to`: its rank there, or -1 if it was
+  // only in an earlier world.
+  net::Claim claim(int to) const {
+    return {net::Role::rendezvous, lineage.generation, lineage.rank, to, 0, 0, lineage.incarnation};
+  }
+  // Why a process with this claim does not come from the newest world of this one; empty: it does.
+  std::string objection(const net::Claim& claim) const {
+    if (claim.generation < lineage.generation)
+      return text(kGoneOn, " without this process, in world ", lineage.generation);
+    if (claim.generation > lineage.generation) return "this process has an older world";
+    if (claim.incarnation != lineage.incarnation)
+      return text("this process's world ", lineage.generation, " was begun by another server");
+    if (claim.to >= 0 && claim.to != lineage.rank)
+      return text("this process is rank ", lineage.rank, " of world ", lineage.generation, ", and not rank ", claim.to);
+    return "";
   }
   // A process that does not listen may compute, and come later.
   Inheritance::Finding finding(const Peer& peer, Look::Outcome seen, Stops::Time now) {

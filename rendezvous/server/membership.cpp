@@ -17,6 +17,7 @@ constexpr std::size_t kSpares = 64;  // processes in the lobby beyond those that
 
 Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (course_.finished) return {{{id}, Over{}}};
+  if (course_.handed_over) return {{{id}, ComeAgain{}}};
   if (processes_.size() >= std::size_t(limits_.max) + kSpares)
     return refuse(id, text("there are ", processes_.size(), " processes for at most ", limits_.max,
                            " ranks; start this one again when some have ended"));
@@ -117,6 +118,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
 }
 
 Sends Membership::handle(MemberId id, const Begun&, Time) {
+  processes_.at(id).trained = generation_;
   course_.begun |= processes_.at(id).was_in_a_world();
   return {};
 }
@@ -246,13 +248,13 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
 
 // Call this after a process of the newest world has been removed.
 Sends Membership::after_end(Time now) {
-  if (members() > 0 || inheritance_) {
+  if (members() > 0 || (inheritance_ && !course_.hands_over)) {
     deadlines_.inquiry = now;
     plan_change(now);
     return phase_ == Phase::counting ? announce_if_counted() : start_if_complete(now);
   }
   if (course_.finished) return end_job(Over{});
-  if (course_.begun) {
+  if (course_.begun || course_.hands_over) {
     course_.last_failure =
         text("the state of the job is lost, because no process that had it is left; ", course_.left.back());
     return end_job(
@@ -262,8 +264,8 @@ Sends Membership::after_end(Time now) {
   return start_if_complete(now);
 }
 
-// Ends the job for all processes. After a failure, processes that join later belong to another job. After the end of
-// the training, no further process is needed.
+// Ends the job here for all processes. After a failure, processes that join later belong to another job. After the end
+// of the training, no further process is needed. The job may also go on at another server.
 Sends Membership::end_job(const Reply& last_word) {
   Send send{{}, last_word};
   for (const auto& [id, process] : processes_) send.to.push_back(id);
@@ -272,6 +274,7 @@ Sends Membership::end_job(const Reply& last_word) {
   deadlines_.inquiry.reset();
   course_.begun = false;
   course_.finished = std::holds_alternative<Over>(last_word);
+  course_.handed_over = course_.hands_over;
   course_.left.clear();
   course_.first_of_job = generation_ + 1;
   return send.to.empty() ? Sends() : Sends{std::move(send)};

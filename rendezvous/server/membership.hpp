@@ -51,8 +51,10 @@ inline constexpr std::chrono::milliseconds kInquiryInterval{1000};
 
 // The history of an elastic job.
 struct Course {
-  bool begun = false;     // a world has begun to train, so there is state
-  bool finished = false;  // a process has finished its training: no other process is admitted any more
+  bool begun = false;        // a world has begun to train, so there is state
+  bool finished = false;     // a process has finished its training: no other process is admitted any more
+  bool hands_over = false;   // the ranks are to leave this server for another one when their world has ended as planned
+  bool handed_over = false;  // they have left or ended; no process is admitted any more
   int worlds_formed = 0;
   std::uint32_t first_of_job = 1;        // number of the job's first world
   std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed
@@ -83,6 +85,10 @@ class Membership {
   // These processes leave at the next commit, and are then not needed any more. If no other process would be left that
   // has the state, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
+
+  // Sends all ranks away to another server (ComeAgain) when they have trained in one world together from now on, and
+  // end it as planned: then they can go on without this server. If no rank is left, admits no process any more.
+  Sends hand_over(Time now);
 
   // Call this before any process has joined. `newest`: number of the newest world for which a process of this host was
   // chosen. `begun`: true if a world of the job has begun to train.
@@ -140,7 +146,6 @@ class Membership {
   Sends start(const std::vector<MemberId>& chosen, Time now);
 
   std::vector<MemberId> awaited() const;
-  bool is_asked(const ElasticProcess& process) const;
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);

@@ -58,6 +58,15 @@ std::vector<Silent> silent_ones(const std::map<MemberId, ElasticProcess>& proces
   return silent;
 }
 
+// True for processes that are awaited, and for those in the lobby. Once a process of the world has ended or finished,
+// true also for the other processes of the world: they must enter again soon, and perhaps none of them is left that
+// would notice that another one is stopped.
+bool is_asked(Membership::Phase phase, const Course& course, const ElasticProcess& process) {
+  const bool ends = course.finished || !course.left.empty();
+  return !process.was_in_a_world() || awaits(phase, process) ||
+         (ends && process.state == ElasticProcess::State::member);
+}
+
 }  // namespace
 
 std::vector<MemberId> Membership::awaited() const {
@@ -102,14 +111,6 @@ Sends Membership::expired(Time now) {
   return sends;
 }
 
-// True for processes that are awaited, and for those in the lobby. Once a process of the world has ended or finished,
-// true also for the other processes of the world: they must enter again soon, and perhaps none of them is left that
-// would notice that another one is stopped.
-bool Membership::is_asked(const ElasticProcess& process) const {
-  const bool ends = course_.finished || !course_.left.empty();
-  return !process.was_in_a_world() || awaits(phase_, process) || (ends && process.state == State::member);
-}
-
 // Asks all these processes whether they still answer, and removes those that have been silent for too long. A process
 // that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
 Sends Membership::inquire(Time now) {
@@ -118,18 +119,18 @@ Sends Membership::inquire(Time now) {
     for (auto& [id, process] : processes_) process.answered = now;
   Sends sends;
   for (auto& [id, process] : processes_)
-    if (!std::exchange(process.asked, is_asked(process))) process.answered = now;
+    if (!std::exchange(process.asked, is_asked(phase_, course_, process))) process.answered = now;
   for (const auto& [id, limit] : silent_ones(processes_, limits_, course_, now)) {
     const auto at = processes_.find(id);
     // The loss of another process has changed the phase, so that this one is no longer asked.
-    if (at == processes_.end() || !is_asked(at->second)) continue;
+    if (at == processes_.end() || !is_asked(phase_, course_, at->second)) continue;
     std::ranges::move(lose(id, text("it was silent for ", seconds(limit)), now), std::back_inserter(sends));
   }
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {
     // The questions show those that wait that this server still answers.
     if (phase_ == Phase::gathering && process.state == State::waiting) ask.to.push_back(id);
-    if (!is_asked(process)) continue;
+    if (!is_asked(phase_, course_, process)) continue;
     process.missed = now - process.answered >= 2 * kInquiryInterval;
     if (ask.to.empty() || ask.to.back() != id) ask.to.push_back(id);
   }
@@ -172,10 +173,18 @@ Sends Membership::end_slow_start(Time now) {
   return sends;
 }
 
-// True if processes in the lobby can go into a new world, or a process is to leave.
+// True if processes in the lobby can go into a new world, or a process or all are to leave.
 bool Membership::wants_change() const {
   const auto retires = [](const auto& one) { return one.second.retires; };
-  return (members() < std::size_t(limits_.max) && !candidates().empty()) || std::ranges::any_of(processes_, retires);
+  return course_.hands_over || (members() < std::size_t(limits_.max) && !candidates().empty()) ||
+         std::ranges::any_of(processes_, retires);
+}
+
+Sends Membership::hand_over(Time now) {
+  course_.hands_over = true;
+  if (members() == 0) return end_job(ComeAgain{});
+  plan_change(now);
+  return {};
 }
 
 void Membership::plan_change(Time now) {

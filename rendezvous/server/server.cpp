@@ -173,11 +173,10 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
 std::optional<net::Rejection> RendezvousServer::Impl::unwelcome(const net::Claim& claim) const {
   const auto rejected = [](std::string why) { return net::Rejection{trace::RejectReason::place, std::move(why)}; };
   if (claim.role != net::Role::rendezvous) return rejected("this is a rendezvous server, not a rank");
-  const std::uint32_t own = heir_ ? heir_->lineage.generation : 0;
   if (claim.generation == 0 && heir_ && !heir_->serves) return rejected("this process does not serve the job");
-  if (claim.generation == 0 || claim.generation == own) return {};
-  return rejected(claim.generation < own ? text(rendezvous::kGoneOn, " without this process, in world ", own)
-                                         : "this process has an older world");
+  if (claim.generation == 0) return {};
+  const std::string why = heir_ ? heir_->objection(claim) : "this server is not the successor of another one";
+  return why.empty() ? std::nullopt : std::optional(rejected(why));
 }
 
 void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
@@ -294,6 +293,9 @@ void RendezvousServer::succeed() {
 }
 void RendezvousServer::step_back() {
   impl_->step_back();
+}
+void RendezvousServer::hand_over() {
+  impl_->hand_over();
 }
 void RendezvousServer::exited(int rank) {
   impl_->exited(rank);

@@ -104,6 +104,9 @@ class RendezvousServer {
   void succeed();
   // Sends all processes that have joined away, because this one goes to another successor. Any thread; does not block.
   void step_back();
+  // For a successor whose own process has left the job: the others end their next world at a commit, and are then sent
+  // away to find the next successor. The server has no processes after that. Any thread; does not block.
+  void hand_over();
 
   // Call this when the process of this rank has ended. A start that waits for this rank then fails at once. Any thread;
   // does not block.

@@ -70,6 +70,7 @@ class RendezvousServer::Impl {
       heir_->is_away = true;
     });
   }
+  void hand_over();
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
   }
@@ -94,7 +95,7 @@ class RendezvousServer::Impl {
   void remind();
   void publish_stats();
   std::optional<net::Rejection> unwelcome(const net::Claim& claim) const;
-  asio::awaitable<void> watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn);
+  asio::awaitable<void> watch(rendezvous::Peer peer, int rank, std::uint64_t turn);
   asio::awaitable<void> look_for_stops();
   void send_away(const rendezvous::Reply& last_word);
   // True after conclude(), once all ranks have received its error or another start has begun, and no rank has a

@@ -41,8 +41,12 @@ void RendezvousServer::Impl::succeed() {
     std::set<rendezvous::Peer> others;
     for (const rendezvous::Peers& world : heir_->lineage.worlds) others.insert(world.begin(), world.end());
     for (const rendezvous::Peer& peer : others)
-      if (peer != heir_->self()) net::spawn(event_loop_.context(), watch(peer, heir_->goes_before(peer), heir_->turn));
+      if (peer != heir_->self()) net::spawn(event_loop_.context(), watch(peer, heir_->rank_of(peer), heir_->turn));
   });
+}
+
+void RendezvousServer::Impl::hand_over() {
+  asio::post(event_loop_.context(), [this] { deliver(membership_->hand_over(steady_clock::now())); });
 }
 
 asio::awaitable<void> RendezvousServer::Impl::look_for_stops() {
@@ -55,11 +59,12 @@ asio::awaitable<void> RendezvousServer::Impl::look_for_stops() {
   }
 }
 
-// Looks for a process of the last world again and again, until that is not needed any more.
-asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, bool goes_first, std::uint64_t turn) {
+// Looks for a process again and again, until that is not needed any more. `rank`: its rank in the last world, or -1.
+asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, int rank, std::uint64_t turn) {
   using rendezvous::Look;
   using Finding = rendezvous::Inheritance::Finding;
-  const net::Claim claim{net::Role::rendezvous, heir_->lineage.generation, heir_->lineage.rank, -1};
+  const bool goes_first = rank >= 0 && rank < heir_->lineage.rank;
+  const net::Claim claim = heir_->claim(rank);
   asio::steady_timer pause(event_loop_.context());
   asio::error_code ignored;
   while (heir_->turn == turn && membership_->inherits()) {

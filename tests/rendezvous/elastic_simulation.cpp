@@ -21,7 +21,7 @@ constexpr hours kEnd{6};  // nothing may take so long
 
 ElasticSimulation::ElasticSimulation(const Options& options) : options_(options), random_(options.seed) {
   const ElasticLimits limits{options.min, options.max, options.first, kBelowMinimum, kSilence, options.server_dies};
-  servers_.push_back(std::make_unique<Server>(limits, nullptr));
+  servers_.push_back(std::make_unique<Server>(limits, nullptr, now_));
 }
 
 ElasticSimulation::~ElasticSimulation() = default;
@@ -57,7 +57,8 @@ void ElasticSimulation::run() {
     when += chance(70) ? draw(0, 60'000) : draw(0, 8'000'000);
     at(when, [this] { random_event(); });
   }
-  if (options_.server_dies) at(draw(0, 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
+  if (options_.server_dies)
+    at(draw(0, options_.long_stops ? 1'000'000 : 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
   // The launcher replaces what is missing, and no process stays stopped for ever.
   at(when + std::chrono::seconds(20), [this] {
     calm_ = true;
@@ -85,9 +86,14 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   }
   if (const auto* failed = std::get_if<Failed>(&reply)) {
     lost_ |= failed->message.find("state of the job is lost") != std::string::npos;
+    if (failed->message.find("were asked to leave") != std::string::npos) released_++;
     return end(model, failed->message);
   }
-  if (std::holds_alternative<Over>(reply)) return end(model, "the job is over");
+  if (std::holds_alternative<Over>(reply)) {
+    if (!finished_ && !model.leaves) violated("a process was sent away that was not asked to leave");
+    if (!finished_) released_++;
+    return end(model, "the job is over");
+  }
   if (std::holds_alternative<AskPresence>(reply)) return tell_server(model, Present{});
   if (std::holds_alternative<AskCommits>(reply)) {
     model.gate.asked(model.revision);
@@ -106,7 +112,8 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   if (std::holds_alternative<Gathered>(reply)) {
     // The ranks connect to each other: a dead one is noticed now.
     if (options_.server_dies) {
-      model.lineage.starts(model.generation, model.rank, model.world->peers, model.world->earlier, model.agreed);
+      const Assigned place{.generation = model.generation, .rank = model.rank, .incarnation = model.incarnation};
+      model.lineage.starts(place, model.world->peers, model.world->earlier, model.agreed);
       inherit(model);
     }
     pass(model, Stage::making, [this, &model] {
@@ -119,35 +126,52 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
 
 void ElasticSimulation::random_event() {
   const std::vector<Model*> all = living();
-  const std::uint64_t kind = random_() % 100;
+  const std::uint64_t kind = options_.long_stops ? 99 : random_() % 100;
   if (kind < 20 || all.empty()) {
     if (!finished_) add_process();
     return;
   }
   events_done_++;
   Model& model = *all[random_() % all.size()];
+  if (options_.notices && kind < 35) return ask_to_leave(model);
   if (kind < 60) return kill(model);
   if (kind < 70 || (kind < 75 && !options_.server_dies)) {
     note(text("process ", model.id, " is cut off from the server"));
     return model.link ? cut(model.link) : void();
   }
   if (kind < 75) return cut_network();
+  stop(model);
+}
+
+void ElasticSimulation::ask_to_leave(Model& model) {
+  if (std::exchange(model.leaves, true)) return;
+  note(text("process ", model.id, " is asked to leave"));
+  const auto pass_on = [this, &model] {
+    if (model.alive) tell_server(model, Retire{});
+  };
+  if (model.stopped)
+    model.while_stopped.push_back(pass_on);
+  else
+    pass_on();
+}
+
+void ElasticSimulation::stop(Model& model) {
   if (model.stopped) return;
   note(text("process ", model.id, " is stopped"));
+  look_for_stops(model);
   model.stopped = true;
-  model.stopped_at = now_;
   if (model.world) model.world->disturbed = true;
   const std::shared_ptr<World> world = model.world;
   after(kSilence, [this, &model, world] {
     if (model.stopped && world && model.world == world) world_fails(world);  // the ranks notice its silence
   });
-  after(draw(1'000, 15'000'000), [this, &model] { unstop(model); });
+  after(options_.long_stops ? draw(4'000'000, 40'000'000) : draw(1'000, 15'000'000), [this, &model] { unstop(model); });
 }
 
 void ElasticSimulation::unstop(Model& model) {
   if (!std::exchange(model.stopped, false)) return;
   note(text("process ", model.id, " continues"));
-  if (now_ - model.stopped_at > kSilence / 2) model.end_of_stop = now_;
+  if (model.heir) model.heir->heir.stops.look(model.heir->looked = now_);
   for (auto& missed : std::exchange(model.while_stopped, {})) missed();
 }
 
@@ -183,7 +207,7 @@ void ElasticSimulation::check_loss(const Server& server, const Reply& reply) {
   if (!failed || failed->message.find("state of the job is lost") == std::string::npos) return;
   for (Model* model : living())
     if (model->link && model->link->open && model->link->server == &server && model->has_place && model->holds &&
-        model->clean)
+        model->clean && !model->leaves)
       violated(text("the state is called lost, but process ", model->id, " has it"));
 }
 
@@ -202,8 +226,8 @@ void ElasticSimulation::check_end() {
   const auto says = [&](const char* words) { return script_.find(words) != std::string::npos; };
   const bool is_ended_by_server =
       options_.server_dies && (says("lost the server") || says("lost its place") || says("more than half"));
-  const bool all_were_killed = options_.server_dies && killed_ == processes_.size();
-  if (!finished_ && !lost_ && !is_ended_by_server && !all_were_killed && !says("processes were there within"))
+  const bool nobody_stayed = options_.server_dies && killed_ + released_ == processes_.size();
+  if (!finished_ && !lost_ && !is_ended_by_server && !nobody_stayed && !says("processes were there within"))
     violated("the job neither finished nor ended with a reason");
 }
 

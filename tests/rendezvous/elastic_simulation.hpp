@@ -37,6 +37,8 @@ class ElasticSimulation {
     bool one_host = false;     // all processes are on one host
     bool is_slow = false;      // a process reaches the server of another one only after most of a second
     bool server_dies = false;  // the server ends at some time, and the network is cut and heals; a process succeeds it
+    bool notices = false;      // some events ask a process to leave
+    bool long_stops = false;   // all events stop a process, most of them for longer than the limit of silence
   };
 
   explicit ElasticSimulation(const Options& options);
@@ -90,6 +92,7 @@ class ElasticSimulation {
   void inherit(Model& model);
   void leave_server(Model& model);
   void watch_link(const std::shared_ptr<Link>& link);
+  void look_for_stops(Model& model);
 
   // Processes.
   void add_process();
@@ -109,7 +112,9 @@ class ElasticSimulation {
   void notice_failure(Model& model);
   void kill_soon(Model& model);
   void end(Model& model, const std::string& why);
-  void end_heir(Model& model, Time limit);
+  void end_heir(Model& model, std::optional<Time> limit);
+  void ask_to_leave(Model& model);
+  void stop(Model& model);
   void kill(Model& model);
 
   void random_event();
@@ -133,7 +138,7 @@ class ElasticSimulation {
   std::map<std::uint64_t, std::uint64_t> parents_;  // of each state: the state before its last commit
   std::uint64_t next_garbage_ = 1ull << 63;
   std::string violation_, script_;
-  std::size_t events_done_ = 0, killed_ = 0;
+  std::size_t events_done_ = 0, killed_ = 0, released_ = 0;
   bool finished_ = false, lost_ = false;
   bool is_cut_ = false;
   std::uint64_t jobs_ = 0;  // after the loss of the state another one begins

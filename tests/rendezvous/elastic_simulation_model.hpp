@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/elastic/search_time.hpp"
+#include "rendezvous/server/heir.hpp"
 #include "tests/rendezvous/elastic_simulation.hpp"
 
 namespace anello::rendezvous {
@@ -17,9 +18,11 @@ inline constexpr std::chrono::milliseconds kSilence{5000}, kStartPatience{60000}
 
 // `anello rendezvous`, or the server of a process.
 struct ElasticSimulation::Server {
-  Server(const ElasticLimits& limits, Model* its_owner)
-      : membership(limits, kStartPatience, 1), owner(its_owner), serves(!its_owner) {}
+  Server(const ElasticLimits& limits, Model* its_owner, Time now)
+      : membership(limits, kStartPatience, 1), heir(limits, now), looked(now), owner(its_owner), serves(!its_owner) {}
   Membership membership;
+  Heir heir;
+  Time looked;  // when it has last looked whether it was stopped
   Model* owner;
   bool alive = true;
   bool serves;
@@ -62,11 +65,10 @@ struct ElasticSimulation::Model {
   Server* heir = nullptr;      // its own server
   bool gone = false;           // its server has ended
   bool transfers = false;      // it has asked a successor, which has not given a place yet
-  Time end_of_stop{};          // of the newest one that was longer than half of the limit
+  bool leaves = false;         // it was asked to leave
   elastic::SearchTime search_time{kStartPatience, std::chrono::milliseconds(500), std::chrono::milliseconds(10000)};
   std::chrono::milliseconds for_each_address{0};
-  Time agreed{};  // when it sent its part of the newest world's exchange
-  Time stopped_at{};
+  Time agreed{};          // when it sent its part of the newest world's exchange
   std::uint64_t job = 0;  // to which its state belongs
   Join join;
   Lineage lineage;

@@ -27,7 +27,7 @@ std::uint64_t next_state(std::uint64_t state, std::uint64_t revision,
 void ElasticSimulation::add_process() {
   const auto serves = [](const auto& server) { return server->alive && server->serves; };
   const auto server = std::ranges::find_if(servers_, serves);
-  if (server == servers_.end() || ((*server)->owner && !(*server)->owner->alive)) return;
+  if (server == servers_.end()) return;
   const MemberId id = processes_.size() + 1;
   Model& model = *processes_.emplace(id, std::make_unique<Model>()).first->second;
   model.id = id;
@@ -277,13 +277,17 @@ void ElasticSimulation::end(Model& model, const std::string& why) {
   model.stage = Stage::ended;
   if (model.world) world_fails(model.world);
   leave_server(model);
-  if (model.heir) end_heir(model, why == "finished" ? now_ + kStartPatience : now_);
+  if (!model.heir) return;
+  if (why == "killed" || !model.heir->serves) return kill_server(*model.heir);
+  deliver(*model.heir, model.heir->membership.hand_over(now_));
+  end_heir(model, finished_ ? std::optional(now_ + kStartPatience) : std::nullopt);
 }
 
-// A successor that has finished waits for the others.
-void ElasticSimulation::end_heir(Model& model, Time limit) {
-  const bool waits = model.heir->serves && !model.heir->membership.status().processes.empty() && now_ < limit;
-  if (!waits) return kill_server(*model.heir);
+// A successor that has left its job serves the others until they have gone to the next one, or have finished too. Its
+// scheduler may kill it before that.
+void ElasticSimulation::end_heir(Model& model, std::optional<Time> limit) {
+  const bool waits = !model.heir->membership.status().processes.empty() && (!limit || now_ < *limit);
+  if (!waits || (!calm_ && chance(1))) return kill_server(*model.heir);
   after(std::chrono::milliseconds(20), [this, &model, limit] { end_heir(model, limit); });
 }
 

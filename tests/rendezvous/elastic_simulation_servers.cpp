@@ -89,6 +89,7 @@ void ElasticSimulation::connect(Model& model, Server& server, const Join& join) 
   model.gone = false;
   if (server.owner) note(text("process ", model.id, " goes to the server of process ", server.owner->id));
   deliver(server, server.is_away ? Sends{{{id}, ComeAgain{}}} : server.membership.joined(id, join, now_));
+  if (model.leaves) tell_server(model, Retire{});
 }
 
 // Ends the connection on both sides, at different times. What was sent before still arrives.
@@ -191,12 +192,13 @@ void ElasticSimulation::send_away(Server& server, const Reply& last_word) {
 void ElasticSimulation::listen(Model& model) {
   if (model.heir) return;
   const ElasticLimits limits{options_.min, options_.max, options_.min, kBelowMinimum, kSilence, true};
-  servers_.push_back(std::make_unique<Server>(limits, &model));
+  servers_.push_back(std::make_unique<Server>(limits, &model, now_));
   model.heir = servers_.back().get();
 }
 
 void ElasticSimulation::inherit(Model& model) {
   model.heir->is_away = false;
+  model.heir->heir.lineage = model.lineage;
   if (!model.heir->serves) send_away(*model.heir, ComeAgain{});
 }
 
@@ -234,10 +236,10 @@ void ElasticSimulation::try_successor(Model& model, int rank) {
   if (rank == model.lineage.rank) return succeed(model);
   Model& other = *processes_.at(model.lineage.newest().at(std::size_t(rank)).pid);
   if (!reaches(&model, &other) || (other.stopped && other.heir->alive)) return go_on(model.for_each_address, rank + 1);
-  if (!other.heir->alive || other.lineage.generation < model.lineage.generation)
-    return go_on(draw(50, 3'000), rank + 1);
-  if (other.lineage.generation > model.lineage.generation)
-    return end(model, "lost the server: the others have gone on");
+  if (!other.heir->alive) return go_on(draw(50, 3'000), rank + 1);
+  const std::string objection = other.heir->heir.objection(model.heir->heir.claim(rank));
+  if (objection.starts_with(kGoneOn)) return end(model, "lost the server: the others have gone on");
+  if (!objection.empty()) return go_on(draw(50, 3'000), rank + 1);
   if (options_.is_slow && model.for_each_address < kSlowConnection) return go_on(model.for_each_address, rank + 1);
   Join join = model.join;
   join.rank = model.lineage.rank;
@@ -257,6 +259,13 @@ void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
     if (!model.stopped && (owner.stopped || !reaches(&model, &owner))) return look_for_successor(model);
     watch_link(link);
   });
+}
+
+// Makes up for the looks since the last one, which the process has done from time to time unless it was stopped.
+void ElasticSimulation::look_for_stops(Model& model) {
+  if (!model.heir) return;
+  Time& last = model.heir->looked;
+  for (; last + Stops::kInterval <= now_; last += Stops::kInterval) model.heir->heir.stops.look(last);
 }
 
 void ElasticSimulation::succeed(Model& model) {
@@ -281,18 +290,17 @@ void ElasticSimulation::watch(Model& successor, const Peer& peer, std::uint64_t 
   if (successor.stopped) return successor.while_stopped.push_back(again);
   Model& other = *processes_.at(peer.pid);
   using Finding = Inheritance::Finding;
-  Finding finding = Finding::present;
-  if (!reaches(&successor, &other) || (other.stopped && other.heir->alive)) {
-    finding = Finding::silent;
-  } else if (!other.heir->alive) {
-    const bool is_proof = other.join.host == successor.join.host && successor.end_of_stop <= successor.lineage.since;
-    finding = is_proof ? Finding::dead : Finding::gone;
-  } else if (other.lineage.generation != successor.lineage.generation) {
-    finding = Finding::gone;
-  }
-  const Peers& newest = successor.lineage.newest();
-  const auto rank = std::ranges::find(newest, peer) - newest.begin();
-  if (finding == Finding::present && rank < successor.lineage.rank) {
+  const int rank = server.heir.rank_of(peer);
+  Look::Outcome seen = Look::Outcome::answers;
+  if (!reaches(&successor, &other) || (other.stopped && other.heir->alive))
+    seen = Look::Outcome::silent;
+  else if (!other.heir->alive)
+    seen = Look::Outcome::no_entry;
+  else if (!other.heir->heir.objection(server.heir.claim(rank)).empty())
+    seen = Look::Outcome::rejects;
+  look_for_stops(successor);
+  const Finding finding = server.heir.finding(peer, seen, now_);
+  if (finding == Finding::present && rank >= 0 && rank < successor.lineage.rank) {
     send_away(server, ComeAgain{});
     server.is_away = true;
     return;

@@ -76,7 +76,8 @@ TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   expect_successions(totals, 200);
 }
 
-// On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not.
+// On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not:
+// if it forgot its stop, it would go on alone in several of the jobs whose processes are stopped for long.
 TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
   Totals totals;
   for (const int first : {2, 3, 4}) {
@@ -84,7 +85,27 @@ TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
     options.one_host = true;
     simulate(options, 300, totals);
   }
+  for (const int events : {1, 2}) {
+    Options options = with_mortal_server(3, events);
+    options.one_host = options.long_stops = true;
+    simulate(options, 300, totals);
+  }
   expect_successions(totals, 120);
+}
+
+// Processes are asked to leave at any time, also the one that serves.
+TEST(ElasticSimulation, ASuccessorThatIsAskedToLeaveHandsOver) {
+  Totals totals;
+  for (const int first : {2, 3, 4, 5, 8})
+    for (const bool one_host : {false, true}) {
+      Options options = with_mortal_server(first, 2 * first);
+      options.notices = true;
+      options.one_host = one_host;
+      simulate(options, 150, totals);
+      options.sabotage = 4;
+      simulate(options, 150, totals);
+    }
+  expect_successions(totals, 200);
 }
 
 TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {

@@ -1,5 +1,10 @@
 // The server of an elastic job ends, and one of its processes goes on as the server.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <anello/elastic.hpp>
+#include <atomic>
 #include <thread>
 
 #include "tests/rendezvous/elastic_jobs.hpp"
@@ -29,6 +34,36 @@ class ElasticSuccession : public ElasticJob {
   void expect_results() {
     for (auto& process : processes_)
       if (process) expect_result(*process, kLongTraining);
+  }
+  static std::size_t count(const std::string& all, const std::string& part) {
+    std::size_t times = 0;
+    for (std::size_t at = 0; (at = all.find(part, at)) != std::string::npos; at += part.size()) times++;
+    return times;
+  }
+  // A job of three processes, the first of which has gone on as the server.
+  void succeed() {
+    serve({.min = 1, .max = 5, .first = 4, .silence = milliseconds(silence_ms_), .may_be_succeeded = true});
+    start_all(4, kLongTraining, 5);
+    server_.reset();
+    kill_rank(3, 4);
+    std::erase(processes_, nullptr);
+    for (auto& process : processes_) ASSERT_TRUE(process->says("world 2: ")) << process->err();
+  }
+  // A job in this process.
+  Settings settings() const {
+    Settings settings = Settings::from_environment();
+    settings.rendezvous = text("127.0.0.1:", port_);
+    settings.flight_dir = "none";
+    return settings;
+  }
+  static int listeners() {
+    int count = 0;
+    for (int each = 0; each < 1024; each++) {
+      int listens = 0;
+      socklen_t size = sizeof listens;
+      count += getsockopt(each, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0;
+    }
+    return count;
   }
   std::string errors() const {
     std::string all;
@@ -81,6 +116,81 @@ TEST_F(ElasticSuccession, ASignalOfASchedulerReachesTheSuccessor) {
   EXPECT_THAT(late.out(), HasSubstr("the others have finished"));
   for (auto& process : processes_)
     if (process && process.get() != &early && process.get() != &late) expect_result(*process, kLongTraining);
+}
+
+// The next server is another one, and no process loses the one that leaves.
+TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
+  ASSERT_NO_FATAL_FAILURE(succeed());
+  testing::Process& server = rank(0, 3);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0) << server.err();
+  EXPECT_THAT(server.out(), AllOf(HasSubstr("the others have finished"), Not(HasSubstr("world 3: "))));
+  EXPECT_THAT(server.err(), HasSubstr("goes on as the rendezvous server until another process has taken over"));
+  for (auto& process : processes_) {
+    if (process.get() == &server) continue;
+    ASSERT_TRUE(process->says("world 4: ")) << process->err();
+    EXPECT_EQ(count(process->err(), "the rendezvous server has ended"), 1u) << process->err();
+  }
+  EXPECT_EQ(count(errors(), "goes on as the rendezvous server of the job"), 2u) << errors();
+  testing::Process& next = rank(0, 2);
+  next.signal(SIGUSR1);
+  EXPECT_EQ(next.wait(), 0) << next.err();
+  for (auto& process : processes_)
+    if (process.get() != &server && process.get() != &next) expect_result(*process, kLongTraining);
+}
+
+// It stands still for longer than the limit of silence, while the others wait for the next world.
+TEST_F(ElasticSuccession, ASuccessorThatStandsStillForAWhileIsAwaited) {
+  silence_ms_ = 3000;
+  ASSERT_NO_FATAL_FAILURE(succeed());
+  testing::Process& server = rank(0, 3);
+  server.signal(SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(4 * silence_ms_));
+  server.signal(SIGCONT);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 3: ")) << process->out() << process->err();
+  kill_rank(1, 3);
+  for (auto& process : processes_) ASSERT_TRUE(!process || process->says("world 4: ")) << process->err();
+  kill_rank(0, 2);
+  expect_results();
+}
+
+// The other process dies, and this one is its own successor.
+TEST_F(ElasticSuccession, AnotherThreadMayAskForAChangeWhileTheServerIsReplaced) {
+  serve({.min = 1, .max = 5, .first = 2, .may_be_succeeded = true});
+  testing::Process& other = start(kLongTraining, 1);
+  std::vector<double> weights(kWeights);
+  elastic::State state;
+  state.add("weights", std::as_writable_bytes(std::span(weights)));
+  elastic::Job job(state, {}, settings());
+  ASSERT_TRUE(job.next());
+  std::atomic<bool> over = false;
+  std::thread asks([&] {
+    while (!over) job.change_is_planned();
+  });
+  server_.reset();
+  kill(other);
+  EXPECT_TRUE(job.next());
+  over = true;
+  asks.join();
+  EXPECT_EQ(job.change().size, 1);
+  job.finish();
+}
+
+// Other processes must not find it there, and wait for it.
+TEST_F(ElasticSuccession, AProcessWhosePartHasEndedListensNoMore) {
+  serve({.min = 1, .max = 5, .first = 1, .may_be_succeeded = true});
+  std::vector<double> weights(kWeights);
+  elastic::State state;
+  state.add("weights", std::as_writable_bytes(std::span(weights)));
+  const int before = listeners();
+  elastic::Job job(state, {}, settings());
+  ASSERT_TRUE(job.next());
+  EXPECT_GT(listeners(), before);
+  job.finish();
+  EXPECT_EQ(listeners(), before);
+  struct sigaction action {};
+  sigaction(SIGTERM, nullptr, &action);
+  EXPECT_EQ(action.sa_handler, SIG_DFL);
 }
 
 TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {

@@ -22,7 +22,7 @@ Peers peers(std::vector<std::uint32_t> pids) {
 
 Inheritance of(std::vector<std::uint32_t> pids) {
   Lineage lineage;
-  lineage.starts(1, 0, peers(std::move(pids)), {}, {});
+  lineage.starts({.generation = 1, .rank = 0}, peers(std::move(pids)), {}, {});
   return {lineage, milliseconds(5000)};
 }
 
@@ -63,9 +63,9 @@ TEST(Inheritance, AProcessThatAnswersIsAwaitedAndASilentOneForAWhile) {
 // it.
 TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   Lineage lineage;
-  lineage.starts(1, 0, peers({1, 2, 3}), {}, {});
+  lineage.starts({.generation = 1, .rank = 0}, peers({1, 2, 3}), {}, {});
   lineage.trains();
-  lineage.starts(2, 0, peers({1, 4, 5, 6}), {}, {});
+  lineage.starts({.generation = 2, .rank = 0}, peers({1, 4, 5, 6}), {}, {});
   EXPECT_FALSE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
   lineage.trains();
   EXPECT_TRUE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
@@ -76,13 +76,13 @@ TEST(Inheritance, ANewcomerTakesTheWorldsOfRank0) {
   const Peer peer = decode_peer(encode_peer(peers({7})[0], {peers({1, 2, 3})}), worlds);
   EXPECT_EQ(peer, peers({7})[0]);
   Lineage newcomer;
-  newcomer.starts(2, 1, peers({1, 7}), worlds, {});
+  newcomer.starts({.generation = 2, .rank = 1}, peers({1, 7}), worlds, {});
   EXPECT_FALSE(Inheritance(newcomer, milliseconds(0)).allows({0, 1}));
 }
 
 Heir heir_of_rank0(Time since, Time begin) {
   Heir heir({.silence = milliseconds(5000)}, begin);
-  heir.lineage.starts(1, 0, peers({1, 2}), {}, since);
+  heir.lineage.starts({.generation = 1, .rank = 0}, peers({1, 2}), {}, since);
   return heir;
 }
 
@@ -104,6 +104,25 @@ TEST(Heir, AProcessThatDoesNotListenMayComeLater) {
   EXPECT_EQ(heir.finding(deaf, Look::Outcome::no_entry, {}), Finding::silent);
 }
 
+// Two servers may begin worlds with the same number, and another process may listen at the address of one that has
+// ended.
+TEST(Heir, OnlyAProcessOfItsOwnWorldComesToIt) {
+  Heir heir({}, {}), other({}, {});
+  heir.lineage.starts({.generation = 5, .rank = 1, .incarnation = 77}, peers({1, 2}), {}, {});
+  other.lineage.starts({.generation = 5, .rank = 0, .incarnation = 77}, peers({1, 2}), {}, {});
+  EXPECT_EQ(heir.objection(other.claim(1)), "");
+  EXPECT_EQ(heir.objection(other.claim(-1)), "");
+  EXPECT_EQ(heir.objection(other.claim(0)), "this process is rank 1 of world 5, and not rank 0");
+  other.lineage.incarnation = 78;
+  EXPECT_EQ(heir.objection(other.claim(1)), "this process's world 5 was begun by another server");
+  other.lineage.generation = 6;
+  EXPECT_EQ(heir.objection(other.claim(1)), "this process has an older world");
+  other.lineage.generation = 4;
+  EXPECT_EQ(heir.objection(other.claim(1)), "the others have gone on without this process, in world 5");
+  EXPECT_EQ(heir.rank_of(peers({2})[0]), 1);
+  EXPECT_EQ(heir.rank_of(peers({3})[0]), -1);
+}
+
 TEST(SearchTime, OneAddressGetsMoreTimeInEachSearch) {
   elastic::SearchTime time(milliseconds(60000), milliseconds(500), milliseconds(1500));
   for (const int each : {500, 1000, 1500, 1500}) EXPECT_EQ(time.for_each_address(), milliseconds(each));
@@ -120,7 +139,7 @@ TEST(SearchTime, OneAddressGetsMoreTimeInEachSearch) {
 struct Inherited3 : Job {
   Inherited3() : Job({.min = 1, .max = 4, .may_be_succeeded = true}) {
     Lineage lineage;
-    lineage.starts(5, 1, peers({1, 2, 3}), {}, {});
+    lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
     membership.inherit(lineage, 6, true);
     a = come_back(1, 4);
     b = come_back(2, 0);
@@ -155,7 +174,7 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
   Job alone({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
   Lineage lineage;
-  lineage.starts(5, 1, peers({1, 2, 3}), {}, {});
+  lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
   alone.membership.inherit(lineage, 5, true);
   alone.pass(alone.membership.joined(9, on("a", 1), alone.now));
   alone.receive(9, Enter{5});
@@ -188,7 +207,7 @@ TEST(Membership, ASuccessorThatMayGoOnWaitsForEnoughProcessesWithThePatienceOfTh
   Job job(
       {.min = 2, .max = 4, .patience = milliseconds(60000), .silence = milliseconds(3000), .may_be_succeeded = true});
   Lineage lineage;
-  lineage.starts(5, 0, peers({1, 2, 3}), {}, {});
+  lineage.starts({.generation = 5, .rank = 0}, peers({1, 2, 3}), {}, {});
   job.membership.inherit(lineage, 5, true);
   job.pass(job.membership.joined(9, on("a", 0), job.now));
   job.receive(9, Enter{5});
@@ -203,9 +222,63 @@ TEST(Membership, ASuccessorThatMayGoOnWaitsForEnoughProcessesWithThePatienceOfTh
 TEST(Membership, AServerOfAProcessThatNobodyHasJoinedWaitsForNothing) {
   Job job({.may_be_succeeded = true});
   Lineage lineage;
-  lineage.starts(5, 0, peers({1, 2}), {}, {});
+  lineage.starts({.generation = 5, .rank = 0}, peers({1, 2}), {}, {});
   job.membership.inherit(lineage, 5, true);
   EXPECT_EQ(job.membership.waiting(), "");
+}
+
+TEST(Membership, ASuccessorHandsOverWhenItsRanksEndAWorldTogether) {
+  Three job;
+  job.pass(job.membership.hand_over(job.now));
+  job.wait(milliseconds(300));
+  for (const MemberId id : {job.a, job.b, job.c}) job.receive(id, Commits{7});
+  for (const MemberId id : {job.a, job.b, job.c}) {
+    EXPECT_EQ(job.newest<Boundary>(id)->commit, 8u);
+    EXPECT_EQ(job.count<ComeAgain>(id), 0u);
+    job.enter(id);
+  }
+  for (const MemberId id : {job.a, job.b, job.c}) EXPECT_EQ(job.count<ComeAgain>(id), 1u);
+  EXPECT_TRUE(job.membership.status().processes.empty());
+  EXPECT_EQ(job.count<ComeAgain>(job.come()), 1u) << "it comes too late";
+}
+
+// A newcomer would begin another job there.
+TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
+  Three job;
+  job.pass(job.membership.hand_over(job.now));
+  const MemberId early = job.come();
+  for (const MemberId id : {job.a, job.b, job.c}) job.end(id);
+  EXPECT_THAT(job.failure(early), HasSubstr("no process that had it is left"));
+  EXPECT_EQ(job.count<ComeAgain>(job.come()), 1u);
+
+  Inherited3 inherits;
+  const MemberId newcomer = inherits.come();
+  for (const MemberId id : {inherits.a, inherits.b}) inherits.end(id);
+  EXPECT_EQ(inherits.count<ComeAgain>(newcomer), 0u);
+  inherits.pass(inherits.membership.hand_over(inherits.now));
+  EXPECT_EQ(inherits.count<ComeAgain>(newcomer), 1u);
+}
+
+// Perhaps they are no majority of the last world, and need this server for the next one.
+TEST(Membership, ASuccessorServesOnWhileItsRanksCannotGoOnAlone) {
+  Three job;
+  job.pass(job.membership.hand_over(job.now));
+  job.end(job.c);
+  job.enter(job.a);
+  job.enter(job.b);
+  EXPECT_EQ(job.assigned(job.a).generation, 2u);
+  for (const MemberId id : {job.a, job.b}) job.receive(id, Contribution{"x"});
+  for (const MemberId id : {job.a, job.b}) job.receive(id, Leave{1});
+  job.receive(job.a, Begun{});
+  job.enter(job.a);
+  job.enter(job.b);
+  EXPECT_EQ(job.assigned(job.a).generation, 3u) << "one has not trained in world 2";
+  job.complete();
+  job.come();
+  job.enter(job.a);
+  job.enter(job.b);
+  EXPECT_EQ(job.assigned(job.a).generation, 4u) << "with the newcomer";
+  EXPECT_EQ(job.count<ComeAgain>(job.a), 0u);
 }
 
 // Its old connection was cut, and the successor has not noticed that yet.

@@ -96,8 +96,8 @@ class Job {
   void begin_commit();
   bool end_commit();
 
-  // True if the world will end at one of the next commits, because processes join or leave. Any thread, but
-  // not while this process enters a world.
+  // True if the world will end at one of the next commits, because processes join or leave. Any thread,
+  // at any time.
   bool change_is_planned() const;
 
   // Whether the world has ended with this error because of another rank, so that enter() or next() may follow.
