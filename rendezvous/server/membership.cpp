@@ -236,7 +236,7 @@ Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
 
 Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason, Time now) {
   if (!lost.was_in_a_world()) {
-    if (candidates().empty()) deadlines_.enough.reset();
+    if (candidates_of(processes_, limits_.max).empty()) deadlines_.enough.reset();
     return {};
   }
   course_.left.push_back(text(describe(lost.join), ": ", reason));
@@ -292,10 +292,6 @@ ElasticStatus Membership::status() const {
     out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});
   }
   return out;
-}
-
-std::size_t Membership::members() const {
-  return std::size_t(std::ranges::count_if(processes_, [](const auto& one) { return one.second.was_in_a_world(); }));
 }
 
 }  // namespace anello::rendezvous

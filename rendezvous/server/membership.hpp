@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "rendezvous/protocol/protocol.hpp"
-#include "rendezvous/server/elastic_process.hpp"
+#include "rendezvous/server/elastic_processes.hpp"
 #include "rendezvous/server/exchange_round.hpp"
 #include "rendezvous/server/inheritance.hpp"
 #include "rendezvous/server/sends.hpp"
@@ -65,13 +65,7 @@ struct Course {
 
 class Membership {
  public:
-  enum class Phase {
-    gathering,  // processes enter the next world
-    starting,   // the ranks of the newest world connect to each other
-    steady,     // the newest world runs
-    counting,   // the newest world runs, and its ranks are asked for their commits
-    announced   // the ranks have received the commit at which the newest world ends
-  };
+  using Phase = WorldPhase;
 
   // `start_patience`: how long the first world waits for its processes, and each start for its slowest rank.
   Membership(const ElasticLimits& limits, std::chrono::milliseconds start_patience, std::uint64_t incarnation)
@@ -107,12 +101,11 @@ class Membership {
   Phase phase() const { return phase_; }
   std::uint32_t generation() const { return generation_; }  // number of the newest world that has started; 0: none
   ElasticStatus status() const;
-  std::size_t members() const;  // processes of the newest world that have not ended
+  std::size_t members() const { return members_of(processes_); }
   const std::string& last_failure() const { return course_.last_failure; }
 
  private:
   using State = ElasticProcess::State;
-  using Processes = std::map<MemberId, ElasticProcess>;
 
   Sends handle(MemberId id, const Contribution& contribution, Time now);
   Sends handle(MemberId id, const Leave& leave, Time now);
@@ -141,11 +134,9 @@ class Membership {
   Sends refuse(MemberId id, const std::string& why, ErrorCode code = ErrorCode::rendezvous);
 
   int needed() const;
-  std::vector<MemberId> candidates() const;
   Sends start_if_complete(Time now);
   Sends start(const std::vector<MemberId>& chosen, Time now);
 
-  std::vector<MemberId> awaited() const;
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);
@@ -160,7 +151,7 @@ class Membership {
   Phase phase_ = Phase::gathering;
   std::uint32_t generation_ = 0;
   std::uint64_t seats_ = 0;
-  Processes processes_;
+  ElasticProcesses processes_;
   ExchangeRound round_;
   std::optional<Inheritance> inheritance_;  // set until the successor's first world is complete
   Course course_;

@@ -1,7 +1,6 @@
 // The start of the next world: who is in it, and with which ranks. Also the first world of a successor.
 #include <algorithm>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "rendezvous/protocol/describe.hpp"
@@ -78,29 +77,14 @@ int Membership::needed() const {
   return generation_ + 1 == course_.first_of_job ? limits_.first : limits_.min;
 }
 
-// Returns the processes that can form the next world: those of the last world, and then those in the lobby in the order
-// of joining. Leaves out processes in the lobby that have not answered lately, because they may be stopped, and would
-// delay the others.
-std::vector<MemberId> Membership::candidates() const {
-  std::vector<std::tuple<bool, std::uint64_t, MemberId>> order;
-  for (const auto& [id, process] : processes_)
-    if (process.state == State::waiting && (process.was_in_a_world() || !process.missed))
-      order.emplace_back(!process.was_in_a_world(), process.seat, id);
-  std::ranges::sort(order);
-  std::vector<MemberId> chosen;
-  for (const auto& [is_new, seat, id] : order)
-    if (!is_new || chosen.size() < std::size_t(limits_.max)) chosen.push_back(id);
-  return chosen;
-}
-
 Sends Membership::start_if_complete(Time now) {
-  if (phase_ != Phase::gathering || !awaited().empty()) return {};
+  if (phase_ != Phase::gathering || !awaited_of(phase_, processes_).empty()) return {};
   if (inheritance_ && !inheritance_->awaits_nobody(returned())) return {};
   if (inheritance_ && !inheritance_->allows(returned())) {
     if (!deadlines_.enough) deadlines_.enough = now + limits_.silence;
     return {};
   }
-  const std::vector<MemberId> chosen = candidates();
+  const std::vector<MemberId> chosen = candidates_of(processes_, limits_.max);
   const auto is_ready = [this](const auto& one) {
     return !one.second.was_in_a_world() || one.second.trained == generation_;
   };

@@ -15,78 +15,19 @@ namespace {
 // all.
 constexpr std::chrono::milliseconds kSettle{200};
 
-// True if the world cannot go on or change before the process has sent something.
-bool awaits(Membership::Phase phase, const ElasticProcess& process) {
-  using State = ElasticProcess::State;
-  switch (phase) {
-    case Membership::Phase::gathering:
-      return process.state == State::starting || process.state == State::member;
-    case Membership::Phase::starting:
-      return process.state == State::starting;
-    case Membership::Phase::counting:
-      return process.state == State::member && !process.commits;
-    case Membership::Phase::steady:
-    case Membership::Phase::announced:
-      break;
-  }
-  return false;
-}
-
-struct Silent {
-  MemberId id;
-  std::chrono::milliseconds limit;  // it has not answered for so long
-};
-
-// Returns the processes that are silent for too long. If several processes have the state, and none of them answers,
-// they may be suspended together, or have no core. Without them the state would be lost, so the job waits for them as
-// long as for new processes.
-std::vector<Silent> silent_ones(const std::map<MemberId, ElasticProcess>& processes, const ElasticLimits& limits,
-                                const Course& course, Time now) {
-  const auto is_silent = [&](const ElasticProcess& process, std::chrono::milliseconds limit) {
-    return process.asked && now - process.answered >= limit;
-  };
-  const auto has_state = [&](const auto& one) { return one.second.was_in_a_world(); };
-  const bool none_answers = std::ranges::all_of(
-      processes, [&](const auto& one) { return !has_state(one) || is_silent(one.second, limits.silence); });
-  const bool are_needed =
-      course.begun && !course.finished && none_answers && std::ranges::count_if(processes, has_state) > 1;
-  std::vector<Silent> silent;
-  for (const auto& one : processes) {
-    const auto limit = are_needed && has_state(one) ? std::max(limits.silence, limits.patience) : limits.silence;
-    if (is_silent(one.second, limit)) silent.push_back({one.first, limit});
-  }
-  return silent;
-}
-
-// True for processes that are awaited, and for those in the lobby. Once a process of the world has ended or finished,
-// true also for the other processes of the world: they must enter again soon, and perhaps none of them is left that
-// would notice that another one is stopped.
-bool is_asked(Membership::Phase phase, const Course& course, const ElasticProcess& process) {
-  const bool ends = course.finished || !course.left.empty();
-  return !process.was_in_a_world() || awaits(phase, process) ||
-         (ends && process.state == ElasticProcess::State::member);
-}
-
 }  // namespace
-
-std::vector<MemberId> Membership::awaited() const {
-  std::vector<MemberId> ids;
-  for (const auto& [id, process] : processes_)
-    if (awaits(phase_, process)) ids.push_back(id);
-  return ids;
-}
 
 std::string Membership::waiting() const {
   if (processes_.empty()) return "";
   if (inheritance_ && phase_ == Phase::gathering)
     return text("waiting for world ", generation_ + 1,
                 " as the successor of the server; missing: ", inheritance_->missing(returned()));
-  if (phase_ == Phase::gathering && awaited().empty()) {
-    const std::size_t present = candidates().size();
+  if (phase_ == Phase::gathering && awaited_of(phase_, processes_).empty()) {
+    const std::size_t present = candidates_of(processes_, limits_.max).size();
     return present == 0 ? "" : text("waiting: ", present, " of at least ", needed(), " processes are there");
   }
   std::vector<Join> late;
-  for (const MemberId id : awaited()) late.push_back(processes_.at(id).join);
+  for (const MemberId id : awaited_of(phase_, processes_)) late.push_back(processes_.at(id).join);
   return late.empty()
              ? ""
              : text("waiting for world ", generation_ + (phase_ == Phase::gathering), ": ", members() - late.size(),
@@ -111,26 +52,29 @@ Sends Membership::expired(Time now) {
   return sends;
 }
 
-// Asks all these processes whether they still answer, and removes those that have been silent for too long. A process
-// that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
+// Asks all processes that must answer whether they still do, and removes those that have been silent for too long. A
+// process that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
 Sends Membership::inquire(Time now) {
   // If this process was stopped, the answers of that time are still unread.
   if (now - *std::exchange(deadlines_.inquiry, std::nullopt) >= kInquiryInterval)
     for (auto& [id, process] : processes_) process.answered = now;
+  const auto is_asked = [this](const ElasticProcess& process) {
+    return must_answer(phase_, course_.finished || !course_.left.empty(), process);
+  };
   Sends sends;
   for (auto& [id, process] : processes_)
-    if (!std::exchange(process.asked, is_asked(phase_, course_, process))) process.answered = now;
-  for (const auto& [id, limit] : silent_ones(processes_, limits_, course_, now)) {
+    if (!std::exchange(process.asked, is_asked(process))) process.answered = now;
+  for (const auto& [id, limit] : silent_of(processes_, limits_, course_.begun && !course_.finished, now)) {
     const auto at = processes_.find(id);
     // The loss of another process has changed the phase, so that this one is no longer asked.
-    if (at == processes_.end() || !is_asked(phase_, course_, at->second)) continue;
+    if (at == processes_.end() || !is_asked(at->second)) continue;
     std::ranges::move(lose(id, text("it was silent for ", seconds(limit)), now), std::back_inserter(sends));
   }
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {
     // The questions show those that wait that this server still answers.
     if (phase_ == Phase::gathering && process.state == State::waiting) ask.to.push_back(id);
-    if (!is_asked(phase_, course_, process)) continue;
+    if (!is_asked(process)) continue;
     process.missed = now - process.answered >= 2 * kInquiryInterval;
     if (ask.to.empty() || ask.to.back() != id) ask.to.push_back(id);
   }
@@ -150,7 +94,7 @@ Sends Membership::give_up_waiting(Time now) {
              inheritance_->missing(returned()));
     return end_job(Failed{ErrorCode::rendezvous, -1, course_.last_failure});
   }
-  const std::vector<MemberId> chosen = candidates();
+  const std::vector<MemberId> chosen = candidates_of(processes_, limits_.max);
   if (chosen.size() >= std::size_t(limits_.min)) return start(chosen, now);
   course_.last_failure = text("only ", chosen.size(), " of at least ", limits_.min, " processes were there within ",
                               seconds(course_.begun ? limits_.patience : start_patience_));
@@ -173,18 +117,15 @@ Sends Membership::end_slow_start(Time now) {
   return sends;
 }
 
-// True if processes in the lobby can go into a new world, or a process or all are to leave.
-bool Membership::wants_change() const {
-  const auto retires = [](const auto& one) { return one.second.retires; };
-  return course_.hands_over || (members() < std::size_t(limits_.max) && !candidates().empty()) ||
-         std::ranges::any_of(processes_, retires);
-}
-
 Sends Membership::hand_over(Time now) {
   course_.hands_over = true;
   if (members() == 0) return end_job(ComeAgain{});
   plan_change(now);
   return {};
+}
+
+bool Membership::wants_change() const {
+  return course_.hands_over || want_change(processes_, limits_.max);
 }
 
 void Membership::plan_change(Time now) {
@@ -210,7 +151,7 @@ Sends Membership::ask_commits(Time now) {
 // reported its commits makes at most one more before it has the boundary. So no rank can have passed the commit that
 // follows the highest number.
 Sends Membership::announce_if_counted() {
-  if (phase_ != Phase::counting || !awaited().empty()) return {};
+  if (phase_ != Phase::counting || !awaited_of(phase_, processes_).empty()) return {};
   Boundary boundary;
   Send send;
   for (const auto& [id, process] : processes_) {

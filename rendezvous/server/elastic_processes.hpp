@@ -1,0 +1,53 @@
+// All processes of an elastic job: which of them the server awaits, and which can form the next world. Pure. The
+// membership owns the processes.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "rendezvous/server/elastic_process.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace anello::rendezvous {
+
+using ElasticProcesses = std::map<MemberId, ElasticProcess>;
+
+enum class WorldPhase {
+  gathering,  // processes enter the next world
+  starting,   // the ranks of the newest world connect to each other
+  steady,     // the newest world runs
+  counting,   // the newest world runs, and its ranks are asked for their commits
+  announced   // the ranks have received the commit at which the newest world ends
+};
+
+std::size_t members_of(const ElasticProcesses& all);  // processes of the newest world that have not ended
+
+// Returns the processes that can form the next world: those of the last world, and then those in the lobby in the order
+// of joining, as long as there are fewer than `max`. Leaves out processes in the lobby that have not answered lately,
+// because they may be stopped, and would delay the others.
+std::vector<MemberId> candidates_of(const ElasticProcesses& all, int max);
+
+// True if the world cannot go on or change before the process has sent something.
+bool is_awaited(WorldPhase phase, const ElasticProcess& process);
+std::vector<MemberId> awaited_of(WorldPhase phase, const ElasticProcesses& all);
+
+// True for processes that are awaited, and for those in the lobby. If `world_ends`, because a process of the world has
+// ended or finished, true also for the other processes of the world: they must enter again soon, and perhaps none of
+// them is left that would notice that another one is stopped.
+bool must_answer(WorldPhase phase, bool world_ends, const ElasticProcess& process);
+
+struct Silent {
+  MemberId id;
+  std::chrono::milliseconds limit;  // it has not answered for so long
+};
+
+// Returns the processes that are silent for too long. If there is a state to lose (`has_state`), several processes have
+// it, and none of them answers, they may be suspended together, or have no core. Then the job waits for them as long as
+// for new processes.
+std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& limits, bool has_state, Time now);
+
+// True if processes in the lobby can go into a new world of at most `max` ranks, or a process is to leave.
+bool want_change(const ElasticProcesses& all, int max);
+
+}  // namespace anello::rendezvous
