@@ -120,10 +120,7 @@ rendezvous::Join RendezvousClient::own_join(const std::vector<std::string>& addr
 }
 
 std::vector<std::string> RendezvousClient::exchange(std::string blob) {
-  if (blob.size() > rendezvous::kMaxBlobBytes)
-    throw Error(
-        ErrorCode::invalid_argument,
-        text("the blob has ", blob.size(), " bytes; the rendezvous exchanges at most ", rendezvous::kMaxBlobBytes));
+  rendezvous::require_exchangeable(blob.size());
   Reply reply =
       connection_.ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
   auto* gathered = std::get_if<Gathered>(&reply);

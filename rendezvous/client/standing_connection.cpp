@@ -243,6 +243,7 @@ std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
 }
 
 std::vector<std::string> StandingConnection::exchange(std::string blob) {
+  require_exchangeable(blob.size());
   send(Contribution{std::move(blob), settings_.start_timeout});
   Reply reply = await(steady_clock::now() + settings_.start_timeout + kFirstWord, false);
   auto* gathered = std::get_if<Gathered>(&reply);

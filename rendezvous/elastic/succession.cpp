@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kMaxWorld = 1000;   // ranks; the addresses of more would not fit into an exchange
+constexpr int kMaxWorld = 1000;   // ranks; each start sends the addresses of all to each of them
 constexpr int kPortsOfARank = 2;  // one in the world, and one for the succession
 constexpr milliseconds kFirstLimit{500}, kBetweenSearches{20};
 
@@ -81,11 +81,9 @@ void Succession::starts(StandingConnection& server) {
   listen(identity);
   const Peer self{identity.address, server_ ? server_->port() : std::uint16_t(0), std::uint32_t(getpid())};
   const auto own_worlds = place_.rank == 0 ? lineage_.worlds : std::vector<Peers>();
-  Peers peers;
-  std::vector<Peers> earlier, none;
-  for (const std::string& blob : server.exchange(encode_peer(self, own_worlds)))
-    peers.push_back(decode_peer(blob, peers.empty() ? earlier : none));
-  lineage_.starts(place_, std::move(peers), std::move(earlier), before);
+  rendezvous::Introductions all =
+      rendezvous::introduce(self, own_worlds, [&server](std::string blob) { return server.exchange(std::move(blob)); });
+  lineage_.starts(place_, std::move(all.peers), std::move(all.earlier), before);
   if (server_) server_->inherit(lineage_, limits_of(place_.inherited), place_.generation, place_.begun);
   if (std::exchange(announces_, false))
     log(Severity::warning,

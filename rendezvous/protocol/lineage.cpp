@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/lineage.hpp"
 
+#include <algorithm>
 #include <anello/error.hpp>
 #include <utility>
 
@@ -9,7 +10,9 @@
 namespace anello::rendezvous {
 namespace {
 
-constexpr std::uint32_t kMaxWorlds = 64;
+// A part of the encoded worlds. In the first exchange a Peer comes before it. A shorter part is the last one.
+constexpr std::size_t kPartBytes = kMaxBlobBytes - 512;
+constexpr std::size_t kMaxWorldsBytes = 64 << 20;
 
 void write(Writer& out, const Peer& peer) {
   out.str(peer.address).u16(peer.port).u32(peer.pid);
@@ -23,10 +26,26 @@ Peer read_peer(Reader& in) {
   return peer;
 }
 
-std::uint32_t read_count(Reader& in, std::uint32_t max) {
-  const std::uint32_t count = in.u32();
-  if (count > max) throw Error(ErrorCode::protocol, text("lineage message: ", count, " is more than ", max));
-  return count;
+std::string encode(const std::vector<Peers>& worlds) {
+  Writer out;
+  out.u32(std::uint32_t(worlds.size()));
+  for (const Peers& world : worlds) {
+    out.u32(std::uint32_t(world.size()));
+    for (const Peer& one : world) write(out, one);
+  }
+  return std::move(out).take();
+}
+
+std::vector<Peers> decode_worlds(std::string_view bytes) {
+  Reader in("lineage", bytes);
+  std::vector<Peers> worlds;
+  for (std::uint32_t left = in.u32(); left > 0; left--) {
+    Peers world;
+    for (std::uint32_t ranks = in.u32(); ranks > 0; ranks--) world.push_back(read_peer(in));
+    worlds.push_back(std::move(world));
+  }
+  in.finish();
+  return worlds;
 }
 
 }  // namespace
@@ -50,28 +69,26 @@ void Lineage::trains() {
   if (worlds.size() > 1) worlds.erase(worlds.begin(), worlds.end() - 1);
 }
 
-std::string encode_peer(const Peer& peer, const std::vector<Peers>& worlds) {
+Introductions introduce(const Peer& self, const std::vector<Peers>& own_worlds,
+                        const std::function<std::vector<std::string>(std::string blob)>& exchange) {
+  const std::string own = encode(own_worlds);
+  std::string part, worlds;  // of rank 0
+  Introductions all;
   Writer out;
-  write(out, peer);
-  out.u32(std::uint32_t(worlds.size()));
-  for (const Peers& world : worlds) {
-    out.u32(std::uint32_t(world.size()));
-    for (const Peer& one : world) write(out, one);
+  write(out, self);
+  for (const std::string& blob : exchange(out.raw(own.substr(0, kPartBytes)).bytes())) {
+    Reader in("lineage", blob);
+    all.peers.push_back(read_peer(in));
+    if (all.peers.size() == 1) part = in.raw(in.left());
   }
-  return std::move(out).take();
-}
-
-Peer decode_peer(std::string_view blob, std::vector<Peers>& worlds) {
-  Reader in("lineage", blob);
-  Peer peer = read_peer(in);
-  worlds.clear();
-  for (std::uint32_t left = read_count(in, kMaxWorlds); left > 0; left--) {
-    Peers world;
-    for (std::uint32_t ranks = read_count(in, kMaxRanks); ranks > 0; ranks--) world.push_back(read_peer(in));
-    worlds.push_back(std::move(world));
+  for (worlds = part; part.size() == kPartBytes; worlds += part) {
+    if (worlds.size() > kMaxWorldsBytes)
+      throw Error(ErrorCode::protocol, text("lineage message: the worlds of rank 0 have more than ", kMaxWorldsBytes,
+                                            " bytes; too many starts in a row have failed"));
+    part = exchange(own.substr(std::min(worlds.size(), own.size()), kPartBytes)).front();
   }
-  in.finish();
-  return peer;
+  all.earlier = decode_worlds(worlds);
+  return all;
 }
 
 }  // namespace anello::rendezvous

@@ -9,8 +9,8 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "rendezvous/protocol/protocol.hpp"
@@ -49,9 +49,16 @@ struct Lineage {
   void trains();  // call this when this process has the state in the newest world, before its first commit there
 };
 
-// The ranks of a new world exchange this: each sends where it listens, and rank 0 also its worlds.
-std::string encode_peer(const Peer& peer, const std::vector<Peers>& worlds);
-// Throws Error{protocol}.
-Peer decode_peer(std::string_view blob, std::vector<Peers>& worlds);
+// The ranks of a new world receive this from each other.
+struct Introductions {
+  Peers peers;                 // by rank
+  std::vector<Peers> earlier;  // the worlds of rank 0
+};
+// Each rank of a new world calls this. It sends where it listens, and rank 0 also its worlds; after many starts that
+// have failed these take several exchanges. `own_worlds`: empty, except on rank 0. `exchange`: sends a blob of at most
+// kMaxBlobBytes to all ranks, and returns the blobs of all by rank. Blocks as long as it, and throws its errors and
+// Error{protocol}.
+Introductions introduce(const Peer& self, const std::vector<Peers>& own_worlds,
+                        const std::function<std::vector<std::string>(std::string blob)>& exchange);
 
 }  // namespace anello::rendezvous

@@ -256,6 +256,12 @@ Reply read_reply(Reader& in) {
 
 }  // namespace
 
+void require_exchangeable(std::size_t blob_bytes) {
+  if (blob_bytes > kMaxBlobBytes)
+    throw Error(ErrorCode::invalid_argument,
+                text("the blob has ", blob_bytes, " bytes; the rendezvous exchanges at most ", kMaxBlobBytes));
+}
+
 std::string encode(const Request& request) {
   return encoded(request);
 }

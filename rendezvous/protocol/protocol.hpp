@@ -96,6 +96,8 @@ struct Boundary {       // the world ends at this commit, or at the next commit 
 struct Over {};  // the other processes have finished, so this process is not needed
 using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain, Again, AskPresence, AskCommits, Boundary, Over>;
 
+// Throws Error{invalid_argument} if an exchange cannot carry a blob of this size.
+void require_exchangeable(std::size_t blob_bytes);
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);
 // Both functions throw Error{protocol} that names the invalid field.

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <barrier>
+#include <thread>
+
 #include "rendezvous/elastic/search_time.hpp"
 #include "rendezvous/server/heir.hpp"
 #include "tests/rendezvous/membership_job.hpp"
@@ -71,13 +74,61 @@ TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   EXPECT_TRUE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
 }
 
+// Lets two ranks introduce themselves. `worlds`: of rank 0. Returns what each of them has received.
+std::vector<Introductions> introduced(const Peers& both, const std::vector<Peers>& worlds) {
+  std::vector<std::string> blobs(2);
+  std::barrier all_are_there(2);
+  const auto exchange = [&](std::size_t rank, std::string blob) {
+    EXPECT_LE(blob.size(), kMaxBlobBytes);
+    blobs[rank] = std::move(blob);
+    all_are_there.arrive_and_wait();
+    std::vector<std::string> got = blobs;
+    all_are_there.arrive_and_wait();
+    return got;
+  };
+  std::vector<Introductions> out(2);
+  const auto introduce_rank = [&](std::size_t rank) {
+    out[rank] = introduce(both[rank], rank == 0 ? worlds : std::vector<Peers>(),
+                          [&](std::string blob) { return exchange(rank, std::move(blob)); });
+  };
+  std::thread other([&] { introduce_rank(1); });
+  introduce_rank(0);
+  other.join();
+  return out;
+}
+
 TEST(Inheritance, ANewcomerTakesTheWorldsOfRank0) {
-  std::vector<Peers> worlds;
-  const Peer peer = decode_peer(encode_peer(peers({7})[0], {peers({1, 2, 3})}), worlds);
-  EXPECT_EQ(peer, peers({7})[0]);
+  const Peers both = peers({1, 7});
+  const Introductions all = introduced(both, {peers({1, 2, 3})}).at(1);
+  EXPECT_EQ(all.peers, both);
   Lineage newcomer;
-  newcomer.starts({.generation = 2, .rank = 1}, peers({1, 7}), worlds, {});
+  newcomer.starts({.generation = 2, .rank = 1}, both, all.earlier, {});
   EXPECT_FALSE(Inheritance(newcomer, milliseconds(0)).allows({0, 1}));
+}
+
+// Each start that fails adds a world until the job trains again.
+TEST(Inheritance, TheWorldsOfManyFailedStartsTakeSeveralExchanges) {
+  std::vector<Peers> worlds;
+  for (std::uint32_t start = 0; start < 70; start++) {
+    Peers world;
+    for (std::uint32_t rank = 0; rank < 1000; rank++)
+      world.push_back({"2001:db8:1234:5678:9abc:def0:1234:5678", std::uint16_t(rank), start + rank});
+    worlds.push_back(std::move(world));
+  }
+  const Peers both = peers({1, 7});
+  for (const Introductions& one : introduced(both, worlds)) {
+    EXPECT_EQ(one.peers, both);
+    EXPECT_TRUE(one.earlier == worlds);
+  }
+}
+
+TEST(Inheritance, APartOfTheWorldsThatIsMissingIsAnError) {
+  int exchanges = 0;
+  const auto cut_off = [&](std::string blob) {
+    return std::vector<std::string>{exchanges++ == 0 ? std::move(blob) : std::string()};
+  };
+  EXPECT_THROW(introduce(peers({1})[0], std::vector<Peers>(40, Peers(1000, peers({1})[0])), cut_off), Error);
+  EXPECT_EQ(exchanges, 2);
 }
 
 Heir heir_of_rank0(Time since, Time begin) {
