@@ -24,6 +24,7 @@ struct ElasticProcess {
   std::uint32_t since = 0;    // generation of its first world; 0: it was in no world
   std::uint32_t trained = 0;  // generation of the newest world in which it has trained
   int local_rank = -1;        // kept from world to world
+  Time entered{};             // when it entered the lobby
   bool asked = false;         // true if the last inquiry has asked it whether it is present
   Time answered{};            // when its last message came, or since when it has been asked
   bool missed = false;        // true if it has not answered the last two inquiries

@@ -50,6 +50,7 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
   if (process.state == State::arrived && enter.generation == 0) {
     process.join.rank = -1;
     process.state = State::waiting;
+    process.entered = now;
     if (process.retires) return release(id, now);
     plan_change(now);
     return start_if_complete(now);
@@ -237,6 +238,7 @@ Sends Membership::lose(MemberId id, std::string_view reason, Time now) {
 Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason, Time now) {
   if (!lost.was_in_a_world()) {
     if (candidates_of(processes_, limits_.max).empty()) deadlines_.enough.reset();
+    plan_change(now);
     return {};
   }
   course_.left.push_back(text(describe(lost.join), ": ", reason));

@@ -11,7 +11,8 @@
 //
 // If processes come into the lobby while a world runs, all ranks of this world end it at the same commit. For this,
 // each rank reports how many commits it has made, and makes at most one more before it receives the boundary. The
-// boundary is one commit after the highest number.
+// boundary is one commit after the highest number. Processes in the lobby wait for others that the launcher has started
+// (rendezvous/server/newcomers.hpp); a world that has failed does not.
 //
 // If the server ends, one of the processes goes on as its successor: inherit(). The processes of the last world then
 // join again, and the next world begins when Inheritance allows it.
@@ -33,6 +34,7 @@
 #include "rendezvous/server/elastic_processes.hpp"
 #include "rendezvous/server/exchange_round.hpp"
 #include "rendezvous/server/inheritance.hpp"
+#include "rendezvous/server/newcomers.hpp"
 #include "rendezvous/server/sends.hpp"
 #include "rendezvous/server/server.hpp"
 
@@ -79,6 +81,12 @@ class Membership {
   // These processes leave at the next commit, and are then not needed any more. If no other process would be left that
   // has the state, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
+
+  // `newcomers`: how many processes the launcher has started that may still join.
+  void expect(int newcomers, Time now) {
+    newcomers_.expect(newcomers);
+    plan_change(now);
+  }
 
   // Sends all ranks away to another server (ComeAgain) when they have trained in one world together from now on, and
   // end it as planned: then they can go on without this server. If no rank is left, admits no process any more.
@@ -152,6 +160,7 @@ class Membership {
   std::uint32_t generation_ = 0;
   std::uint64_t seats_ = 0;
   ElasticProcesses processes_;
+  Newcomers newcomers_;
   ExchangeRound round_;
   std::optional<Inheritance> inheritance_;  // set until the successor's first world is complete
   Course course_;

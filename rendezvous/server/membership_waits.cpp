@@ -53,7 +53,8 @@ Sends Membership::expired(Time now) {
 }
 
 // Asks all processes that must answer whether they still do, and removes those that have been silent for too long. A
-// process that computes answers on another thread. A process that is stopped, or whose host is cut off, does not answer.
+// process that computes answers on another thread. A process that is stopped, or whose host is cut off, does not
+// answer.
 Sends Membership::inquire(Time now) {
   // If this process was stopped, the answers of that time are still unread.
   if (now - *std::exchange(deadlines_.inquiry, std::nullopt) >= kInquiryInterval)
@@ -129,13 +130,20 @@ bool Membership::wants_change() const {
 }
 
 void Membership::plan_change(Time now) {
-  if (phase_ == Phase::steady && !course_.finished && !deadlines_.change && wants_change())
-    deadlines_.change = now + kSettle;
+  if (phase_ != Phase::steady || course_.finished || !wants_change()) return;
+  const Time soon = now + kSettle;
+  const bool waits_needlessly =
+      deadlines_.change > soon && (course_.hands_over || !newcomers_.wait_until(processes_, limits_.max));
+  if (!deadlines_.change || waits_needlessly) deadlines_.change = soon;
 }
 
 Sends Membership::ask_commits(Time now) {
   deadlines_.change.reset();
   if (phase_ != Phase::steady || course_.finished || !wants_change()) return {};
+  if (const auto end = newcomers_.wait_until(processes_, limits_.max); !course_.hands_over && end > now) {
+    deadlines_.change = end;
+    return {};
+  }
   Send send{{}, AskCommits{}};
   for (auto& [id, process] : processes_) {
     if (process.state != State::member) continue;

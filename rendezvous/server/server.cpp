@@ -284,6 +284,9 @@ bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds li
 void RendezvousServer::retire(int place) {
   impl_->retire(place);
 }
+void RendezvousServer::expect(int newcomers) {
+  impl_->expect(newcomers);
+}
 void RendezvousServer::inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest,
                                bool begun) {
   impl_->inherit(std::move(lineage), limits, newest, begun);

@@ -96,6 +96,10 @@ class RendezvousServer {
   // Makes the processes with this number at their launcher (ANELLO_PLACE) leave the elastic job at their next commit.
   // Any thread; does not block.
   void retire(int place);
+  // `newcomers`: how many processes the launcher has started that have neither joined the elastic job nor ended. A
+  // change of a running world waits for them, so that all go in by one change, for 30 s at most. A world that has
+  // failed does not wait. Any thread; does not block.
+  void expect(int newcomers);
   // For the server of an heir: what its process has learned last. `newest`: number of the newest world for which the
   // process was chosen. Processes of the last world may join from now on, and wait. Any thread; does not block.
   void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);

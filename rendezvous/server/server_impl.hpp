@@ -62,6 +62,12 @@ class RendezvousServer::Impl {
       if (membership_) deliver(membership_->retire(is_there, std::chrono::steady_clock::now()));
     });
   }
+  void expect(int newcomers) {
+    asio::post(event_loop_.context(), [this, newcomers] {
+      if (membership_) membership_->expect(newcomers, std::chrono::steady_clock::now());
+      set_alarm();
+    });
+  }
   void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
   void succeed();
   void step_back() {

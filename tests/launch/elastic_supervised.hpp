@@ -38,7 +38,8 @@ class ElasticSupervisorTest : public ::testing::Test {
                 },
             .abort = [](int, const std::string&) { return false; },
             .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
-            .retire = [this](int place) { orders_.push_back(text("retire ", place)); }};
+            .retire = [this](int place) { orders_.push_back(text("retire ", place)); },
+            .expect = [this](int newcomers) { newcomers_.push_back(newcomers); }};
   }
   static int pid_of(int place) { return 100 + place; }
   void pass(int time_ms) {
@@ -65,6 +66,7 @@ class ElasticSupervisorTest : public ::testing::Test {
   Clock::time_point now_ = Clock::now();
   bool awaited_ = false;  // the agent that would start processes has not connected yet
   std::vector<std::string> orders_, printed_;
+  std::vector<int> newcomers_;  // as they were reported
   std::unique_ptr<ElasticSupervisor> supervisor_;
 };
 

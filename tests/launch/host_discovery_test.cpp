@@ -48,6 +48,20 @@ TEST_F(DiscoveredHosts, TheJobGrowsOnAHostThatIsListedLater) {
   EXPECT_TRUE(running.none_left());
 }
 
+// The second process of the new host joins a second after the first one.
+TEST_F(DiscoveredHosts, ProcessesOfANewHostGoInByOneChange) {
+  list("h1:2\n");
+  Words words = job({"-n", "2", "--min-np", "1"}, 2);
+  const Words late = {"sh", "-c", "[ $ANELLO_PLACE != 3 ] || sleep 1; exec \"$@\"", "sh"};
+  words.insert(std::ranges::find(words, TRAINEE), late.begin(), late.end());
+  Process running(words, quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h1:2\nh2:2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_THAT(running.out(), HasSubstr("[2] world 2: rank 2 of 4 "));
+  EXPECT_THAT(running.out(), HasSubstr("[3] world 2: rank 3 of 4 "));
+}
+
 TEST_F(DiscoveredHosts, ProcessesOfAHostThatIsNoLongerListedLeaveAtACommit) {
   list("h1:2\nh2:2\n");
   Process running(job({"-n", "4", "--min-np", "1"}, 2), quiet());

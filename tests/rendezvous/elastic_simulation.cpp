@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr hours kEnd{6};  // nothing may take so long
+constexpr milliseconds kFirstBatch{20'000}, kBetweenBatches{100'000};
 
 }  // namespace
 
@@ -57,6 +58,8 @@ void ElasticSimulation::run() {
     when += chance(70) ? draw(0, 60'000) : draw(0, 8'000'000);
     at(when, [this] { random_event(); });
   }
+  for (int batch = 0; batch < options_.batches; batch++)
+    at(now_ + kFirstBatch + batch * kBetweenBatches, [this, batch] { launch(batch, 1 + int(random_() % 3)); });
   if (options_.server_dies)
     at(draw(0, options_.long_stops ? 1'000'000 : 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
   // The launcher replaces what is missing, and no process stays stopped for ever.

@@ -33,6 +33,7 @@ class ElasticSimulation {
     int first = 3, min = 1, max = 8;
     std::uint64_t steps = 20;
     int events = 6;            // kills, stops and so on
+    int batches = 0;           // how often a launcher starts some processes together, of which some never join
     int sabotage = 0;          // percentage of barriers at which a rank is killed
     bool one_host = false;     // all processes are on one host
     bool is_slow = false;      // a process reaches the server of another one only after most of a second
@@ -52,6 +53,7 @@ class ElasticSimulation {
   std::uint32_t generations() const { return worlds_.empty() ? 0 : worlds_.rbegin()->first.first; }
   int successions() const { return successions_; }  // worlds of successors that went on
   std::size_t events_done() const { return events_done_; }
+  std::size_t batches_joined() const { return batches_joined_.size(); }  // in which a process has joined
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -96,6 +98,8 @@ class ElasticSimulation {
 
   // Processes.
   void add_process();
+  void launch(int batch, int count);
+  void report_newcomers(int more);
   void unstop(Model& model);
   void enter(Model& model);
   void make(Model& model, const Assigned& assigned);
@@ -139,6 +143,8 @@ class ElasticSimulation {
   std::uint64_t next_garbage_ = 1ull << 63;
   std::string violation_, script_;
   std::size_t events_done_ = 0, killed_ = 0, released_ = 0;
+  int newcomers_ = 0;  // processes that the launcher has started, and that may still join
+  std::set<int> batches_joined_;
   bool finished_ = false, lost_ = false;
   bool is_cut_ = false;
   std::uint64_t jobs_ = 0;  // after the loss of the state another one begins

@@ -13,6 +13,7 @@ namespace anello::rendezvous {
 namespace {
 
 using std::chrono::microseconds;
+constexpr std::chrono::milliseconds kJoinLimit{60'000};  // of the launcher, for a process that has not joined
 
 // The state after one more commit, made by the world of this generation and incarnation.
 std::uint64_t next_state(std::uint64_t state, std::uint64_t revision,
@@ -38,6 +39,31 @@ void ElasticSimulation::add_process() {
   after(draw(0, 30'000), [this, &model] {
     if (model.alive) tell_server(model, Enter{0});
   });
+}
+
+// The launcher starts processes together. Some end before they have joined, and some hang. The launcher notices it a
+// moment later.
+void ElasticSimulation::launch(int batch, int count) {
+  report_newcomers(count);
+  for (int i = 0; i < count; i++) {
+    const bool hangs = chance(10), joins = !hangs && chance(85);
+    const Duration start = hangs ? kJoinLimit : draw(0, 20'000'000);
+    after(start, [this, batch, joins] {
+      if (joins && !finished_) {
+        add_process();
+        batches_joined_.insert(batch);
+      }
+      after(draw(0, 100'000), [this] { report_newcomers(-1); });
+    });
+  }
+}
+
+void ElasticSimulation::report_newcomers(int more) {
+  newcomers_ += more;
+  Server& server = *servers_.front();
+  if (!server.alive) return;
+  server.membership.expect(newcomers_, now_);
+  set_alarm(server);
 }
 
 // After a delay, if the process is then still in that stage of the same life.

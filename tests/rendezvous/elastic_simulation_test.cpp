@@ -11,7 +11,7 @@ using Options = ElasticSimulation::Options;
 
 struct Totals {
   int finished = 0, lost = 0, successions = 0;
-  std::size_t generations = 0, events = 0;
+  std::size_t generations = 0, events = 0, batches = 0;
 };
 
 // Plain runs judge the jobs; a sanitizer examines the code, for which a part of the seeds is enough.
@@ -26,6 +26,7 @@ void simulate(Options options, std::uint64_t seeds, Totals& totals) {
     totals.successions += simulation.successions();
     totals.generations += simulation.generations();
     totals.events += simulation.events_done();
+    totals.batches += simulation.batches_joined();
   }
 }
 
@@ -116,6 +117,22 @@ TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {
     simulate(options, 100, totals);
   }
   expect_successions(totals, 24);
+}
+
+// Processes that a launcher starts together join in the course of 20 s. Some end before that, and some never join.
+TEST(ElasticSimulation, ProcessesThatAreStartedTogetherGoInByOneChange) {
+  Totals totals;
+  simulate({.first = 3, .min = 1, .max = 20, .steps = 1500, .events = 0, .batches = 3}, 20, totals);
+  EXPECT_EQ(totals.finished, 20 / kSlowdown);
+  EXPECT_GT(totals.batches, 30u / kSlowdown);
+  EXPECT_EQ(totals.generations, totals.finished + totals.batches);
+}
+
+TEST(ElasticSimulation, ALauncherThatStartsProcessesEndangersNothing) {
+  Totals totals;
+  simulate({.first = 4, .min = 2, .max = 7, .steps = 600, .events = 30, .batches = 3, .sabotage = 1}, 100, totals);
+  EXPECT_GT(totals.finished, 60 / kSlowdown);
+  EXPECT_GT(totals.batches, 100u / kSlowdown);
 }
 
 TEST(ElasticSimulation, WithoutEventsThereIsOneWorld) {

@@ -26,6 +26,7 @@ class Job {
   }
   void receive(MemberId id, const Request& request) { pass(membership.received(id, request, now)); }
   void enter(MemberId id) { receive(id, Enter{assigned(id).generation}); }
+  void expect(int newcomers) { membership.expect(newcomers, now); }
   void retire(int place) {
     pass(membership.retire([=](MemberId, const ElasticProcess& one) { return one.join.place == place; }, now));
   }

@@ -132,6 +132,9 @@ int run_command(const Words& words, char** argv) {
   hooks.retire = [&](int place) {
     if (server) server->retire(place);
   };
+  hooks.expect = [&](int newcomers) {
+    if (server) server->expect(newcomers);
+  };
   hooks.newest_world = [&] { return server ? server->stats().newest : 0; };
   return launch::run(job, hooks, argv);
 }

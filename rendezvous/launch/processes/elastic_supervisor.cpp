@@ -15,6 +15,8 @@ constexpr milliseconds kMembershipLooks{100};
 // Time after a process's exit in which the membership must receive that it has finished.
 constexpr milliseconds kLateWord{1000};
 constexpr milliseconds kSoon{60000};
+// A process that has not joined after this time is not expected to join at all.
+constexpr milliseconds kJoinLimit{60000};
 constexpr Cooldown kRest{milliseconds(1000), milliseconds(60000)};
 constexpr int kEarlyFailures = 2;
 
@@ -39,6 +41,7 @@ void ElasticSupervisor::wake(Clock::time_point now) {
   look(now);
   for (int place = 0; place < job_.size; place++) kill_if_cut_off(place, now);
   fill(now);
+  report_newcomers(now);
   end_if_over(now);
   next_look_ = now + kMembershipLooks;
 }
@@ -205,6 +208,16 @@ void ElasticSupervisor::fill(Clock::time_point now) {
     if (place.starts == 0 && reserved++ >= target_) continue;
     if (!start(number, now)) return;
   }
+}
+
+// Processes that are started together go into one new world, because the membership waits for those that are on their
+// way.
+void ElasticSupervisor::report_newcomers(Clock::time_point now) {
+  const auto may_join = [now](const Place& place) {
+    return place.alive && !place.joined && !place.leaves && now - place.started < kJoinLimit;
+  };
+  const int count = int(std::ranges::count_if(places_, may_join));
+  if (std::exchange(newcomers_, count) != count) actions_.expect(count);
 }
 
 bool ElasticSupervisor::start(int number, Clock::time_point now) {

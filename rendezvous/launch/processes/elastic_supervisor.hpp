@@ -103,6 +103,7 @@ class ElasticSupervisor : public Supervisor {
   void let_rest(int failed_place, int failures, Clock::time_point now);
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
+  void report_newcomers(Clock::time_point now);
   bool start(int number, Clock::time_point now);
   void ask_to_leave(int number);
   void require_running() const;
@@ -120,10 +121,11 @@ class ElasticSupervisor : public Supervisor {
   const std::function<MembershipView()> look_;
   MembershipView view_;
   std::vector<Place> places_;
-  int target_;        // how many processes should run
-  int wished_;        // the number of the last resize(); without one --max-np
-  int fresh_;         // how many of them are still to be started, and replace no other process
-  int restarts_ = 0;  // processes that have replaced another one
+  int target_;         // how many processes should run
+  int wished_;         // the number of the last resize(); without one --max-np
+  int fresh_;          // how many of them are still to be started, and replace no other process
+  int restarts_ = 0;   // processes that have replaced another one
+  int newcomers_ = 0;  // the last number that was reported as on their way
   bool any_trained_ = false, any_left_ = false;   // a process has trained, or has ended with status 0 before the end
   std::optional<Report> failure_cause_;           // the newest failure
   std::optional<Clock::time_point> short_since_;  // since when too few processes run or can be started

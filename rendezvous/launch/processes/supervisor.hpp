@@ -34,6 +34,8 @@ class Supervisor {
     std::function<void(const std::string&)> print;
     // Asks the process at this place of an elastic job to leave it in good order.
     std::function<void(int place)> retire = [](int) {};
+    // Reports how many processes of an elastic job are on their way to it.
+    std::function<void(int newcomers)> expect = [](int) {};
     // Returns the generation of the newest world that all its ranks have joined; 0: there is none.
     std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
     // Returns how often the kernel has killed a process on this host for lack of memory; nothing if the kernel does not

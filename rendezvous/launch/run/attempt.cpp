@@ -65,6 +65,7 @@ std::unique_ptr<Supervisor> Attempt::make_supervisor(const RendezvousHooks& hook
                               .abort = hooks.abort,
                               .print = print,
                               .retire = hooks.retire,
+                              .expect = hooks.expect,
                               .newest_world = hooks.newest_world,
                               .out_of_memory_kills = job_.remote ? no_kills_known : out_of_memory_kills};
   if (job_.elastic) {

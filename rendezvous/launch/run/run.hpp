@@ -19,6 +19,7 @@ struct RendezvousHooks {
   std::function<std::uint32_t()> newest_world;  // like ServerStats::newest
   std::function<MembershipView()> membership;   // returns the membership of an elastic job
   std::function<void(int place)> retire;        // like RendezvousServer::retire()
+  std::function<void(int newcomers)> expect;    // like RendezvousServer::expect()
 };
 
 // Runs the job, and runs it again after failures if it has restarts. Returns the exit code. Call from main(), with
