@@ -33,7 +33,7 @@ nlohmann::ordered_json config_of(const Library& library, const Collective& colle
 
 Figures figures(const Timing& timing, std::uint64_t bytes, double bus_factor) {
   const double alg_bw = timing.p50_us > 0 ? double(bytes) / timing.p50_us * 1e-3 : 0;
-  return {timing, alg_bw, alg_bw * bus_factor, {}};
+  return {timing, alg_bw, alg_bw * bus_factor, 0, {}};
 }
 
 class Run {
@@ -66,8 +66,15 @@ class Run {
   std::optional<Figures> measure_one(const std::optional<Tensors>& tensors, std::uint64_t bytes, Op op) {
     if (!tensors) return std::nullopt;
     const Library::Call call = library_.collective(collective_.kind, tensors->input, tensors->output, op);
-    const Timing timing = measure(library_, call, options_);
+    std::uint64_t calls = 0;
+    const Library::Call counted = [&] {
+      calls++;
+      call();
+    };
+    const std::uint64_t sent_before = options_.loopback ? loopback_bytes() : 0;
+    const Timing timing = measure(library_, options_.loopback ? counted : call, options_);
     Figures result = figures(timing, bytes, collective_.bus_factor(library_.size()));
+    if (options_.loopback) result.sent_bytes = double(loopback_bytes() - sent_before) / double(calls);
     result.wrong = check(library_, call, collective_.kind, *tensors, op, options_.checks);
     return result;
   }
@@ -115,6 +122,7 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
       for (const Op op : collective.reduces ? options.ops : std::vector{Op::sum}) {
         try {
           results.push_back(run.measure_one(size, dtype, op));
+          if (writes && options.loopback) out << loopback_line(results.back());
           if (writes) out << line(results.back()) << std::flush;
         } catch (const Error& error) {  // every rank gets this same error
           if (error.code() != ErrorCode::unsupported) throw;

@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include <anello/error.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,6 +37,18 @@ nlohmann::ordered_json machine() {
           {"cores", available_cores().count()},
           {"kernel", kernel()},
           {"congestion", first_line("/proc/sys/net/ipv4/tcp_congestion_control")}};
+}
+
+std::uint64_t loopback_bytes() {
+  // Not from /sys, whose mount may show the interfaces of another namespace.
+  std::ifstream file("/proc/net/dev");
+  std::uint64_t sent = 0;
+  for (std::string word; file >> word;) {
+    if (word != "lo:") continue;
+    for (int column = 0; column < 9; column++) file >> sent;
+    return sent;
+  }
+  throw Error(ErrorCode::unsupported, "/proc/net/dev has no line of the loopback interface");
 }
 
 }  // namespace anello::bench

@@ -107,6 +107,8 @@ void add_flags(CLI::App& command, Options& options) {
           "-o,--op", [&](const std::string& given) { options.ops = select("-o", given, kOps); },
           "reduction: sum, prod, min, max, avg or all (sum)")
       ->type_name("OP");
+  command.add_flag("--loopback", options.loopback,
+                   "before each line, also print the bytes that a call sent over the loopback interface");
   command.add_option("-J,--json", options.json, "also write the results to this file")->type_name("FILE");
 }
 

@@ -20,9 +20,10 @@ struct Options {
   std::vector<Op> ops{Op::sum};
   int iterations = 0;  // 0: as many iterations as fit the budget
   int budget_ms = 500;
-  int warmup = -1;   // -1: a tenth of the iterations
-  int checks = 1;    // calls whose result is checked element by element
-  std::string json;  // path of a file; empty: none
+  int warmup = -1;        // -1: a tenth of the iterations
+  int checks = 1;         // calls whose result is checked element by element
+  bool loopback = false;  // whether the bytes over the loopback interface are counted
+  std::string json;       // path of a file; empty: none
 };
 
 // Adds the flags of one operation to its subcommand. Parsing the command line fills `options`, which must live until

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iomanip>
 #include <sstream>
 
@@ -67,6 +68,13 @@ std::string line(const Result& result) {
               columns(std::pair(result.size_bytes, 12), std::pair(result.count, 12),
                       std::pair(short_name(result.dtype), 9), std::pair(name_of(result.op), 6)),
               columns_of(result.out_of_place), columns_of(result.in_place), "\n");
+}
+
+std::string loopback_line(const Result& result) {
+  const auto sent = [](const std::optional<Figures>& figures) {
+    return figures ? std::to_string(std::llround(figures->sent_bytes)) : "N/A";
+  };
+  return text("# loopback: ", sent(result.out_of_place), " ", sent(result.in_place), " bytes a call\n");
 }
 
 std::uint64_t wrong(std::span<const Result> results) {

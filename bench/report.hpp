@@ -16,6 +16,7 @@ namespace anello::bench {
 struct Figures {
   Timing timing;
   double alg_bw = 0, bus_bw = 0;       // rates in GB/s, computed from the median time
+  double sent_bytes = 0;               // a call's bytes over the loopback interface, if they were counted
   std::optional<std::uint64_t> wrong;  // number of wrong elements over all ranks; empty if the results were not checked
 };
 
@@ -40,6 +41,7 @@ std::string columns(const Parts&... parts) {
 
 std::string headline();  // three comment lines with the names of the columns
 std::string line(const Result& result);
+std::string loopback_line(const Result& result);  // a comment line with the bytes of a call, out of place and in place
 std::string last_line(std::span<const Result> results);  // says whether any result was wrong
 
 std::uint64_t wrong(std::span<const Result> results);

@@ -46,6 +46,22 @@ TEST(Programs, OursMeasuresBetweenProcesses) {
   expect_rows(launch({BENCH, "allreduce", "-b", "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}), 3);
 }
 
+// The calls out of place and in place: 2 times 64 KiB and headers. Other programs may use the interface, too.
+TEST(Programs, TheBytesOfACallOverLoopbackAreCounted) {
+  const Outcome outcome = run({"env", "ANELLO_TRANSPORT=tcp", ANELLO_PROGRAM, "run", "-n", "2", "--", BENCH,
+                               "allreduce", "--loopback", "-s", "64K", "-n", "20"});
+  expect_rows(outcome, 1);
+  const std::string text = outcome.out.substr(std::min(outcome.out.find("# loopback: "), outcome.out.size()));
+  std::istringstream words(text);
+  std::string word;
+  double apart = 0, within = 0;
+  words >> word >> word >> apart >> within;
+  EXPECT_GT(apart, 110'000) << outcome.out;
+  EXPECT_GT(within, 110'000) << outcome.out;
+  EXPECT_THAT(text, HasSubstr(" bytes a call\n[0]         65536 "));
+  EXPECT_THAT(launch({BENCH, "allreduce", "-s", "4", "-n", "3"}).out, ::testing::Not(HasSubstr("# loopback")));
+}
+
 TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
   const Scratch scratch;
   const std::filesystem::path file = scratch / "tuned";
