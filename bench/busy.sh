@@ -4,7 +4,7 @@
 # cores of this machine.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
-source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/contenders.sh"
 
 our_flags=() threads=0,1,4,8 nices=5 transports=tcp,memory world=2 rounds=3 budget_ms=2000 wanted=''
 usage() {

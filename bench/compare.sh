@@ -4,7 +4,7 @@
 # than the libraries differ. Only the ratio within such a pair of runs is meaningful.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
-source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/contenders.sh"
 source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
@@ -87,6 +87,8 @@ summarize <"$scratch/pairs" >"$scratch/summary"
 table <"$scratch/summary"
 awk '!$1 { moved++ } END { printf "\n%d of %d pairs were not steady (a cache line took another way between cores, " \
   "or the machine was busy) and left out\n", moved, NR }' "$scratch/states"
-[[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"transport\":\"$transport\",\"rounds\":$rounds,\"cores\":$cores,\"budget_ms\":$budget_ms,\"congestion\":\"$congestion\"" \
+versions=$(sort -u "$scratch/versions" | awk '{ name = $1; $1 = ""; print name ":" $0 }' | paste -sd ';' | sed 's/;/; /g')
+printf 'versions: %s\n' "$versions"
+[[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"transport\":\"$transport\",\"rounds\":$rounds,\"cores\":$cores,\"budget_ms\":$budget_ms,\"congestion\":\"$congestion\",\"versions\":\"$versions\"" \
   <"$scratch/summary" >"$json"
 [[ -z $picture ]] || plot "$scratch/summary" "$picture"

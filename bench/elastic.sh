@@ -3,6 +3,7 @@
 # libraries, in turn, on this machine, by the same model and data. Prints a table in Markdown.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
+source "$bench_root/bench/environments.sh"
 
 rounds=5 limit=80 wanted=anello,anello-horovod,horovod,torchrun,torchft,pypccl more=() own=2,4,8
 usage() {
@@ -40,24 +41,12 @@ done
 ((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
 need_program anello >/dev/null
 cd -- "$bench_root"
-packages=build/torch/lib/python3.11/site-packages
-
-# installed FOLDER LIST: makes a virtual environment with the packages of a list, and with PyTorch's.
-installed() {
-  bash tests/python/frameworks.sh "build/$1" "$2" >&2 || return
-  [[ $1 == torch ]] || echo "$bench_root/$packages" >"build/$1/lib/python3.11/site-packages/torch.pth"
-}
 
 # NAME_missing prints why the library cannot run, and nothing if it can run.
 anello_missing() { :; }
 anello-horovod_missing() { :; }
 torchrun_missing() { :; }
-torchft_missing() { installed elastic/torchft ../../bench/elastic/torchft.txt || echo "could not be installed"; }
-horovod_missing() {
-  installed elastic/horovod ../../bench/elastic/horovod.txt || { echo "could not be installed" && return; }
-  build/elastic/horovod/bin/python -c 'import horovod.torch' 2>/dev/null || bash bench/elastic/build_horovod.sh >&2 ||
-    echo "could not be built: build/elastic/horovod.log"
-}
+torchft_missing() { beside_torch elastic/torchft ../../bench/elastic/torchft.txt || echo "could not be installed"; }
 # Its library is for Python 3.12, glibc 2.38 and a GPU's driver; the Python in it runs with 3.11.
 pypccl_missing() {
   local wheel=(build/elastic/pypccl/*.whl)
@@ -68,7 +57,7 @@ pypccl_missing() {
     echo "nobody has written its training yet"
 }
 
-installed torch torch.txt || fail "PyTorch could not be installed in build/torch"
+torch_installed || fail "PyTorch could not be installed in build/torch"
 python=build/torch/bin/python
 [[ -z ${out-} ]] || more+=(--json "$out")
 [[ -z ${kept-} ]] || more+=(--keep "$kept")

@@ -1,4 +1,4 @@
-// anello-bench-hello-openmpi and anello-bench-hello-mpich: do the same as anello-bench-hello (hello.cpp), through MPI.
+// anello-bench-hello-openmpi, -mpich and those of the MPIs of peers.sh: do the same as anello-bench-hello (hello.cpp), through MPI.
 #include <mpi.h>
 
 int main(int count, char** words) {

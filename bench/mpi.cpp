@@ -1,6 +1,6 @@
-// anello-bench-openmpi and anello-bench-mpich: make the measurements of anello-bench with an MPI, with the same form of
-// output. Both are built from this file. Each is started by the launcher of its MPI, and the launcher also receives the
-// options for transport and algorithm.
+// anello-bench-openmpi, anello-bench-mpich and those of the MPIs of peers.sh: make the measurements of anello-bench
+// with an MPI, with the same form of output. Both are built from this file. Each is started by the launcher of its MPI,
+// and the launcher also receives the options for transport and algorithm.
 #include <mpi.h>
 
 #include <anello/error.hpp>
@@ -88,9 +88,10 @@ class Mpi : public Library {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(version, &length);
-    const std::string first_line(
-        version, std::min(std::string_view(version, std::size_t(length)).find('\n'), std::size_t(length)));
-    return {{"library", ANELLO_MPI_NAME}, {"version", first_line}};
+    // Open MPI adds who built it.
+    const std::string first(
+        version, std::min(std::string_view(version, std::size_t(length)).find_first_of("\n,"), std::size_t(length)));
+    return {{"library", ANELLO_MPI_NAME}, {"version", first}};
   }
 
   Call allreduce(ConstTensor input, Tensor output, Op op) override {

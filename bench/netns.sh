@@ -7,7 +7,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/hosts.sh"
-source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/contenders.sh"
 source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 

@@ -6,7 +6,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/hosts.sh"
-source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/contenders.sh"
 
 where=1gbit rounds=3 backward=800 steps=5 buckets=0 idle=()
 usage() {

@@ -1,4 +1,4 @@
-# Makes the measurement of compare.sh and netns.sh; sourced after peers.sh. Measures a world of $world ranks, for the
+# Makes the measurement of compare.sh and netns.sh; sourced after contenders.sh. Measures a world of $world ranks, for the
 # list $sizes in bytes, in $rounds rounds, with calls for $budget_ms, and with $sentinel. Appends to two files in the
 # folder $scratch: "pairs", which summary.sh reads, and "states".
 # shellcheck shell=bash disable=SC2154
@@ -13,7 +13,7 @@ warn_if_busy() {
 }
 
 # run CONTENDER SIZES FLAGS...: runs one program over a list of sizes in bytes; prints lines "placement size p50 mean",
-# in microseconds.
+# in microseconds, and with the flag --loopback the bytes that a call sent over the loopback interface.
 run() {
   local contender=$1 list=$2 command
   shift 2
@@ -23,18 +23,39 @@ run() {
     tail -n 20 -- "$scratch/out" >&2
     fail "$contender failed on $world ranks (see above)"
   }
-  sed 's/^\[[^]]*\] *//' "$scratch/out" | awk -v list="$list" '
-    /^ *[0-9]/ && NF == 16 { print "in-place", $1, $11, $16; print "out-of-place", $1, $5, $10; found++ }
+  sed 's/^\[[^]]*\]\(<[a-z]*>:\)\{0,1\} *//' "$scratch/out" | awk -v list="$list" '
+    /^# loopback: / { apart = $3; within = $4 }
+    /^ *[0-9]/ && NF == 16 { print "in-place", $1, $11, $16, within; print "out-of-place", $1, $5, $10, apart; found++ }
     END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
 }
 
-# Runs every contender for a short time, and checks its results. Prints "peer algorithm SIZES": the sizes at which the
-# algorithm may be the fastest of its peer.
+# on_its_transport CONTENDER: passes the lines of run --loopback on, without the sizes at which the program did not use
+# the transport that is compared, and names these sizes. An allreduce sends at least 2(n-1) messages of all bytes, each
+# with a header of TCP; a quarter of them may be sent before rank 0 begins to count.
+on_its_transport() {
+  awk -v contender="$1" -v others=$((world - 1)) -v tcp="$(uses_tcp "${1%% *}" && echo 1)" -v world="$world" '
+    { line[NR] = $0; size[NR] = $2; least = others * (1.5 * $2 + 60); most = others * ($2 / 50 + 30) }
+    $5 == "" || (tcp ? $5 < least : $5 > most) {
+      if (!($2 in bad)) printf "%s: left out at %d bytes on %d ranks: a call sent %s bytes over loopback, and %s\n",
+        contender, $2, world, $5 == "" ? "an unknown number of" : $5, tcp ? "TCP would send at least " least \
+        : "memory would send none (run nothing else that uses this interface)" >"/dev/stderr"
+      bad[$2]
+    }
+    END { for (i = 1; i <= NR; i++) if (!(size[i] in bad)) print line[i] }'
+}
+
+# try CONTENDER: runs it for a short time, and checks its results and its transport; prints what on_its_transport passes.
+try() {
+  run "$1" "$sizes" --budget_ms $((budget_ms / 2 + 1)) -c 1 "${loopback[@]}" >"$scratch/trial"
+  sed -n 's/.*# {"library":"[^"]*","version":"\([^"]*\)".*/'"${1%% *}"' \1/p' "$scratch/out" >>"$scratch/versions"
+  if ((${#loopback[@]} > 0)); then on_its_transport "$1"; else cat; fi <"$scratch/trial"
+}
+
+# Tries every contender. Prints "peer algorithm SIZES": the sizes at which the algorithm may be the fastest of its peer.
 try_all() {
   local contender
   for contender in "${contenders[@]}"; do
-    run "$contender" "$sizes" --budget_ms $((budget_ms / 2 + 1)) -c 1 >"$scratch/trial"
-    sed "s/^/$contender /" "$scratch/trial"
+    try "$contender" | sed "s/^/$contender /"
   done | awk -v all_sizes="$sizes" -v column=$((world > mean_above ? 6 : 5)) '
     { key = $3 " " $4 " " $1; time[$1 " " $2, $3, $4] = $column; named[$1 " " $2]; peer[$1 " " $2] = $1
       if (!(key in min) || $column < min[key]) min[key] = $column }
@@ -89,8 +110,14 @@ measure_world() {
   local round i entrants
   find_contenders "$1"
   ((${#contenders[@]} > 0)) || fail "no peer is here to compare with"
+  # Between hosts, the links limit the rate, so the transport needs no check.
+  loopback=()
+  [[ $interface != lo ]] || loopback=(--loopback)
+  try 'anello auto' >"$scratch/ours"
+  (($(wc -l <"$scratch/ours") == 2 * $(wc -w <<<"${sizes//,/ }"))) || fail "anello does not use the transport $transport (see above)"
   say "$world ranks: trial of ${#contenders[@]} contenders"
   try_all >"$scratch/entrants"
+  [[ -s $scratch/entrants ]] || fail "no peer uses the transport $transport on $world ranks (see above)"
   state=$("$sentinel")
   for ((round = 1; round <= rounds; round++)); do
     say "$world ranks: round $round of $rounds"

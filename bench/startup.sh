@@ -5,7 +5,7 @@
 # that uses Anello. The launchers run in turn, so that all of them meet the same state of the machine.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
-source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/contenders.sh"
 
 worlds=8,16,32,64 rounds=5 hosts=()
 usage() {
@@ -46,12 +46,18 @@ scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 
 programs=(anello)
-for peer in openmpi mpich; do
+today=(openmpi5 mpich5 impi)
+((${#hosts[@]} == 0)) || today=()  # their launchers are not set up for several hosts here
+for peer in openmpi mpich "${today[@]}"; do
   if find_program "anello-bench-hello-$peer" >/dev/null && "${peer}_launcher" >/dev/null; then
     programs+=("$peer")
   else
     printf '%s: left out: ' "$peer"
-    if [[ $peer == openmpi ]]; then get_it libopenmpi-dev openmpi-bin; else get_it libmpich-dev mpich; fi
+    case $peer in
+      openmpi) get_it libopenmpi-dev openmpi-bin ;;
+      mpich) get_it libmpich-dev mpich ;;
+      *) echo "not here; install it: bash bench/peers.sh" ;;
+    esac
   fi
 done
 if command -v torchrun >/dev/null; then programs+=(torchrun); else echo "torchrun: left out: $(get_it python3-torch)"; fi
@@ -63,12 +69,16 @@ torchrun=(env PET_REDIRECTS=9:1 PET_TEE=9:1 torchrun --no_python)
 command_here() {
   case $1 in
     anello) command=("$anello" run -n "$2" -- "$hello") ;;
-    openmpi)
-      command=("$(openmpi_launcher)" --oversubscribe --mca mpi_yield_when_idle 1 -n "$2")
+    openmpi | openmpi5)
+      command=("$("$1_launcher")" --oversubscribe --mca mpi_yield_when_idle 1 -n "$2")
       ((EUID != 0)) || command+=(--allow-run-as-root)
-      command+=("$(find_program anello-bench-hello-openmpi)")
+      command+=("$(find_program "anello-bench-hello-$1")")
       ;;
-    mpich) command=("$(mpich_launcher)" -n "$2" "$(find_program anello-bench-hello-mpich)") ;;
+    mpich | mpich5) command=("$("$1_launcher")" -n "$2" "$(find_program "anello-bench-hello-$1")") ;;
+    impi)
+      mapfile -t command < <(impi_environment)
+      command=(env "${command[@]}" "$(impi_launcher)" -n "$2" "$(find_program anello-bench-hello-impi)")
+      ;;
     torchrun) command=("${torchrun[@]}" --standalone --nproc_per_node="$2" "$hello") ;;
   esac
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints recorded results as a Markdown table. For each size and number of ranks, it has our time in place, and the time
-# of the fastest other library divided by our time.
+# of the fastest other library divided by our time. Results of several libraries also have its name.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 
@@ -27,12 +27,14 @@ awk '
     us = sprintf("%.0f", us)
     return length(us) > 3 ? substr(us, 1, length(us) - 3) "," substr(us, length(us) - 2) : us
   }
+  value("peer") != "" && !seen[value("peer")]++ { libraries++ }
   value("placement") == "in-place" && value("best_peer") == "true" {
     if (!(value("world") in column)) world[column[value("world")] = ++worlds] = value("world")
     if (!(value("size") in line)) size[line[value("size")] = ++sizes] = value("size")
     split(substr($0, index($0, "\"ratio_quartiles\":[") + 19), ends, /[],]/)
-    cells[value("world"), value("size")] = sprintf(" %s | %.2f (%.2f-%.2f) |", microseconds(value("anello_us")),
+    cells[value("world"), value("size")] = sprintf(" %s | %.2f (%.2f-%.2f)", microseconds(value("anello_us")),
       value("ratio"), ends[1], ends[2])
+    fastest[value("world"), value("size")] = value("peer")
   }
   END {
     head = "| |"; rule = "|---|"
@@ -40,7 +42,10 @@ awk '
     print head; print rule
     for (s = 1; s <= sizes; s++) {
       row = "| " label(size[s]) " |"
-      for (w = 1; w <= worlds; w++) row = row ((world[w], size[s]) in cells ? cells[world[w], size[s]] : " | |")
+      for (w = 1; w <= worlds; w++) {
+        at = world[w] SUBSEP size[s]
+        row = row (at in cells ? cells[at] (libraries > 1 ? " " fastest[at] : "") " |" : " | |")
+      }
       print row
     }
   }' "$1"

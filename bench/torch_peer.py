@@ -1,23 +1,61 @@
-"""Measures torch.distributed's allreduce over Gloo with the same loop as measure.cpp, and prints the columns of
-anello-bench:
+"""Measures the allreduce of torch.distributed or Horovod over Gloo with the same loop as measure.cpp, and prints the
+columns of anello-bench:
 anello run -n 2 -- python3 bench/torch_peer.py --store $(mktemp -d) allreduce -s 4,65536
 """
 import argparse
+import importlib
+import json
 import os
 import sys
 import time
 from functools import partial
 
 import torch
-import torch.distributed as dist
 
 FEWEST, MOST, MOST_WARMUP = 3, 20_000, 200
 
 
-def slowest(values):
-    together = torch.tensor(values, dtype=torch.float64)
-    dist.all_reduce(together, op=dist.ReduceOp.MAX)
-    return together.tolist()
+class Torch:
+    def __init__(self, store):
+        self.dist = importlib.import_module("torch.distributed")
+        self.version = torch.__version__
+        self.rank, self.world = int(os.environ["ANELLO_RANK"]), int(os.environ["ANELLO_SIZE"])
+        self.dist.init_process_group("gloo", init_method=f"file://{store}/torch", rank=self.rank, world_size=self.world)
+
+    def add(self, tensor):
+        self.dist.all_reduce(tensor)
+
+    def sums(self, source, target):
+        target.copy_(source)
+        self.dist.all_reduce(target)
+
+    def largest(self, tensor):
+        self.dist.all_reduce(tensor, op=self.dist.ReduceOp.MAX)
+        return tensor
+
+    def leave(self):
+        self.dist.destroy_process_group()
+
+
+class Horovod:
+    def __init__(self, _store):
+        self.hvd = importlib.import_module("horovod.torch")
+        self.hvd.init()
+        self.version = importlib.import_module("horovod").__version__
+        self.rank, self.world = self.hvd.rank(), self.hvd.size()
+
+    def add(self, tensor):
+        self.hvd.allreduce_(tensor, op=self.hvd.Sum, name="in place")
+
+    def sums(self, source, target):
+        target.copy_(source)
+        self.hvd.allreduce_(target, op=self.hvd.Sum, name="out of place")
+
+    def largest(self, tensor):
+        return self.hvd.allgather(tensor[None], name="figures").amax(dim=0)
+
+    def leave(self):
+        self.hvd.shutdown()
 
 
 def duration_us(call):
@@ -26,8 +64,28 @@ def duration_us(call):
     return (time.perf_counter_ns() - start) / 1e3
 
 
-def measure(call, budget_us):
+def sent_bytes():
+    """Bytes that this network namespace has sent over the loopback interface."""
+    with open("/proc/net/dev") as file:
+        return next(int(line.split()[9]) for line in file if line.lstrip().startswith("lo:"))
+
+
+class Counted:
+    """A call, and how often it was made."""
+
+    def __init__(self, call):
+        self.call, self.times = call, 0
+
+    def __call__(self):
+        self.times += 1
+        self.call()
+
+
+def measure(library, call, budget_us):
     """Median, 99th percentile and mean in microseconds, of the slowest rank."""
+    def slowest(values):
+        return library.largest(torch.tensor(values, dtype=torch.float64)).tolist()
+
     call()
     least = slowest([duration_us(call)])[0]
     for _ in range(2):
@@ -45,52 +103,55 @@ def measure(call, budget_us):
     return durations[(iterations - 1) // 2], durations[-(-99 * iterations // 100) - 1], mean
 
 
-def columns(call, size_bytes, budget_us, wrong):
-    p50, p99, mean = measure(call, budget_us)
+def columns(library, call, size_bytes, budget_us, wrong):
+    """The columns of one placement, and the bytes that a call sent over the loopback interface."""
+    counted, before = Counted(call), sent_bytes()
+    p50, p99, mean = measure(library, counted, budget_us)
+    sent = (sent_bytes() - before) / counted.times
     bandwidth = size_bytes / p50 * 1e-3
-    bus = bandwidth * 2 * (dist.get_world_size() - 1) / dist.get_world_size()
-    return f"{p50:10.2f} {bandwidth:7.2f} {bus:7.2f} {wrong() if wrong else 'N/A':>6} {p99:10.2f} {mean:10.2f}"
+    bus = bandwidth * 2 * (library.world - 1) / library.world
+    return f"{p50:10.2f} {bandwidth:7.2f} {bus:7.2f} {wrong() if wrong else 'N/A':>6} {p99:10.2f} {mean:10.2f}", sent
 
 
-def both_placements(size_bytes, budget_us, checked):
+def both_placements(library, size_bytes, budget_us, checked):
     source, target = torch.zeros(size_bytes // 4), torch.zeros(size_bytes // 4)
 
-    def out_of_place():
-        target.copy_(source)
-        dist.all_reduce(target)
-
-    def in_place():
-        dist.all_reduce(source)
-
     def wrong(call, result):
-        source.fill_(dist.get_rank() + 1)
+        source.fill_(library.rank + 1)
         call()
-        world = dist.get_world_size()
-        count = int(slowest([float((result != world * (world + 1) / 2).sum())])[0])
+        count = int(library.largest(torch.tensor([float((result != library.world * (library.world + 1) / 2).sum())])))
         if count:
             sys.exit(f"{count} wrong elements of {size_bytes // 4}")
         return count
 
-    return " ".join(columns(call, size_bytes, budget_us, partial(wrong, call, result) if checked else None)
-                    for call, result in [(out_of_place, target), (in_place, source)])
+    return [columns(library, call, size_bytes, budget_us, partial(wrong, call, result) if checked else None)
+            for call, result in [(partial(library.sums, source, target), target), (partial(library.add, source), source)]]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operation", choices=["allreduce"])
-    parser.add_argument("--store", required=True, help="an empty folder where the ranks find each other")
+    parser.add_argument("--library", choices=["torch", "horovod"], default="torch")
+    parser.add_argument("--store", help="an empty folder where the ranks of torch find each other")
     parser.add_argument("-s", "--sizes", default="4,65536,67108864", help="sizes in bytes")
     parser.add_argument("--budget_ms", type=int, default=500, help="time of the timed calls of one size")
     parser.add_argument("-c", "--check", type=int, default=1, help="0: results are not checked")
+    parser.add_argument("--loopback", action="store_true", help="before each line, print a call's bytes over loopback")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{arguments.store}/torch",
-                            rank=int(os.environ["ANELLO_RANK"]), world_size=int(os.environ["ANELLO_SIZE"]))
+    library = {"torch": Torch, "horovod": Horovod}[arguments.library](arguments.store)
+
+    def say(line):
+        if library.rank == 0:
+            print(line, flush=True)
+
+    say("# " + json.dumps({"library": arguments.library, "version": library.version}, separators=(",", ":")))
     for size_bytes in map(int, arguments.sizes.split(",")):
-        row = both_placements(size_bytes, arguments.budget_ms * 1e3, arguments.check)
-        if dist.get_rank() == 0:
-            print(f"{size_bytes:13} {size_bytes // 4:11} float sum {row}", flush=True)
-    dist.destroy_process_group()
+        figures = both_placements(library, size_bytes, arguments.budget_ms * 1e3, arguments.check)
+        if arguments.loopback:
+            say("# loopback: " + " ".join(f"{sent:.0f}" for _, sent in figures) + " bytes a call")
+        say(f"{size_bytes:13} {size_bytes // 4:11} float sum " + " ".join(row for row, _ in figures))
+    library.leave()
 
 
 main()

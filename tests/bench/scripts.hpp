@@ -30,12 +30,15 @@ class Scripts : public ::testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   // Returns a line of results for each size of -s: medians out of place and in place, which are also the means unless
-  // `mean` is given.
-  static std::string rows(const std::string& out_of_place, const std::string& in_place, const std::string& mean = "") {
+  // `mean` is given. Before them, a line with the bytes that a call sent over loopback: many, as TCP sends.
+  static std::string rows(const std::string& out_of_place, const std::string& in_place, const std::string& mean = "",
+                          const std::string& sent = "1000000000") {
     const auto figures = [&](const std::string& median) {
       return median + " 0 0 0 1 " + (mean.empty() ? median : mean);
     };
-    return "{ list=$*; list=${list#* -s }; for size in $(tr , ' ' <<<\"${list%% *}\"); do echo \"  $size 1 float sum " +
+    return "{ [[ $* != *--loopback* ]] || echo '# loopback: " + sent + " " + sent +
+           " bytes a call'; list=$*; list=${list#* -s }; for size in $(tr , ' ' <<<\"${list%% *}\"); do echo \"  $size "
+           "1 float sum " +
            figures(out_of_place) + " " + figures(in_place) + "\"; done; }";
   }
   Outcome scaling(const std::string& arguments) const { return script("scaling.sh", arguments); }
@@ -44,6 +47,7 @@ class Scripts : public ::testing::Test {
   Outcome busy(const std::string& arguments) const { return script("busy.sh", arguments); }
   Outcome startup(const std::string& arguments) const { return script("startup.sh", arguments); }
   Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
+  Outcome peers(const std::string& arguments) const { return script("peers.sh", arguments); }
   Outcome pictures(const std::string& arguments) const { return script("pictures.sh", arguments, ""); }
   static std::string content(const std::filesystem::path& file) {
     std::ostringstream all;

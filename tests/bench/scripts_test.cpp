@@ -134,12 +134,12 @@ TEST_F(Scripts, CompareStartsEachPeerInItsOwnWay) {
 }
 
 TEST_F(Scripts, CompareOfAnyTransportLeavesItOpen) {
-  program("anello-bench", "[[ $ANELLO_TRANSPORT == auto ]] && " + rows("10", "10"));
+  program("anello-bench", "[[ $ANELLO_TRANSPORT == auto ]] && " + rows("10", "10", "", "0"));
   program("anello-bench-openmpi", "exit 1");
   program("mpirun.openmpi",
           "[[ $1 != --version ]] || { echo 'Open MPI'; exit; }\n"
           "[[ $* == *'btl vader,self'* ]] && " +
-              rows("5", "5"));
+              rows("5", "5", "", "0"));
   const Outcome outcome = compare("-p openmpi -n 1 -r 1 -s 4 -t any");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ContainsRegex("\\* openmpi [a-z_]+ +10\\.0 +5\\.0 +0\\.50"));
@@ -184,7 +184,8 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(compare("-s 6").err, HasSubstr("-s '6' is not a number of floats"));
   EXPECT_THAT(compare("-n 2,0").err, HasSubstr("-n '2,0' is not a list of numbers"));
   EXPECT_THAT(compare("-t udp").err, HasSubstr("-t must be tcp or any, not 'udp'"));
-  EXPECT_THAT(compare("-p nccl").err, HasSubstr("-p 'nccl' is not one of openmpi mpich gloo torch"));
+  EXPECT_THAT(compare("-p nccl").err,
+              HasSubstr("-p 'nccl' is not one of openmpi mpich gloo torch openmpi5 mpich5 impi horovod"));
   EXPECT_THAT(compare("-r 3 more").err, HasSubstr("unknown option 'more'"));
   program("anello-bench-gloo", "echo 'connect: refused' >&2; exit 1");
   const Outcome failed = compare("-p gloo -r 1");
