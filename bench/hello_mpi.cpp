@@ -1,4 +1,5 @@
-// anello-bench-hello-openmpi, -mpich and those of the MPIs of peers.sh: do the same as anello-bench-hello (hello.cpp), through MPI.
+// anello-bench-hello-openmpi, anello-bench-hello-mpich and those of the MPIs of peers.sh: do the same as
+// anello-bench-hello (hello.cpp), through MPI.
 #include <mpi.h>
 
 int main(int count, char** words) {
