@@ -53,8 +53,8 @@ struct Progress {
   bool others_informed = false;  // true if the other ranks have received this rank's failure
 };
 
-// Joins the ranks that the server brings together. `given`: the settings before init() changed any: those of the
-// program or the environment.
+// Joins the ranks that the server brings together. `given`: the settings of the program or the environment, before
+// init() has changed any.
 World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
   progress.generation = identity.generation;

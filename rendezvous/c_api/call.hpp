@@ -50,8 +50,8 @@ anello_status carry_out(anello_gpu_group* gpus, const anello_call& asked, CUstre
 anello_status submit(anello_agenda* agenda, const char* name, const anello_call& asked,
                      const anello_named_options* options, anello_named** operation);
 
-// Returns the checked call. It borrows everything that `asked` borrows, and, if it has a list, `pieces`. Throws
-// Error{invalid_argument}.
+// Returns the checked call. The result borrows everything that `asked` borrows. If `asked` has a list, the result also
+// borrows `pieces`. Throws Error{invalid_argument}.
 [[gnu::always_inline]] inline group::Call call_of(const anello_call& asked, group::RankAndSize self,
                                                   std::vector<run::Buffer::Piece>& pieces) {
   namespace calls = group::calls;

@@ -19,7 +19,7 @@ namespace anello::rendezvous {
 namespace {
 
 // The handler's end of the pipe to the receiver; -1: no object receives the notice. The process that has installed the
-// handler: a child that it forks has the handler too, and must end as usual.
+// handler. A child that it forks has the handler too, but must end as usual.
 std::atomic<int> notice_pipe{-1};
 std::atomic<pid_t> notice_process{0};
 

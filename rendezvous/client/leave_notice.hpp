@@ -1,8 +1,7 @@
 // SIGTERM or SIGUSR1 in a process of an elastic job: the notice of a scheduler that the process will be killed. The
-// process then asks to leave at the next commit, and goes on until then. The same signal ends it at once if it comes
-// again, and so does the other one, or a signal that `anello run` sends to all ranks. If the program handles or ignores
-// a signal itself, or uses it for the flight recorder, nothing is changed. Only one object in a process receives the
-// notice.
+// process then asks to leave at the next commit, and goes on until then. A second signal of either kind, or a signal
+// that `anello run` sends to all ranks, ends the process at once. If the program handles or ignores a signal itself, or
+// uses it for the flight recorder, nothing is changed. Only one object in a process receives the notice.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/io_context.hpp>
@@ -20,7 +19,7 @@ class LeaveNotice {
   LeaveNotice& operator=(const LeaveNotice&) = delete;
 
   // Calls `leave` on the thread of `context` when the notice comes, or soon if it has come already. If this function
-  // was called before, the other context must not run any more.
+  // was called before, the context of that call must not run any more.
   void receive(asio::io_context& context, std::function<void()> leave);
 
  private:

@@ -28,8 +28,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// This side waits so much longer than its own limit, so that the server's report arrives before this limit. The report
-// is better than an error of this side, because it names the missing rank.
+// Time that this side waits beyond its own limit, so that the server's report arrives first. The report is better than
+// an error of this side, because it names the missing rank.
 constexpr milliseconds kGrace{5000};
 
 // Waits until the socket can be read; a signal does not end the wait.

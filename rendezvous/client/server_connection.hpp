@@ -42,8 +42,8 @@ struct MeetAgain : Error {
 
 class ServerConnection {
  public:
-  // Throws Error{configuration} if settings.rendezvous is not a list of addresses, and what net::require_usable()
-  // throws.
+  // Throws Error{configuration} if settings.rendezvous is not a list of addresses, and the errors of
+  // net::require_usable().
   ServerConnection(const Settings& settings, net::Credentials credentials, KnownServer server);
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;

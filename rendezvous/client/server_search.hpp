@@ -41,7 +41,7 @@ class ServerSearch {
 
   // Blocks until the server is found, or until the deadline. An address that refuses connections is tried again after
   // half a second at most, every other address after two seconds at most. Throws the error of `prove` if that ends the
-  // search, and what Interruption::check() throws.
+  // search, and the errors of Interruption::check().
   Outcome find(Clock::time_point deadline);
 
   // Call this once, after find() has returned Outcome::found.

@@ -30,7 +30,7 @@ constexpr milliseconds kSilentServer{10000}, kReminder{10000};
 // Further time in which the server can report a failure before this process does, because the server's message names
 // the culprit.
 constexpr milliseconds kFirstWord{5000};
-constexpr milliseconds kSilentSuccessor{3000};  // at least; a server asks each second
+constexpr milliseconds kSilentSuccessor{3000};  // minimum; a server asks every second
 constexpr milliseconds kEndLimit{1000};         // until when the end of the server must be certain
 
 // The limit of silence of a server whose place no other process may take while it is silent.
@@ -118,8 +118,8 @@ asio::awaitable<void> StandingConnection::receive() {
   changed_.notify_all();
 }
 
-// Call this when the connection was closed. A server that closes it alone still accepts other connections. The kernel
-// may close a process's connections a moment before its listener.
+// Call this when the connection was closed. A server that has only closed this connection still accepts others. The
+// kernel may close a process's connections a moment before its listener.
 asio::awaitable<bool> StandingConnection::server_has_ended() {
   const net::Credentials credentials{settings_.job, identity_.secret};
   const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};

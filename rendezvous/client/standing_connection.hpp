@@ -33,13 +33,13 @@ struct ServerGone : Error {
 struct Transfer {
   KnownServer to;
   Identity identity;                // in the newest world
-  std::chrono::milliseconds limit;  // for the search for the successor
+  std::chrono::milliseconds limit;  // limit of the search for the successor
   std::chrono::milliseconds silence;
 };
 
 class StandingConnection {
  public:
-  // Connects to settings.rendezvous and joins. Blocks for start_timeout at most. Throws what ServerConnection throws.
+  // Connects to settings.rendezvous and joins. Blocks for start_timeout at most. Throws the errors of ServerConnection.
   StandingConnection(const Settings& settings, std::string secret);
   // Connects to the successor of another server instead. settings.rank is the rank in the last world. Throws also
   // MeetAgain.

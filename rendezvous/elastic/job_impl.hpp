@@ -79,7 +79,7 @@ class Job::Impl {
   std::optional<World> world_;
   Phase phase_ = Phase::left;
   Decision decision_;          // which ranks send the state; valid in the phase `exchanging`
-  std::vector<Group> groups_;  // in which the state is sent; in the phase `exchanging`
+  std::vector<Group> groups_;  // the groups that send the state; used in the phase `exchanging`
   Change change_;
   bool begun_ = false;     // true if a world of this job has begun to train before
   int failed_starts_ = 0;  // worlds in a row that could not start because of errors between ranks

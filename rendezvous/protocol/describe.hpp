@@ -11,7 +11,7 @@ namespace anello::rendezvous {
 std::string describe(const Join& join);  // "rank 3 (node-b, pid 77)"
 // Says why two processes with the same rank cannot both be part of the world, and what to do.
 std::string claimed_twice(const Join& first, const Join& second);
-// If several processes of a host each started some of its ranks: describes these processes, and what that may mean.
+// If several processes of a host each started some of its ranks: describes these processes, and the likely reason.
 // Empty in all other cases, also if each rank was started by a process of its own.
 std::string started_apart(const std::vector<Join>& all);
 std::string seconds(std::chrono::milliseconds duration);  // "1.5 s"; from 1 s on rounded to tenths

@@ -17,7 +17,8 @@
 
 namespace anello::rendezvous {
 
-// A process of a world: where it listens for the other ones in case the server ends. Two processes of a job differ.
+// A process of a world, and where it listens for the other processes if the server ends. Two processes of a job always
+// differ.
 struct Peer {
   std::string address;     // numeric
   std::uint16_t port = 0;  // 0: it does not listen, so it cannot be the successor

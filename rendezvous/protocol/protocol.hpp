@@ -71,7 +71,7 @@ struct Assigned {
   std::string host;               // the rank's host; its name differs from those of all other hosts
   std::uint64_t incarnation = 0;  // random number of the server
   bool begun = false;             // a world of this elastic job has begun to train before
-  std::string change;             // what has changed since the last world of this elastic job, for the log
+  std::string change;             // the changes since the last world of this elastic job, for the log
   Inherited inherited;
 };
 struct Gathered {

@@ -199,7 +199,8 @@ Roster::Sends Roster::ended_early(int rank, Time now) {
 // If some ranks have not joined yet, keeps the failure for them.
 Roster::Sends Roster::end_start(int culprit, const std::string& message, Time now) {
   if (phase_ == Phase::gathering && culprit >= 0) {
-    // No rank waits longer than patience_, and ranks that join later have waited elsewhere as long.
+    // Keeps the failure for twice patience_ after the newest join: a rank may wait for patience_ here, and a late rank
+    // may have waited as long elsewhere.
     std::set<int> informed = {culprit};
     for (const auto& [rank, id] : ranks_) informed.insert(rank);
     failed_starts_.keep({ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, informed);

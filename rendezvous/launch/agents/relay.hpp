@@ -24,7 +24,7 @@ class RelaySource {
   bool open() const { return bool(from_); }
   bool has_room() const { return room_ > 0; }  // false: nothing is read until the sink has written
   void end();                                  // acts as if the pipe had ended
-  void read_some();                            // reads what is there, as far as there is room; does not block
+  void read_some();  // reads the available bytes, at most as many as there is room for; does not block
 
  private:
   Descriptor from_;

@@ -114,7 +114,7 @@ void RemoteRanks::add_host(const HostRanks& ranks, std::vector<RankEnds> ends) t
   hosts_.back().failure = error.message();
 }
 
-// Its keeper starts no rank any more, so the agent ends when no process is left.
+// The host's keeper starts no rank any more, so the agent ends when no process is left.
 void RemoteRanks::release(const HostRanks& ranks) {
   for (Host& host : hosts_) {
     if (host.over || host.ranks.first != ranks.first) continue;
@@ -152,7 +152,7 @@ void RemoteRanks::tick() {
   if (!started_ && !ended_ && Clock::now() >= deadline_) lose_mute_hosts();
   lose_late_hosts();
   if (ended_ || !std::ranges::all_of(hosts_, [this](const Host& host) { return no_rank_left(host); })) return;
-  if (job_.elastic && !ending_) return;  // the supervisor decides what the loss of all hosts means
+  if (job_.elastic && !ending_) return;  // after the loss of all hosts, the supervisor decides whether the job ends
   ended_ = true;
   last_bytes_ = Clock::now();
   events_.ended({});
@@ -174,15 +174,15 @@ void RemoteRanks::take_arrivals() {
   }
 }
 
-// Asks the agent of the first host that is left, when no host is awaited any more. An elastic job goes on without hosts
-// that are lost before the start, and does not wait for those that are added.
+// When no host is awaited any more, asks the agent of the first host that is left for the master. An elastic job goes
+// on without hosts that are lost before the start, and does not wait for those that are added.
 void RemoteRanks::ask_for_master() {
   if (started_ || (asked_ && !hosts_[*asked_].over)) return;
   if (!std::ranges::all_of(hosts_, [](const Host& one) { return one.over || one.connected() || one.due; })) return;
   const auto first = std::ranges::find_if(hosts_, [](const Host& one) { return !one.over && one.connected(); });
   if (first == hosts_.end()) return;
   asked_ = std::size_t(first - hosts_.begin());
-  deadline_ = std::max(deadline_, Clock::now() + kMasterLimit);  // the others may have been awaited until now
+  deadline_ = std::max(deadline_, Clock::now() + kMasterLimit);  // the start may have waited for other hosts until now
   if (!job_.hosts_may_change()) listener_.reset();               // frees its port, because there may be few ports
   send(*first, {.kind = Kind::find_master, .bytes = is_here(*first) ? rendezvous_host(*first) : ""});
 }
@@ -249,8 +249,8 @@ void RemoteRanks::look_after(Host& host) {
   if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// True if the starter's end is no failure of this host. It may be noticed before the last messages of the starter's
-// agents have arrived.
+// True if the starter's end is no failure of this host. This end may be noticed before the last messages of the
+// starter's agents have arrived.
 bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }

@@ -1,4 +1,4 @@
-// Agents that do not answer: those of some hosts, and those of all.
+// Handles agents that do not answer: those of some hosts, or those of all.
 #include <utility>
 
 #include "rendezvous/launch/agents/remote_ranks.hpp"

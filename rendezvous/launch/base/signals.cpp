@@ -33,8 +33,8 @@ Signals::Signals(const std::vector<int>& wanted) {
     if (!ignored(signal) || by_key) sigaddset(&readable, signal);
     if (!ignored(signal) || !by_key) continue;
     sigaddset(&ignored_from_terminal_, signal);
-    // The ranks would inherit that the signal is ignored. They must not ignore it, because the launcher passes it on to
-    // end them; and the terminal's keys cannot send it to them, because their session has no terminal.
+    // The ranks must not inherit that the signal is ignored, because the launcher passes it on to end them. The
+    // terminal's keys cannot send it to them, because their session has no terminal.
     std::signal(signal, SIG_DFL);
   }
   queue_ = Descriptor(signalfd(-1, &readable, SFD_CLOEXEC | SFD_NONBLOCK));

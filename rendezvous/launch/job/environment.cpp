@@ -18,8 +18,8 @@ std::string_view variable_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
-// The variables that scripts for torchrun or for horovodrun read, and that not every kind of job sets. This launcher
-// may run in a process of another job, whose place is not that of its own ranks.
+// Variables that scripts for torchrun or for horovodrun read, and that only some kinds of jobs set. Ranks do not
+// inherit them: this launcher may run in a process of another job, where they describe that process.
 constexpr std::array<std::string_view, 10> kOfOthers = {
     "RANK",         "LOCAL_RANK",         "WORLD_SIZE",   "LOCAL_WORLD_SIZE",   "HOROVOD_ELASTIC",
     "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE", "HOROVOD_HOSTNAME"};

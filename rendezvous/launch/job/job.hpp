@@ -32,7 +32,8 @@ struct Master {
   std::string address, port;
 };
 
-// How long something that has failed is not used: first after one failure, then twice as long after each further one.
+// How long a host or place that has failed is not used: `first` after one failure, and twice as long after each further
+// one, up to `max`.
 struct Cooldown {
   std::chrono::milliseconds first{0}, max{0};
 
@@ -51,7 +52,7 @@ struct ElasticJob {
     host,   // the other processes of its host are ended and replaced too
     job     // the job ends
   };
-  // With how many processes the job can go on and begin, and how many it has at most. 0: not given yet.
+  // The job can go on with `min` processes, begins with `first`, and has at most `max`. 0: not given yet.
   int min = 0, first = 0, max = 0;
   int max_restarts = 0;  // how many processes may replace others in the whole job
   OnFailure on_failure = OnFailure::place;
@@ -62,14 +63,15 @@ struct ElasticJob {
 
 struct Job {
   std::vector<std::string> command;
-  int size = 1;                          // ranks in the world; in an elastic job, places
-  std::optional<ElasticJob> elastic;     // nothing: the world has a fixed size
-  Layout layout;                         // the ranks that this launcher starts, by host
-  Hosts hosts;                           // all hosts that may be used, even if they get no rank
-  std::optional<Allocation> allocation;  // gives the names of the hosts that the user has named; nothing: the user does
-  std::optional<int> per_host;           // -N
-  std::string name;                      // different for each run, except if several launchers start one world
-  std::string secret;                    // empty if this build cannot authenticate
+  int size = 1;                       // ranks in the world; in an elastic job, places
+  std::optional<ElasticJob> elastic;  // nothing: the world has a fixed size
+  Layout layout;                      // the ranks that this launcher starts, by host
+  Hosts hosts;                        // all hosts that may be used, even if they get no rank
+  // Its names replace those that the user gave to hosts; nothing: the user's names are used.
+  std::optional<Allocation> allocation;
+  std::optional<int> per_host;  // -N
+  std::string name;             // different for each run, except if several launchers start one world
+  std::string secret;           // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{10000};
   std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none
@@ -83,7 +85,7 @@ struct Job {
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
   std::string discovery;   // the command that lists the hosts of an elastic job; empty: no command does
-  std::string host_file;  // file with the hosts of an elastic job, which SIGHUP makes the launcher read again; or empty
+  std::string host_file;   // file with the hosts of an elastic job, or empty; at SIGHUP the launcher reads it again
   std::vector<std::string> exported;  // the variables that -x names
   // The values that -x gives for MASTER_ADDR and MASTER_PORT; both are set if several launchers start one world.
   Master master;

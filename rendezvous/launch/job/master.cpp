@@ -19,8 +19,8 @@ namespace {
 
 using asio::ip::tcp;
 
-// Tries to listen at the port, and returns the error. With `shared`, a port that only has ended connections counts as
-// free, as it does for most servers (SO_REUSEADDR).
+// Tries to listen at the port, and returns the error. With `shared`, a port that only ended connections use counts as
+// free, as for most servers (SO_REUSEADDR).
 asio::error_code why_not_free(std::uint16_t port, bool shared) {
   asio::io_context context;
   tcp::acceptor acceptor(context);
@@ -107,7 +107,7 @@ std::string encode(const Master& master) {
 Master decode_master(std::string_view line) {
   const std::size_t space = line.rfind(' ');
   if (space == std::string_view::npos)
-    throw Error(ErrorCode::protocol, "MASTER_ADDR and MASTER_PORT: no space between");
+    throw Error(ErrorCode::protocol, "MASTER_ADDR and MASTER_PORT have no space between them");
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }
 

@@ -103,7 +103,7 @@ void Output::tick() {
 }
 
 void Output::end_line(int rank) {
-  constexpr int kMaxReads = 4;  // another process may hold the pipe, and write without an end
+  constexpr int kMaxReads = 4;  // another process may hold the pipe, and never stop writing
   for (const auto& stream : streams_) {
     if (stream->rank != rank) continue;
     for (int i = 0; i < kMaxReads && stream->from && read_some(*stream); i++) continue;

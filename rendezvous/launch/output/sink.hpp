@@ -34,7 +34,7 @@ class Sink {
   std::string failure_;
 };
 
-TerminalStyle terminal_style(int fd);  // what the terminal `fd` can show; respects NO_COLOR and TERM=dumb
+TerminalStyle terminal_style(int fd);  // the abilities of the terminal `fd`; respects NO_COLOR and TERM=dumb
 bool same_file(int left, int right);
 
 }  // namespace anello::launch

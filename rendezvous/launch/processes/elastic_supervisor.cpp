@@ -53,7 +53,7 @@ void ElasticSupervisor::look(Clock::time_point now) {
   for (const MembershipView::Member& member : view_.members) {
     if (member.place < 0 || member.place >= job_.size) continue;
     Place& place = at(member.place);
-    // The launcher may receive the end of a process before the server does.
+    // The launcher may receive the end of a process before the server does, and then the server still lists it.
     if (member.id >= 0 && member.id == place.predecessor) continue;
     present[std::size_t(member.place)] = true;
     place.member = member.id;
@@ -79,7 +79,8 @@ void ElasticSupervisor::look(Clock::time_point now) {
 }
 
 // A process that has failed may take long to exit, and the others do not wait for that. So the processes of its host
-// are ended when the others report the failure, and its places rest from then on. They rest anew when it exits.
+// are ended when the others report the failure, and its places rest from then on. When the process exits, this rest
+// begins anew.
 void ElasticSupervisor::received(const world::LastWord& word, Clock::time_point now) {
   if (phase_ != Phase::running || view_.finished || word.culprit < 0 || word.generation != view_.generation) return;
   const auto culprit = std::ranges::find(places_, word.culprit, &Place::rank);
@@ -116,7 +117,8 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
 }
 
 // The signal announces that the process's host will be taken away. So its place and the free places of that host are
-// closed, and a process is started on another host, if a place is free there. That is no restart after a failure.
+// closed, and a process is started on another host, if a place is free there. This does not count as a restart after a
+// failure.
 void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
   const HostRanks& here = job_.ranks_beside(number);
   at(number).closed = true;
@@ -253,7 +255,7 @@ void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
                       ", so it is killed"));
   actions_.order({Order::Kind::kill_rank, 0, number});
   place.is_missed = true;
-  place.joined = false;  // so that its absence leads to one kill only
+  place.joined = false;  // so that its absence leads to only one kill
   place.absent_since.reset();
   ranks_.continued(number);
 }
@@ -290,8 +292,8 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
             now);
 }
 
-// Prints which processes have ended with status 0 before the training had ended. Returns false if the membership may
-// still receive that one of these processes has finished.
+// Prints which processes have ended with status 0 before the training had ended. Returns false if one of them may still
+// count as finished, because the membership has not received its report yet.
 bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
   bool all = true;
   for (int number = 0; number < job_.size; number++) {
@@ -303,7 +305,7 @@ bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
     }
     if (place.has_notice) {
       place.left.reset();
-      target_++;  // it was counted as not to be replaced
+      target_++;  // it was counted as a process that is not replaced
       left_after_notice(number, now);
       continue;
     }

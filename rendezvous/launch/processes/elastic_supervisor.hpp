@@ -75,7 +75,7 @@ class ElasticSupervisor : public Supervisor {
     bool released = false;          // true if it has done so
     bool is_missed = false;         // true if the others go on without its process, although it may still run
     bool host_ended = false;        // true if the other processes of its host were ended because of its process
-    bool ends_with_host = false;    // true if its process is killed because another one of its host has failed
+    bool ends_with_host = false;    // true if its process is killed because another process of its host has failed
     int rank = -1;                  // its process's rank in the newest world
     bool awaited = false;           // true if the membership awaits its process, see Member
     std::int64_t member = -1;       // the id of its newest process in the membership
@@ -84,7 +84,7 @@ class ElasticSupervisor : public Supervisor {
     int failures = 0;        // processes in a row that have failed soon after their start
     int early_failures = 0;  // processes in a row that have failed before they trained
     Clock::time_point started{}, rests_until{};
-    // Since when its process, which still runs, is no longer in the membership.
+    // The time since which its process is no longer in the membership, although it still runs.
     std::optional<Clock::time_point> absent_since{};
     std::optional<Left> left{};
   };
@@ -98,7 +98,7 @@ class ElasticSupervisor : public Supervisor {
   void look(Clock::time_point now);
   void process_failed(const Report& report, Clock::time_point now);
   void left_after_notice(int number, Clock::time_point now);
-  // Returns how many processes in a row have failed soon after their start, if the one of this place fails now.
+  // Returns how many processes in a row have failed soon after their start, if this place's process fails now.
   static int failures_at(Clock::time_point now, const Place& place);
   void let_rest(int failed_place, int failures, Clock::time_point now);
   void kill_others_of_host(int failed_place);

@@ -113,7 +113,7 @@ void FixedSupervisor::wake(Clock::time_point now) {
 }
 
 // Returns when to report ranks that still run after all others have ended. If one rank of a world is silent, the other
-// ranks report it. No rank reports those that have left the world, or a world in which all ranks are silent.
+// ranks report it. But no rank reports ranks that have left the world, or a world in which all ranks are silent.
 std::optional<Clock::time_point> FixedSupervisor::leftovers_due() const {
   if (job_.silence_limit.count() == 0 || ranks_.ended_count() == 0 || ranks_.alive_count() == 0) return {};
   if (ranks_.all_are_stopped()) return ranks_.last_stop(last_end_) + job_.silence_limit;

@@ -24,8 +24,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRound{10}, kKillLimit{10000}, kSignalIsTaken{1000};
-// How long, and how often, the keeper looks for processes that a process has left behind. One that executes a program
-// has no environment for a moment, and one that was killed has none while its children still have to be adopted.
+// How long, and how often, the keeper looks for processes that an ended process has left behind. A single look may miss
+// them: a process that executes a program has no environment for a moment. A process that was killed has none either,
+// but its children must still be adopted.
 constexpr milliseconds kSearch{2000}, kSearchRound{100};
 
 // The variables of a process that has ended, by which its children are found.
@@ -169,8 +170,8 @@ class Keeper {
     if (pid < 0 && complete_) done_ = true;  // done, because no child is left and none will be started
   }
 
-  // Kills what a process of an elastic job leaves behind, because another process may take its place. Children that it
-  // has moved to other process groups and sessions are found by their environment, as this process adopts them.
+  // Kills the processes that a process of an elastic job leaves behind, because another process may take its place.
+  // This process has adopted them, and finds those in other process groups and sessions by their environment.
   void clear_place(pid_t process, int place) {
     kill(-process, SIGKILL);
     leftovers_.push_back(
@@ -222,7 +223,7 @@ class Keeper {
   const Descriptor nothing_ = open_nothing();
   bool complete_ = false;  // true once this process will start no further rank
   bool killing_ = false, done_ = false;
-  int watched_signal_ = 0;  // while the keeper watches whether rank 0 takes a signal: its number; otherwise 0
+  int watched_signal_ = 0;  // the signal whose arrival at rank 0 the keeper watches; 0: the keeper watches none
   Clock::time_point watched_until_{};
 };
 

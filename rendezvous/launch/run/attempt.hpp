@@ -82,7 +82,7 @@ class Attempt {
   const Clock::time_point began_ = Clock::now();
   bool ended_ = false, concluded_ = false, discard_output_ = false;
   std::size_t hosts_known_ = 0;              // hosts that have reported their number of cores
-  std::vector<std::string> crowded_, lost_;  // names of hosts; a lost one that is used again is taken out
+  std::vector<std::string> crowded_, lost_;  // names of hosts; a lost host that is used again is removed
   std::string crowding_;                     // describes the first crowded host
   bool warned_of_crowding_ = false;
   std::optional<std::uint64_t> failed_at_;  // number of output lines before the supervisor's first message

@@ -99,7 +99,7 @@ void FollowedHosts::lost(const HostRanks& host) {
   let_rest(host.host);
 }
 
-// A host that fails again and again is used after growing times.
+// A host that has failed is used again only after a time, which grows with each failure.
 void FollowedHosts::let_rest(const std::string& host) {
   Rest& rest = rests_[host];
   rest.until = Clock::now() + parts_.job.elastic->cooldown.value_or(kUsualRest).after(++rest.failures);

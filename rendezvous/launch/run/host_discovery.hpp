@@ -1,5 +1,5 @@
 // Runs the user's script that lists the hosts of an elastic job, again and again: a host a line, as in a host file. If
-// a run fails or lists no host, the hosts of the last other run count. Owned by the launcher's loop.
+// a run fails or lists no host, the hosts of the last good run count. Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
 
@@ -45,7 +45,7 @@ class HostDiscovery {
 };
 
 // Waits until the script lists hosts with at least `slots` slots, for at most `limit`. `per_host`: how many slots each
-// host has; 0: the script says it. Throws Error{configuration} that says what the script lists or why it fails.
+// host has; 0: the script gives it. Throws Error{configuration} that says what the script lists or why it fails.
 Hosts discover_hosts(const std::string& command, int slots, int per_host, std::chrono::milliseconds limit);
 
 }  // namespace anello::launch

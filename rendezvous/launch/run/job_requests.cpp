@@ -48,7 +48,7 @@ void JobRequests::watch(PollSet& polls) {
   for (Client& client : clients_)
     polls.add(client.socket.get(), client.reply.empty() ? POLLIN : POLLOUT,
               [this, &client](short) { client.reply.empty() ? receive(client) : send_some(client); });
-  // This comes last, because a client that is accepted moves the others in memory.
+  // Comes last, because accepting a client moves the other clients in memory.
   polls.add(listener_.get(), POLLIN, [this](short) { accept(); });
 }
 

@@ -34,7 +34,7 @@ class JobRequests {
   std::vector<Client> clients_;  // each sends one line, and receives one answer
 };
 
-// Returns the names of this user's elastic jobs on this host, in the order of the alphabet.
+// Returns the names of this user's elastic jobs on this host, in alphabetical order.
 std::vector<std::string> running_jobs();
 
 // Sends a request to a job on this host, and returns its answer. Blocks for at most 10 s. Throws
