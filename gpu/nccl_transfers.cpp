@@ -30,7 +30,7 @@ void Nccl::exchange(const ConstTensor& outgoing, int to, const Tensor& incoming,
   });
 }
 
-// Compares a transfer with the peer. Does not wait for the result, as compare() does not.
+// Compares a transfer with the peer. Like compare(), does not wait for the result.
 void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream) {
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   const std::string what = call.describe();

@@ -18,7 +18,7 @@ struct PluginInfo {
   const char* file;    // the usual name of the plugin's file
   const char* symbol;  // the function that returns the table
   std::uint32_t version;
-  const char* purpose;  // for error messages: what the plugin is needed for, such as "GPU memory"
+  const char* purpose;  // for error messages: the purpose of the plugin, such as "GPU memory"
   const char* remedy;
 };
 

@@ -123,7 +123,7 @@ void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
     for (std::size_t k = 0; k < tensors.segments; k++) {
       fetch(k + 1);
       Slot& slot = slots_[k % kSlots];
-      // The collective writes to this memory, so the copy of its previous contents to the device must be done.
+      // The collective writes to this memory, so wait until its previous contents have been copied to the device.
       if (tensors.from)
         wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else

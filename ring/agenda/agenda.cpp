@@ -121,9 +121,9 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// Decides what can be decided. Then sends the reports that were held back for refused operations that are now decided,
-// and then this rank's join if one is pending. Each of these reports may cause another decision. So do not call this
-// while a decision is carried out: the calls would nest, and there may be many of them.
+// Makes the decisions that are possible now. Then sends the reports that were held back for refused operations that are
+// now decided, and then this rank's join if one is pending. Each of these reports may cause another decision. So do not
+// call this while a decision is carried out: the calls would nest, and there may be many of them.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {

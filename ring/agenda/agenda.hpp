@@ -72,7 +72,7 @@ class Agenda {
   void release(const std::string& key);
 
   // From now on, rank 0 holds back small allreduces that may be one list (true) or decides everything at once (false).
-  // It also decides what it has held back when the list is full, or when it decides another operation. Other ranks hold
+  // It decides the held-back operations when their list is full, or when it decides another operation. Other ranks hold
   // back nothing.
   void hold(bool holds) { holds_ = holds; }
   bool has_held() const { return !complete_.reports.empty(); }

@@ -132,7 +132,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
 };
 
 // True if the operation gives the same bits in a list, where its elements have other places and are added in rank
-// order. False if it is too large to gain from a list. `queue`: that of the group that carries it out.
+// order. False if it is too large to gain from a list. `queue`: the queue of the group that carries out the operation.
 bool suits_list(const Description& description, const group::OperationQueue& queue);
 
 }  // namespace anello::agenda

@@ -140,7 +140,8 @@ bool Scheduler::move(Lock& lock) {
   if (world_has_failed(lock)) return false;
   bool moved = true;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
-    // Receives only while an operation waits: at other times, a neighbour may have left in good order.
+    // Receives only while an operation waits. At other times a neighbour may have left in good order, and receiving
+    // from it would fail.
     agenda_.hold(self_.rank == 0 && !queue().idle());
     moved = agenda_.waits() && links_.receive(agenda_);
     moved |= links_.send(agenda_);

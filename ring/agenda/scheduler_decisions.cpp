@@ -1,4 +1,4 @@
-// How a scheduler carries out what all ranks have decided.
+// How a scheduler carries out the decisions of all ranks.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +7,8 @@
 
 namespace anello::agenda {
 
-// Rank 0 decides no small allreduce while earlier operations move data, which it would only wait for. Meanwhile more of
-// them become complete, and then all are one list.
+// While earlier operations move data, rank 0 decides no small allreduce, because it would only wait for this data.
+// Meanwhile more small allreduces become complete, and then all of them are one list.
 void Scheduler::carry_out_decisions() {
   const std::vector<Decision> decisions = agenda_.decide();
   for (std::size_t first = 0, end = 0; first < decisions.size(); first = end) {
@@ -34,7 +34,7 @@ void Scheduler::carry_out_decisions() {
 }
 
 // Carries out one decision, or several whose operations are one list. If that fails, the world ends, for two reasons:
-// the other ranks must not wait for ever, and they must not match a later operation of this rank with this one.
+// the other ranks must not wait for ever, and they must not mistake this rank's next operation for the failed one.
 void Scheduler::carry_out(std::span<const Decision> decisions) {
   if (failure_) return;  // all undecided operations have failed too
   std::vector<Handle> operations(decisions.size());

@@ -80,7 +80,8 @@ class Allgather {
     });
   }
 
-  // This host's partners of `host`'s ranks have these ranks' parts. Sends the parts to the other ranks of this host.
+  // The parts of `host`'s ranks are at the partners of these ranks on this host. Sends them to the other ranks of this
+  // host.
   void within_host(const Partners& partners, int host) {
     partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }

@@ -55,7 +55,7 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
 // small slabs. So the best slab size grows with the square root of the bytes. Ranks that share cores switch between
 // each other with each message, so they use large slabs.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
-  constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, as bytes on a link
+  constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, expressed as bytes on a link
   if (facts.oversubscribed) return kMiB;
   std::uint64_t slab_bytes = kMessages;
   while (slab_bytes < kMaxSlabOfTwoLevels && slab_bytes < facts.bytes / slab_bytes * kMessages) slab_bytes *= 2;

@@ -68,10 +68,10 @@ constexpr std::array kRules = {
     Rule{.kinds = kAllreduce, .hosts_are = HostsAre::sharing_cores, .measure = Measure::of_host, .max = 2 * kKiB,
          .algorithm = kLeadersTree, .reason = "hosts that share cores, fewest messages", .measured = kNamespaces},
     Rule{.kinds = kAllreduce, .hosts_are = HostsAre::sharing_cores, .measure = Measure::of_host, .max = 256 * kKiB,
-         .algorithm = kLeadersRing, .reason = "hosts that share cores, one neighbour waited for, few messages",
+         .algorithm = kLeadersRing, .reason = "hosts that share cores, each rank waits for one neighbour, few messages",
          .measured = kNamespaces},
     Rule{.kinds = kAllreduce, .hosts_are = HostsAre::sharing_cores,
-         .algorithm = kSharesRing, .reason = "hosts that share cores, one neighbour waited for",
+         .algorithm = kSharesRing, .reason = "hosts that share cores, each rank waits for one neighbour",
          .measured = kNamespaces},
 
     // Allreduce between hosts with several ranks.

@@ -24,7 +24,7 @@ class BlockingWork {
 
  private:
   struct State;
-  // In a child that fork() made: the thread, and perhaps a lock of its mutex, exist only in the parent.
+  // True in a child that fork() made. The thread, and perhaps a lock of its mutex, exist only in the parent.
   bool is_of_parent() const;
 
   State* state_;

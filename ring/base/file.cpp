@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
   throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
 }
 
-// Refuses devices and pipes: replacing one would remove it for other programs too.
+// Refuses devices and pipes, because replacing one would also remove it for other programs.
 void require_replaceable(const std::string& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))

@@ -44,8 +44,8 @@ awaitable<void> Pinger::ping_all() {
   pinging_ = false;
 }
 
-// A rank that left in good order does not accept connections either. But its goodbye then arrives, unless no rank
-// remained to pass the goodbye on.
+// A rank that has left in good order also refuses connections. But its goodbye then arrives, unless no rank remained to
+// pass the goodbye on.
 awaitable<void> Pinger::ping_one(int peer) {
   failure::HeartbeatMonitor& heartbeats = around_.neighbours.heartbeats();
   const auto end = steady_clock::now() + heartbeats.limit();

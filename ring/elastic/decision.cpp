@@ -32,8 +32,8 @@ std::optional<std::uint64_t> newest_revision(const std::vector<Report>& reports)
               "all ranks that had the complete state have ended" + others + "; start the job again from a checkpoint");
 }
 
-// In a job that goes on, a rank that differs from the source is at fault, because the others can go on without it. In
-// one that begins, the majority counts.
+// In a job that goes on, a rank that differs from the source is at fault, because the others can go on without it. In a
+// job that begins, the ranks that differ from the majority are at fault.
 void require_equal_manifests(const std::vector<Report>& reports, const Decision& decision) {
   std::map<int, Hash> manifests;
   for (std::size_t rank = 0; rank < reports.size(); rank++) manifests[int(rank)] = reports[rank].manifest;

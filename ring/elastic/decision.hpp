@@ -23,9 +23,9 @@ struct Decision {
 };
 
 // `reports`: by rank. `begun`: whether a rank of this job has had a synchronized state before. The sources are the
-// ranks with a complete state of the highest revision. In a job that begins the source is rank 0, at revision 0. It has
-// no complete state if it received part of another rank's initial state in a world that failed. No other rank takes its
-// place then, because only the ranks that can be rank 0 need to have loaded a checkpoint.
+// ranks with a complete state of the highest revision. In a job that begins the source is rank 0, at revision 0. Rank 0
+// has no complete state if it received part of another rank's initial state in a world that failed. No other rank takes
+// its place then, because only the ranks that can be rank 0 need to have loaded a checkpoint.
 //
 // Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; its rank() is the
 // first rank that differs from the source; in a job that begins, the first rank that differs from the majority, or -1

@@ -1,5 +1,5 @@
-// Gathers one message of each rank; all are equally long. Also encodes and decodes hashes for such messages.
-// Collective; not for hot paths.
+// Gathers one message from each rank; all messages have the same length. Also encodes and decodes hashes for such
+// messages. Collective; not for hot paths.
 #pragma once
 #include <anello/group.hpp>
 #include <string>

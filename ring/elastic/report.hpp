@@ -1,4 +1,5 @@
-// Reports by which the ranks of a new world learn which of them have the state. Collective; uses the thread that calls.
+// Exchanges the reports of all ranks of a new world. From them each rank finds which ranks have the state. Collective;
+// uses the thread that calls.
 #pragma once
 #include <anello/world.hpp>
 #include <string>
@@ -14,7 +15,7 @@ namespace anello::elastic {
 // Returns the names, kinds and sizes of all entries, as an error shows them, and whether they are compared.
 std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify);
 
-// Returns the same for a program that sends its state itself; `lines` has a line for each entry.
+// Returns the manifest of a program that sends its state itself; `lines` has a line for each entry.
 std::vector<group::NamedValue> manifest_of(std::string_view lines);
 std::string entry_name(std::size_t number);
 

@@ -7,7 +7,8 @@
 
 namespace anello::elastic {
 
-// A part of the state that one rank sends to some of the receivers. Bytes are counted through all entries.
+// A part of the state that one rank sends to some of the receivers. Positions count the bytes of all entries, one entry
+// after another.
 struct Stripe {
   int source = 0;
   std::vector<int> receivers;  // ascending

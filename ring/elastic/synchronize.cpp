@@ -119,7 +119,8 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
   Texts texts = receives ? Texts() : saved(own);
   Decision senders = decision;
-  if (!verify) senders.sources.resize(1);  // a receiver could get a mixture, which no comparison would show
+  // Without a comparison, nothing would show that a receiver got parts of different states.
+  if (!verify) senders.sources.resize(1);
   const std::vector<Group> groups = transfer(world, senders, memory_of(own));
   const std::optional<Group> group = transfer_small(world, decision, own, texts);
   if (receives) texts = saved(own);

@@ -36,8 +36,8 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify = t
 // names the first line that differs. The second part compares the names and the hashes of the entries. It throws
 // Error{mismatch} if the names differ.
 Decision begin_synchronization(World& world, State& state, std::string_view manifest, bool begun);
-// Does transfer() in between, for memory that no manifest describes. Throws Error{mismatch} on all ranks if sizes
-// differ.
+// Call this between the two parts: does transfer() for memory that no manifest describes. Throws Error{mismatch} on all
+// ranks if sizes differ.
 [[nodiscard]] std::vector<Group> deliver(World& world, const Decision& decision, std::span<const Bytes> memory);
 void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries);
 

@@ -8,8 +8,8 @@
 namespace anello::elastic {
 
 // `hashes`: by rank, then by entry. Throws Error{diverged} with the first entry that differs and the ranks. If sources
-// differ, the ranks outside of their majority are at fault, because receivers have only what sources sent;
-// otherwise the receivers that differ are.
+// differ, the ranks outside of their majority are at fault, because receivers have only what sources sent. If the
+// sources agree, the receivers that differ are at fault.
 void require_equal_entries(const std::vector<std::string>& names, const std::vector<std::vector<Hash>>& hashes,
                            const Decision& decision);
 

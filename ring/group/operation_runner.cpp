@@ -132,8 +132,8 @@ void OperationRunner::begin_to_move() {
   moving_ = true;
 }
 
-// Call when the ranks have refused the direct way. Does not start it again, because a second post would show the peers
-// nothing new.
+// Call when the ranks have refused the direct way. Does not start the direct carrier again, because this rank has
+// already posted its tensors.
 void OperationRunner::stream_instead() {
   streaming_.prepare(load_);
   streaming_.begin(load_);

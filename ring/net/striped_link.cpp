@@ -56,7 +56,7 @@ StripedLink::StripedLink(std::vector<Descriptor> sockets) {
 }
 
 // Returns the connection with the lowest number that can send now. Small messages leave room in the first connection,
-// so all of them use that one.
+// so all small messages use the first connection.
 std::optional<std::size_t> StripedLink::lane_with_room() {
   for (std::size_t lane = 0; lane < lanes_.size(); lane++) {
     pollfd polled{lanes_[lane].link.descriptor(), POLLOUT, 0};

@@ -53,7 +53,7 @@ class AccessHistory {
     std::optional<Touch> writer;
     std::vector<Touch> readers;
   };
-  // By begin; a piece ends where the next piece begins, or at the memory's end.
+  // By the beginning of each piece. A piece ends where the next piece begins, or at the memory's end.
   using Pieces = std::map<std::uint64_t, Piece>;
 
   // Returns the piece that begins at `at`. Divides a piece there if necessary.

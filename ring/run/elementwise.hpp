@@ -1,4 +1,4 @@
-// The reductions of one pair of elements. Every kernel includes this file, so that the compiler inlines them there.
+// The reductions of one pair of elements. Every kernel includes this file, so that the compiler inlines the reductions.
 #pragma once
 #include <anello/tensor.hpp>
 #include <bit>

@@ -21,8 +21,9 @@ class StepTrace {
   void start();
 
   void mark() { last_ = trace::ticks(); }  // the next movement begins now
-  void look(std::uint32_t stream);         // records what moved in the stream since the last mark; then marks
-  void look_at_local();                    // like look(), for all local streams
+  // Records the steps that moved in the stream since the last mark; then sets a new mark.
+  void look(std::uint32_t stream);
+  void look_at_local();  // like look(), for all local streams
 
   // slept() records a sleep that began at `from`. folded() records a fold of the result, or a pass over it, that began
   // at the last mark.

@@ -13,7 +13,7 @@
 namespace anello::shm {
 namespace {
 
-// The shared state of both sides: the maker's first. New memory is all zero, and so is the initial state.
+// The shared state of both sides; the maker's state comes first. New memory is all zero, and so is the initial state.
 struct States {
   std::array<PipeState, 2> pipes;
   std::array<WindowState, 2> windows;

@@ -86,7 +86,7 @@ class Job {
   // end_synchronization(), which finds a receiver that got a mixture.
   void deliver(std::span<const Tensor> tensors);
   // Compares the names and hashes of the entries between all ranks; each rank gives them in the same order. Throws
-  // Error{diverged} with the entry and the ranks. `bytes`: what each receiver got, if there is one; for change().
+  // Error{diverged} with the entry and the ranks. `bytes`: the size of the state that each receiver got; for change().
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes = 0);
 
   // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join.

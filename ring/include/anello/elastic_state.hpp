@@ -49,9 +49,9 @@ class State {
   // texts, because texts are compared too. Exceptions of both functions leave the synchronization.
   void add_small(std::string name, std::function<std::string()> save, std::function<void(std::string_view)> load);
 
-  // Says that the program has written all entries, for example rank 0 from a checkpoint when a job begins. So they are
-  // complete, also if this rank had received a part of another rank's initial state before. Error{invalid_argument} if
-  // the state has been synchronized.
+  // Call this when the program has written all entries, for example from a checkpoint when a job begins. Then the
+  // entries count as complete, even if this rank had received a part of another rank's initial state before. Throws
+  // Error{invalid_argument} if the state has been synchronized.
   void restored();
 
   std::uint64_t revision() const;  // the number of completed commits of the job; 0 at its beginning

@@ -14,7 +14,7 @@ namespace anello {
 enum class ErrorCode : unsigned char {
   invalid_argument = 1,  // an argument of the call is wrong
   configuration = 2,     // a setting, the environment or a command line is wrong
-  unsupported = 3,       // this build or this machine cannot do what was asked
+  unsupported = 3,       // this build or this machine does not support the request
   file = 4,              // a file is missing or damaged, or cannot be written
   network = 5,           // an address, a connection or a system call on a socket failed
   protocol = 6,          // received bytes do not follow the protocol
