@@ -21,7 +21,8 @@ struct Matrix {
 struct ConstMatrix {
   const float* data = nullptr;
   std::size_t rows = 0, columns = 0;
-  bool transposed = false;  // true: `rows` and `columns` are those of the transpose; the memory holds columns x rows
+  // True: `rows` and `columns` describe the transpose, and the memory holds a matrix of columns x rows.
+  bool transposed = false;
   ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
   ConstMatrix(Matrix m) : data(m.data), rows(m.rows), columns(m.columns) {}

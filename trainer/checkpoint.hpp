@@ -37,7 +37,7 @@ void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, 
 
 struct SavedState {
   Progress progress;
-  Facts adjustable;  // the adjustable facts of the run that wrote the file, which may differ from those of this run
+  Facts adjustable;  // the adjustable facts of the run that wrote the file; they may differ from the facts of this run
   Residuals residuals;
 };
 

@@ -50,8 +50,8 @@ CheckpointLock::~CheckpointLock() {
   close(descriptor_);
 }
 
-// Returns false if another process holds the lock and this is not the last try. Also if the last holder removed the
-// file before this process locked it, because a lock on a removed file excludes no other process.
+// Returns false if another process holds the lock and this is not the last try, and also if the last holder removed the
+// file before this process locked it. (A lock on a removed file excludes no other process.)
 bool CheckpointLock::acquire(bool last_try) {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));

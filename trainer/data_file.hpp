@@ -1,6 +1,6 @@
-// Reads a data file from front to back, plain or gzip; its first bytes show which, not its name. Does not trust the
-// sizes that the file states: allocates memory only for bytes that were read. Every error is an Error{file} that names
-// the file and what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip (its first bytes show which of the two, and not its name). Does
+// not trust the sizes that the file states: allocates memory only for bytes that were read. Every error is an
+// Error{file} that names the file and what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +19,7 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Returns exactly `bytes` bytes; error messages call them `what`. Throws at once if the file cannot hold so much.
+  // Returns exactly `bytes` bytes. `what`: their name in error messages. Throws at once if the file is too short.
   std::vector<std::uint8_t> read(std::uint64_t bytes, std::string_view what);
   std::uint32_t read_big_endian(std::string_view what);
   // Returns all bytes that are left; throws if they are more than `max_bytes`.

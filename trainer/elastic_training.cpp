@@ -14,7 +14,7 @@
 namespace anello::trainer {
 namespace {
 
-// Time in which a rank 0 that was lost, but has not ended, ends or is killed.
+// Time within which a lost rank 0 that still runs ends, or is killed.
 constexpr std::chrono::milliseconds kSuccession{60000};
 
 std::string text_of(const Progress& progress) {
@@ -37,7 +37,7 @@ Progress progress_of(std::string_view text) {
   return progress;
 }
 
-// An entry of which only the name matters: processes whose entries have different names do not train together.
+// Adds an entry that matters only by its name: processes whose entries have different names do not train together.
 void add_fact(elastic::State& state, const std::string& fact) {
   state.add_small(
       fact, [] { return std::string(); }, [](std::string_view) {});
@@ -76,8 +76,8 @@ Ending ElasticTraining::run(elastic::Job& job) {
       return train_in_world(job);
     } catch (const elastic::Job::WorldEnds&) {
     } catch (const Error& error) {
-      // Before the training begins, rank 0 aborts its world if it cannot read or lock the checkpoint. Another rank 0
-      // could not either.
+      // Before the training begins, rank 0 aborts its world if it cannot read or lock the checkpoint. Another process
+      // as rank 0 could not do this either.
       const bool cannot_begin = !state_.holds() && error.code() == ErrorCode::aborted;
       if (cannot_begin || !job.survives(error)) throw;
     }
@@ -107,7 +107,7 @@ Ending ElasticTraining::train_in_world(elastic::Job& job) {
     state_.restored();
   }
   job.synchronize();
-  static_cast<void>(model_.take_score());  // a step that has failed has left its sums
+  static_cast<void>(model_.take_score());  // clears the sums of a step that has failed
 
   const bool begins = job.change().revision == 0;
   Report report(world, options_, out_, columns_, !begins);

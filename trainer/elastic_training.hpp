@@ -26,8 +26,8 @@ class ElasticTraining {
   // have a global batch.
   ElasticTraining(const TrainOptions& options, std::ostream& out, int columns, const std::atomic<bool>& stop);
 
-  // Parameters, optimizer state, progress; and the options and the data, which must be equal in all processes: an entry
-  // that differs is named, and only the process that joins ends.
+  // Parameters, optimizer state and progress; also the options and the data, which must be equal in all processes. If
+  // an entry differs, the error names it, and only the process that joins ends.
   elastic::State& state() { return state_; }
 
   // Trains in the world that the job has entered, and in the next ones. Returns when all ranks have finished, and

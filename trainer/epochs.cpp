@@ -71,8 +71,8 @@ void require_finite(double loss, std::size_t epoch) {
                 "training diverged in epoch " + std::to_string(epoch + 1) + "; give a smaller --lr");
 }
 
-// Trains to the end of the epoch. Returns false if the ranks stop before the end. In both cases `done` includes the
-// metrics afterwards: this rank's, or in an elastic job those of all ranks.
+// Trains to the end of the epoch. Returns false if the ranks stop before the end. In both cases `done` then has the
+// metrics of this rank, or in an elastic job those of all ranks.
 bool train_epoch(Run& run, Progress& done) {
   Meter meter(run);
   bool stop = false;

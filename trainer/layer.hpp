@@ -22,8 +22,8 @@ class Layer {
   // `in`: batch x input size. `out`: batch x output size.
   virtual void forward(Backend&, std::span<const float> parameters, ConstMatrix in, Matrix out) const = 0;
   // Computes two gradients from the gradient of `out`: the gradient of the parameters, which replaces the previous
-  // content of parameter_gradient, and the gradient of `in`, unless in_gradient has no data: the first layer's input
-  // needs no gradient.
+  // content of parameter_gradient, and the gradient of `in`. The latter is left out if in_gradient has no data, because
+  // the first layer's input needs no gradient.
   virtual void backward(Backend&, std::span<const float> parameters, ConstMatrix in, ConstMatrix out,
                         ConstMatrix out_gradient, std::span<float> parameter_gradient, Matrix in_gradient) const = 0;
 };

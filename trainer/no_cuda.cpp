@@ -1,4 +1,4 @@
-// Replaces trainer/cuda where it is not built, that is outside of Anello's own tree.
+// Replaces trainer/cuda outside of Anello's own tree, where trainer/cuda is not built.
 #include <anello/error.hpp>
 
 #include "trainer/device.hpp"

@@ -28,7 +28,7 @@ std::string counted(std::size_t count, const std::string& noun) {
   return to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// Returns the time in seconds since the host has started, which all processes of the host see alike: several of them
+// Returns the seconds since the host has started. This time is the same for all processes of the host, several of which
 // may write the log one after another.
 double now() {
   const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();

@@ -13,7 +13,7 @@ namespace anello::trainer {
 // fault. The message names the options, both values, the ranks at fault and their hosts.
 void require_equal(World& world, const Facts& options);
 
-// Compares one value in the same way. The message calls it `what`, a plural.
+// Compares one value in the same way. `what`: the value's name in the message, a plural.
 void require_equal(World& world, std::uint64_t value, std::string_view what);
 
 }  // namespace anello::trainer

@@ -40,7 +40,7 @@ class SharedCheckpoint {
   // Collective. If --resume asks for a restore, fills rank 0's state (the other ranks do not receive the state here)
   // and the residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
   Restored restore();
-  // Likewise on rank 0 alone, without residuals and not collective. Other ranks do not call it.
+  // Does the same as restore() on rank 0 alone, without residuals. Not collective: other ranks do not call it.
   Restored restore_alone();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);

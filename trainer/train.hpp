@@ -10,8 +10,8 @@ namespace anello::trainer {
 
 enum class Ending {
   complete,
-  stopped,    // by a request; the checkpoint has the state
-  not_needed  // the others of an elastic job have finished without this process
+  stopped,    // a request stopped the training; the checkpoint has the state
+  not_needed  // the other processes of an elastic job have finished without this one
 };
 
 // Every rank calls this with the same options. Returns when all ranks have finished. Rank 0 reports to `out`, whose

@@ -19,7 +19,7 @@ def from_dataset(rows, batch):
 
 
 def from_files(folder, batch):
-    """Every rank reads files of its own: for large data. Ranks agree on the number of steps, since files differ."""
+    """Every rank reads files of its own. This suits large data. Files differ, so ranks agree on the number of steps."""
     paths = anello.shard(sorted(folder.glob("*.npy")), hvd.rank(), hvd.size(), uneven="drop")
     mine = np.concatenate([np.load(path) for path in paths])
     steps = int(hvd.world().min(len(mine) // batch))

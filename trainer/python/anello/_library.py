@@ -61,7 +61,7 @@ def check(status: int, *_: Any) -> int:
     rank = lib.anello_last_error_rank()
     message = lib.anello_last_error().decode("utf-8", "replace")
     raised = error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
-    first_report(raised)  # the library has reported it to the other ranks
+    first_report(raised)  # the library has reported this error to the other ranks
     raise raised
 
 

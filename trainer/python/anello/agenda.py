@@ -55,7 +55,7 @@ class Operation(Pending):
         return (line.value or b"").decode("utf-8", "replace")
 
     def _outputs(self, like: Sequence[Any]) -> List[Any]:
-        """The tensors that the operation made. They use the library's memory, which lives as long as they do."""
+        """The tensors that the operation made. They use the library's memory, which lives as long as these tensors."""
         made = []
         for index, each in enumerate(like):
             array = _Array()

@@ -58,10 +58,11 @@ _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def read(capsule: Any) -> Tuple[Tensor, bool]:
-    """The tensor of a capsule, and whether it is writable. It is valid as long as the capsule, if nobody consumes that.
+    """The tensor of a capsule, and whether it is writable. It is valid as long as the capsule lives and nobody consumes
+    the capsule.
 
-    A capsule without a version cannot state whether it is a copy, and counts as read-only: to write a copy would not
-    change the program's tensor.
+    A capsule without a version cannot state whether it is a copy, and counts as read-only, because writing to a copy
+    would not change the program's tensor.
     """
     if not _is_capsule(capsule, b"dltensor_versioned"):
         return Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False

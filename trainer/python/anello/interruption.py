@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 def interruptible(call: Callable[[], T], interrupt: Callable[[], None], discard: Callable[[T], Any]) -> T:
-    """Returns call(). If a handler of a signal raises meanwhile, calls interrupt(), and raises that.
+    """Returns call(). If the handler of a signal raises meanwhile, calls interrupt(), and raises the handler's
+    exception.
 
     Args:
         interrupt: makes call() end soon; the main thread waits a second for it.

@@ -26,7 +26,7 @@ _dtypes: Dict[Any, int] = {}  # element types of numpy and torch, filled when fi
 def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
     """A tensor of torch.
 
-    The view holds the tensor's storage, because the program may give the tensor another one during an operation.
+    The view holds the tensor's storage, because the program may give the tensor another storage during an operation.
     """
     dtype = _dtypes.get(tensor.dtype) or _note_torch_dtype(tensor)
     if tensor.layout is not _strided() or tensor.is_nested:
@@ -183,7 +183,7 @@ def _holder_of(owner: Any, address: int, size: int) -> Any:
             found = _memory_in(each)
         except (TypeError, ValueError, BufferError):  # it does not export a buffer
             continue
-        # The second access gives the same address, unless the object had stored what it made for the first access.
+        # An object may make new memory for each access, and store it. Then the second access gives another address.
         if (found.address <= address and address + size <= found.address + found.count * found.item_bytes
                 and owner.__array_interface__["data"][0] == address):
             return owner, found.keep
@@ -248,7 +248,7 @@ def view_dlpack(tensor: Any) -> View:
     are immutable, and may share their memory with other tensors.
     """
     if getattr(getattr(tensor, "dtype", None), "name", "") in ("string", "resource", "variant"):
-        # __dlpack__() of such a tensor of TensorFlow ends the process.
+        # __dlpack__() of a TensorFlow tensor of this type ends the process.
         raise TypeError(f"{kind_of(tensor)} of {tensor.dtype.name} cannot be sent: use allgather_object() or "
                         "broadcast_object()")
     capsule = _capsule_of(tensor)

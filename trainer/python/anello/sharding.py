@@ -36,7 +36,10 @@ def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
 
 
 def _used(count: int, size: int, uneven: str) -> int:
-    """Returns the number of items to divide between the ranks. Those beyond the last item are the first items again."""
+    """Returns the number of items to divide between the ranks.
+
+    If it exceeds the number of items, the first items are used again.
+    """
     left = count % size
     if left and uneven == "error":
         raise ValueError(f"{count} items cannot be divided evenly between {size} ranks: {left} are left over. "

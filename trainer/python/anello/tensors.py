@@ -86,7 +86,7 @@ def in_place_array(views: Sequence[View]) -> Any:
 
 
 def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
-    """A function for the result of a verb that changed a list in place: the list, or one with the new numbers."""
+    """A function for the result of a verb that changed a list in place: the list, or a list of the new numbers."""
     if all(each.value is None for each in views):
         return lambda: tensors
     return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
@@ -136,7 +136,7 @@ def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any
         return numbers_over(like, address, math.prod(shape))
     numpy = _numpy_of(like)
     memory = (ctypes.c_char * (math.prod(shape) * like.itemsize)).from_address(address)
-    memory.owner = owner  # Python keeps it as long as the memory
+    memory.owner = owner  # so that the owner lives as long as the memory
     return numpy.frombuffer(memory, like.dtype).reshape(tuple(shape))
 
 

@@ -122,7 +122,7 @@ class Pending:
             status = self._wait_for(part)
             if status != C.TIMED_OUT:
                 break
-            if self._is_done():  # it ended after the limit, or its own status is ANELLO_TIMED_OUT
+            if self._is_done():  # the operation ended after the limit, or its own status is ANELLO_TIMED_OUT
                 status = self._wait_for(0)
                 break
             if left_ms is not None:

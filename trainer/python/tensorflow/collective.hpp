@@ -72,7 +72,7 @@ class Collective {
 // another reason. In that case, other ranks that wait for this rank have received the reason too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
-// Called by Python before it calls an op: a signal may have kept Python from taking the failure of the op before. The
-// caller holds Python's global lock.
+// Called by Python before it calls an op, because a signal may have prevented anello_tensorflow_take_failure() after
+// the previous op. The caller holds Python's global lock.
 extern "C" void anello_tensorflow_forget_failure(void);
 ANELLO_API_END

@@ -28,8 +28,8 @@ int look_into(dl_phdr_info* object, std::size_t, void* data) {
   return search.found;
 }
 
-// Not dladdr(): it would also look for the function's name, which takes a millisecond in a library of TensorFlow's
-// size.
+// Does not use dladdr(), which would also look for the function's name. This takes a millisecond in a library of
+// TensorFlow's size.
 Search code_at(std::uintptr_t address) {
   Search search{address, 0, false};
   dl_iterate_phdr(look_into, &search);

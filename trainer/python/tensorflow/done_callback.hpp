@@ -7,9 +7,9 @@
 namespace anello::tensorflow {
 
 // TensorFlow passes a kernel the address of a std::function<void()> that is destroyed when the kernel returns. A kernel
-// that ends later must move the function to a place of its own. TensorFlow's C API does not offer that. It is possible
-// because TensorFlow requires custom ops to be built with libstdc++'s std::function. If the object does not look like
-// such a std::function, it is not moved.
+// that ends later must move the function to a place of its own. TensorFlow's C API does not offer this move. It is
+// possible because TensorFlow requires custom ops to be built with libstdc++'s std::function. If the object does not
+// look like such a std::function, it is not moved.
 class DoneCallback {
  public:
   explicit DoneCallback(TF_AsyncOpKernelDoneCallback* given);

@@ -68,7 +68,7 @@ class Status {
   operator TF_Status*() const { return its_; }
   bool ok() const { return tf.GetCode(its_) == int(Code::ok); }
   const char* message() const { return tf.Message(its_); }
-  // Throws if TensorFlow has put an error into it.
+  // Throws if TensorFlow has put an error into this status.
   void require_ok() const;
 
  private:

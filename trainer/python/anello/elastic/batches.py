@@ -1,4 +1,4 @@
-"""The samples of each step, as a function of the committed steps alone."""
+"""The samples of each step. They depend only on the committed steps."""
 from __future__ import annotations
 
 import ctypes
@@ -66,7 +66,7 @@ class Plan:
         self.steps = self._steps_of_epoch * integer("epochs", epochs, 0, _MOST)
 
     def share(self, position: int, rank: int, size: int) -> Batch:
-        """The share of one of `size` ranks in the step of this number, from 0."""
+        """The share of rank `rank` of `size` ranks in the step with number `position`, from 0."""
         epoch, step = divmod(position, self._steps_of_epoch)
         first = step * self._global_batch
         total = min(self._global_batch, self._count - first)

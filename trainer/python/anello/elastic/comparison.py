@@ -1,4 +1,4 @@
-"""The text by which ranks compare values. Equal values give equal texts, also if one of them was pickled."""
+"""The text by which ranks compare values. Equal values give equal texts, even if one of the values was pickled."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 
 
 def as_text(value: Any) -> bytes:
-    """A text of a value, its type and all that it contains. An object of another kind gives only its type."""
+    """A text with the type of a value and all its contents. An object of another kind gives only its type."""
     kind = type(value)
     named = f"{kind.__module__}.{kind.__qualname__}".encode()
     if isinstance(value, _SCALARS):

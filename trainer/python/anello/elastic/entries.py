@@ -26,14 +26,14 @@ class Memory(NamedTuple):
 
 
 class Entry:
-    """A part of the state, which one attribute of the State shows. A plain value.
+    """A part of the state: one attribute of the State. This class is for plain values.
 
     A rank whose world has failed sets its values back to those of its last commit, since a step that failed may have
-    changed them. It does not set back memory that only an update writes.
+    changed them. Memory that only an update writes is not set back.
 
     Attributes:
         value: the attribute.
-        holds_memory: whether an update writes memory of it; there is no copy of that.
+        holds_memory: whether it has memory that an update writes; no copy of this memory is kept.
     """
 
     holds_memory = False
@@ -64,7 +64,7 @@ class Entry:
         return []
 
     def texts(self) -> Dict[str, bytes]:
-        """Texts by which ranks compare what is not memory."""
+        """Texts by which ranks compare the parts that are not memory."""
         return {self.name: as_text(self.value)}
 
     def keep(self) -> None:
@@ -172,7 +172,10 @@ def _kind_of_entry(value: Any) -> Any:
 
 
 def require_writable(memory: Memory) -> None:
-    """ValueError or TypeError if the tensor cannot be sent. In gaps or on a GPU, one of torch is sent by way of a copy."""
+    """ValueError or TypeError if the tensor cannot be sent.
+
+    A tensor of torch that has gaps or is on a GPU is sent as a copy.
+    """
     if is_torch(memory.tensor):
         require_dense(memory.tensor)
         view(memory.tensor.detach().new_empty(0, device="cpu"))  # TypeError for its type

@@ -30,18 +30,18 @@ def synchronize(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _first_source_and_receivers(job: Job, change: Change) -> Optional[Group]:
-    """Its first source sends what sources need not have alike."""
+    """The group in which the first source sends the parts that sources need not have alike."""
     members = [change.sources[0]] + change.receivers
     return job.world.group(members) if change.receivers and change.rank in members else None
 
 
 def _memory_of(entries: Sequence[Entry]) -> List[Memory]:
-    """In the order of the names: two ranks may have made the same tensors in another order."""
+    """Sorted by name, because two ranks may have made the same tensors in another order."""
     return sorted((memory for each in entries for memory in each.memory()), key=lambda memory: memory.name)
 
 
 def _in_host_memory(tensor: Any) -> Any:
-    """The tensor, without its history; a copy if it does not lie in host memory, without gaps."""
+    """The tensor without its history. It is a copy if the tensor has gaps or is not in host memory."""
     if not is_torch(tensor):
         return tensor
     return tensor.detach().cpu().contiguous()

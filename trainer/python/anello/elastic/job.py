@@ -57,7 +57,7 @@ class _World(World):
     def __init__(self, handle: int, job: "Job") -> None:
         super().__init__(handle, lambda _: None)
         self._job = job  # which frees the handle
-        self.has_ended = False  # as planned, or by the loss of a rank
+        self.has_ended = False  # after a planned end, or after the loss of a rank
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> bool:  # type: ignore[override]
         if kind is None:
@@ -122,7 +122,7 @@ class Job:
             self._world.abort("a signal has ended this process's part in the elastic job")
 
     def enter(self) -> bool:
-        """Leaves the world and makes the next one. False: the others have finished without this process.
+        """Leaves the world and makes the next one. Returns False if the others have finished without this process.
 
         Blocks until every process of the last world has entered or ended, and enough are there. The state of a process
         that gets False is not the result. If it raises, this process cannot go on.
@@ -173,7 +173,7 @@ class Job:
         """Copies the elements of the sources' tensors to the same tensors of the receivers. All ranks call; blocks.
 
         Each source sends a part of them, and receives nothing. The tensors have the same sizes on all ranks, and must
-        be equal on all sources, so give their hashes to end_synchronization(). It may be called several times between
+        be equal on all sources, so give their hashes to end_synchronization(). You may call it several times between
         begin_synchronization() and end_synchronization().
         """
         views = [view(each) for each in tensors]

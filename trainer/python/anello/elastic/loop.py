@@ -11,7 +11,7 @@ from .state import State
 
 
 class NotNeeded(SystemExit):
-    """Raised where the others have finished without this process: its state is not the result.
+    """Raised if the other processes have finished without this one: its state is not the result.
 
     It ends the script with the status 0, unless the program catches it.
     """
@@ -29,9 +29,9 @@ def worlds(state: State) -> Iterator[World]:
 
     The `with` block ends in one of four ways. At its regular end the training has ended: it blocks until it has ended
     on all ranks, and the loop ends. After the loss of a rank, and after a commit where processes join, it ends without
-    an exception, and the loop goes on with the next world. Any other exception leaves both, and ends this process's
-    part; the others go on without it. A `for` loop alone could not do that, because Python passes no exception of its
-    body to the iterator.
+    an exception, and the loop goes on with the next world. Any other exception leaves the block and the loop, and ends
+    this process's part; the others go on without it. A `for` loop alone could not do that, because Python passes no
+    exception of its body to the iterator.
 
     Joins the job of ANELLO_RENDEZVOUS; blocks until there is a world, before each turn. Raises NotNeeded, and the
     errors of Job.
@@ -61,8 +61,8 @@ def worlds(state: State) -> Iterator[World]:
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function train(world, state, ...); the decorated one is called as train(state, ...).
 
-    It calls the function in each world, as the body of the loop over worlds(state), until it returns, and returns its
-    result. Raises what worlds() and the function raise.
+    The decorated function calls `train` in each world, as the body of the loop over worlds(state), until `train`
+    returns. Then it returns the result of `train`. Raises what worlds() and the function raise.
     """
 
     @functools.wraps(train)

@@ -10,7 +10,8 @@ from .job import Change, Job
 
 
 class State:
-    """The keyword arguments, which have to survive, as attributes. All ranks give the same names and kinds.
+    """The values that have to survive: the keyword arguments, which become attributes. All ranks give the same names
+    and kinds.
 
         state = anello.elastic.State(model=model, optimizer=optimizer, best=0.0)
 
@@ -79,8 +80,8 @@ class State:
         update. Memory that was written before would be written again by the next world if a collective failed in
         between.
 
-        It ends the world, by an exception for the loop over worlds(), if processes join here. So whatever belongs to
-        the step must be done before or in an update: what stands behind the commit may be left out.
+        If processes join here, it ends the world by an exception for the loop over worlds(). So whatever belongs to
+        the step must be done before or in an update: statements after the commit may be skipped.
         """
         job = self._attached()
         wrong = [each for each in updates if not callable(each)]

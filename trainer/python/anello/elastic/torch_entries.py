@@ -14,8 +14,8 @@ from .entries import FixedEntry, Memory, MemoryEntry
 class ModuleEntry(MemoryEntry):
     """A module: its parameters, which are equal on all ranks, and its buffers.
 
-    A forward pass may write buffers, such as the running statistics of a batch norm, and they may differ between ranks.
-    So they are set back after a step that failed, and only receivers get those of the source.
+    A forward pass may write buffers, such as the running statistics of a batch norm, and buffers may differ between
+    ranks. So buffers are set back after a step that failed, and a synchronization sends them only to receivers.
     """
 
     def memory(self) -> List[Memory]:
@@ -125,7 +125,7 @@ def _shapes_of(value: Any) -> Any:
 
 
 def _compared(structure: Any) -> Any:
-    """The structure without what may differ between ranks: the kind of device."""
+    """The structure without the kind of device, which may differ between ranks."""
     settings, states = structure
 
     def plain(value: Any) -> Any:
@@ -139,7 +139,7 @@ def _compared(structure: Any) -> Any:
 
 
 def _filled(given: Any, own: Any, device: Any) -> Any:
-    """A value of the shapes `given`; tensors of `own` that fit are used again."""
+    """A value with the shapes of `given`. Tensors of `own` that fit are used again."""
     if isinstance(given, _Shape):
         if isinstance(own, torch.Tensor) and _shapes_of(own) == given:
             return own

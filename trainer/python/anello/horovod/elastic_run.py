@@ -77,7 +77,10 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
 
 
 def _wait_for_mismatch(error: Error) -> None:
-    """Lets all ranks get the error of calls that differ. A rank that sees another one end would go on without it."""
+    """Waits until all ranks have the error of calls that differ.
+
+    Otherwise a rank could see another rank end before it gets this error, and would then go on without that rank.
+    """
     if isinstance(error, Mismatch):
         with contextlib.suppress(Error, TimeoutError):
             global_process_set.agenda.barrier(name=_DIFFERS, waits=True).wait(_MOMENT_S)

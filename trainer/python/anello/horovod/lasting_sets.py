@@ -1,4 +1,4 @@
-"""Process sets of an elastic job. Such a set belongs to processes, whose ranks are others in each world."""
+"""Process sets of an elastic job. Such a set belongs to processes, whose ranks change from world to world."""
 from __future__ import annotations
 
 import json

@@ -13,7 +13,7 @@ class _Variables(List[Any]):
         return self
 
     def __radd__(self, first: List[Any]) -> "_Variables":
-        # LossScaleOptimizer adds its own variables to those of its inner optimizer.
+        # LossScaleOptimizer appends its own variables to the variables of its inner optimizer.
         return _Variables([*first, *self])
 
 

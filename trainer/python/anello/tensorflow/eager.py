@@ -24,7 +24,10 @@ _set_synchronous = tf.config.experimental.set_synchronous_execution
 
 
 class preparing(submitting):
-    """A block before an operation is submitted: errors make it fail on the other ranks too. Does nothing in a graph."""
+    """A block in which a call is prepared. If it raises, the operation also fails on the other ranks.
+
+    Does nothing in a graph.
+    """
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if error is not None and executing_eagerly():
@@ -127,5 +130,5 @@ def _reason(error: tf.errors.OpError) -> BaseException:
     if isinstance(error, tf.errors.InvalidArgumentError):
         reason = errors.InvalidArgument(error.message, "invalid_argument")
     if status != 0:
-        first_report(reason)  # the library has reported it to the other ranks
+        first_report(reason)  # the library has reported this error to the other ranks
     return reason

@@ -143,7 +143,8 @@ def _unscaled(how: Reduction) -> Reduction:
 def _spread_not_finite(local: Sequence[Any], gradients: List[Any], dense: Sequence[int]) -> None:
     """Fills one of the gradients that the ranks exchange with NaN if a local gradient is not finite.
 
-    With scaled losses, all ranks then skip such a step together; otherwise their models would differ from then on.
+    With scaled losses, all ranks then skip this step. Otherwise only some ranks would skip it, and their models would
+    differ from then on.
     """
     if not local or not dense:
         return

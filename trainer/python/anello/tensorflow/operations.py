@@ -108,7 +108,7 @@ def _only_on_root(gradients: Tensors, is_root: Any, how: Reduction) -> List[tf.T
 
 def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name: Optional[str] = None,
              ignore_name_scope: bool = False) -> List[tf.Tensor]:
-    """The received rows, and the number of rows from each rank. Gradients go back to the ranks of the rows.
+    """The received rows, and the number of rows from each rank. The gradient of a row goes back to the row's rank.
 
     Args:
         splits: int32, the number of rows for each rank; empty: equal parts.

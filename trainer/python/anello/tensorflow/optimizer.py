@@ -1,4 +1,4 @@
-"""Distributed optimizers of TensorFlow 1. Those of Keras have a module of their own."""
+"""Distributed optimizers of TensorFlow 1. The optimizers of Keras are in another module."""
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple

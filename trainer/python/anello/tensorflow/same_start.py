@@ -17,15 +17,16 @@ from .variables import of_tensorflow
 
 _CALL = 2  # a script may broadcast after the first call
 _LIMIT = 2**32
-_MAX_KEYS = 16  # at most so many sets with the same first variable are counted: a loop may pass new sets forever
+# Maximum number of sets with the same first variable that are counted, because a loop may pass new sets forever.
+_MAX_KEYS = 16
 
 
 def first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optional[int]:
     """The index of the first variable whose values differ between ranks. All ranks call it; blocks."""
     values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
     numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
-    # Sends the halves, and their complements, for maxima. If ranks differ, the two maxima do not add up to the limit. A
-    # rank that has joined contributes the lowest int.
+    # Takes the maxima of the halves and of their complements. If ranks differ, the two maxima do not add up to the
+    # limit. A rank that has joined contributes the lowest int.
     sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
     process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
     count = len(numbers)
@@ -53,7 +54,7 @@ def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
     """Compares variables' values in the second eager call for them, once in each world. If they differ, rank 0 warns.
 
     All ranks call it, and the comparison blocks. In a tf.function it does nothing: its operations would become a part
-    of the program's graph, and that could not be saved then.
+    of the program's graph, which could then not be saved.
     """
     if not tf.executing_eagerly() or not process_set.included() or process_set.size() == 1:
         return
@@ -63,7 +64,10 @@ def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
 
 
 def _count(variables: Sequence[Any]) -> int:
-    """The number of this call for these variables in this world. Counts as long as the first of them lives."""
+    """The number of this call for these variables in this world.
+
+    The count lasts as long as the first of the variables lives.
+    """
     calls: Dict[Tuple[int, ...], int] = vars(of_tensorflow(variables[0])).setdefault("_anello_calls", {})
     key = (_worlds.number, *map(id, variables))
     if key not in calls and len(calls) >= _MAX_KEYS:
@@ -74,7 +78,7 @@ def _count(variables: Sequence[Any]) -> int:
 
 def _warn_if_different(variables: Sequence[Any], process_set: ProcessSet) -> None:
     different: Optional[int] = None
-    with contextlib.suppress(Error):  # the operations for the gradients, which follow, raise it
+    with contextlib.suppress(Error):  # the operations for the gradients, which follow, raise the same error
         different = first_difference(variables, process_set)
     if different is not None and process_set.rank() == 0:
         variable = variables[different]

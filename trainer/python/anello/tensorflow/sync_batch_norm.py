@@ -42,7 +42,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         total, count = self._sums(axes, wide * weights, weights)
         count = tf.maximum(count, 1)
         mean = total / count
-        # A second sum: the sum of squares minus the square of the sum would lose digits.
+        # Needs a second sum, because the sum of squares minus the square of the sum would lose digits.
         squares, = self._sums(axes, tf.square(wide - tf.cast(mean, wide.dtype)) * weights)
         moments = [tf.cast(each, wide.dtype) for each in (mean, squares / count)]
         return tuple(each if keeps else tf.squeeze(each, list(axes)) for each in moments)

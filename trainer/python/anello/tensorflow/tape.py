@@ -62,7 +62,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         raise ValueError("the tape is a DistributedGradientTape already")
     kind = type(gradtape)
     made: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    made.__dict__ = gradtape.__dict__  # both objects are one tape: either of them may start and stop it
+    made.__dict__ = gradtape.__dict__  # both objects are one tape, so either of them may start and stop it
     made._of_all_ranks = Gradients(op, compression, sparse_as_dense, gradient_predivide_factor,
                                    groups_of(groups, num_groups), process_set, scale_local_gradients)
     return made
@@ -75,7 +75,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
                                    groups: Groups = None, process_set: ProcessSet = global_process_set,
                                    local_layers: Union[None, Any, Iterable[Any]] = None,
                                    scale_local_gradients: bool = True) -> Any:
-    """DistributedGradientTape() for all layers except for some: each rank keeps its own gradients of these.
+    """DistributedGradientTape() for all layers except `local_layers`: of these, each rank keeps its own gradients.
 
     Args:
         local_layers: a layer of Keras, or a list of layers.
@@ -89,7 +89,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
 
 
 def layers_of(given: Union[None, Any, Iterable[Any]]) -> List[Any]:
-    """A layer, several, or None, as a list. ValueError if an element is not a layer."""
+    """A layer, several layers, or None, as a list. ValueError if an element is not a layer."""
     layers = [] if given is None else [given] if isinstance(given, tf.keras.layers.Layer) else list(given)
     if not all(isinstance(each, tf.keras.layers.Layer) for each in layers):
         raise ValueError("local_layers must be layers of tf.keras")

@@ -21,7 +21,7 @@ from .library import number, ops
 from .reduction import Reduction
 
 Tensor = Union[tf.Tensor, tf.Variable, Any]
-_as_written = tf.autograph.experimental.do_not_convert  # they do not depend on values of tensors
+_as_written = tf.autograph.experimental.do_not_convert  # for functions that do not depend on values of tensors
 
 
 @_as_written
@@ -56,7 +56,7 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
-    """The reduction of each tensor of a list. The list is one operation; its tf.IndexedSlices are another one."""
+    """The reduction of each tensor of a list. The list is one operation; the tf.IndexedSlices in it are another one."""
     return _allreduce(tensors, average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)
 
@@ -190,7 +190,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operati
 
 
 def rank_op(name: Optional[str] = None) -> tf.Tensor:
-    """This process's number as an int32, read when a graph runs. So do the following functions with their numbers."""
+    """This process's number as an int32, read when a graph runs. The following functions do the same."""
     return ops.anello_rank(name=name)
 
 

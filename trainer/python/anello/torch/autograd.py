@@ -97,7 +97,7 @@ def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor
 
 
 class _ReduceScatter(torch.autograd.Function):
-    """The gradients are gathered; those of a sum are also multiplied by the number of ranks."""
+    """The gradients are gathered. The gradients of a sum are also multiplied by the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, options: Dict[str, Any], name: Optional[str], *tensors: torch.Tensor) -> Any:

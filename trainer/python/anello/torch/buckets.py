@@ -82,7 +82,7 @@ class Reduction:
 
 
 class Bucket:
-    """Parameters whose gradients are sent as one operation when all of them are ready."""
+    """Parameters whose gradients are sent as one operation when all of these gradients are ready."""
 
     def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter], shared: bool) -> None:
         self.name = name
@@ -251,9 +251,9 @@ class SparseBucket(Bucket):
 
 
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
-    """Divides parameters into buckets of one type and device. The last parameter comes first: gradients get ready so.
+    """Divides parameters into buckets of one type and device. The last parameter comes first, like its gradient.
 
-    Ranks get the same buckets if each rank's model is on one device; that may be another device on another rank.
+    Ranks get the same buckets if each rank's model is on one device, even if the ranks' devices differ.
     """
     buckets: List[List[torch.nn.Parameter]] = []
     open_buckets: Dict[Any, List[torch.nn.Parameter]] = {}

@@ -21,7 +21,7 @@ from ..world import World, init, init_through
 from .distributed_group import AnelloProcessGroup as AnelloProcessGroup
 from .distributed_work import Completer
 
-_world: Optional[World] = None  # of the default group, if its backend is Anello
+_world: Optional[World] = None  # the world of the default group, if its backend is Anello
 _beside: List[World] = []  # worlds of groups beside a default group of another backend, in the order of new_group()
 
 

@@ -74,7 +74,7 @@ class AnelloProcessGroup(Identity):
         return self._maps_memory and 2 <= self._group.size <= 8
 
     def average_in_memory(self, memory: Any, tensors: List[torch.Tensor]) -> Operation:
-        """Starts the average of a tensor whose memory the engine has mapped too. Does not block."""
+        """Starts the average of a tensor whose memory is also mapped by the engine. Does not block."""
         return self._start("allreduce", [self._group.allreduce_async(memory, "average")], tensors, lambda: None)
 
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
@@ -118,7 +118,7 @@ class AnelloProcessGroup(Identity):
             scaled = mine.values() if prescale == 1.0 else mine.values() * prescale
             indices = self._group.allgather(mine.indices().t().contiguous())
             values = self._group.allgather(scaled.contiguous())
-            # Not into a detached tensor, because that would not share the indices.
+            # Does not write into a detached tensor, because such a tensor would not share the indices.
             write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
@@ -284,12 +284,12 @@ class AnelloProcessGroup(Identity):
         return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
-        """Receives from the rank that sends first. Earlier receives that name a rank take its messages before that."""
+        """Receives from the rank that sends first. Earlier receives that name a rank take its messages first."""
         if self._group.size == 1:
             raise RuntimeError("there is no other rank to receive from")
         buffers = Buffers()
         buffer = buffers.usable(_only(tensors))
-        view(buffer).output()  # refuses tensors that the engine does not accept, as recv() does
+        view(buffer).output()  # as in recv(), refuses tensors that the engine does not accept
         order = "recv from any"
         receive = AnyReceive(self._any_source, buffer, _tagged(tag), tensors, buffers.copy_back, self._limit,
                              self._callbacks_of(order))

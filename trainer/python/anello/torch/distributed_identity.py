@@ -32,7 +32,7 @@ class Identity(dist.ProcessGroup):
         self._store = store
         self._name, self._description = "", "undefined"
         self._monitored_barriers = 0
-        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # newer versions of torch register hooks by it
+        if hasattr(dist.ProcessGroup, "register_pre_hook"):  # newer versions of torch register hooks through a backend
             self._placeholder = _Placeholder(rank, size)
             self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
             self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, self._placeholder)

@@ -29,7 +29,7 @@ def reduction(opts: Any, tensors: Sequence[torch.Tensor]) -> Dict[str, Any]:
 
 
 def _premul_factor(op: Any) -> float:
-    """The factor of PREMUL_SUM. torch shows it only in the pickled form, and before 2.0 not even there."""
+    """The factor of PREMUL_SUM. torch shows it only in the operator's pickled form, and before 2.0 not at all."""
     state = op.__getstate__() if hasattr(op, "__getstate__") else None
     factor = state[1] if isinstance(state, tuple) and len(state) == 2 else None
     if not isinstance(factor, (float, torch.Tensor)) or isinstance(factor, torch.Tensor) and factor.numel() != 1:

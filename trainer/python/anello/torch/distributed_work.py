@@ -31,8 +31,8 @@ class Completer:
     _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
-        # Guards the next three, so that nothing is added to a thread that is about to end. The garbage collector may
-        # call stop() within stop().
+        # Guards the next three members, so that nothing is added to a thread that is about to end. The garbage
+        # collector may call stop() within stop().
         self._lock = threading.RLock()
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
@@ -212,7 +212,8 @@ class Operation(_TorchWork):
             if each._late_at <= now:
                 each._complete_future()
         left = [each._late_at - now for each in limited if each._late_at > now]
-        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # a new one may have the whole limit
+        # A new operation may have the whole limit left.
+        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])
 
     def _complete_future(self) -> None:
         with self._lock:

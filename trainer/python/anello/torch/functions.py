@@ -67,7 +67,10 @@ class _Placeholder:
         self.shape, self.dtype, self.is_on_gpu = tuple(tensor.shape), tensor.dtype, tensor.is_cuda
 
     def make(self, gpu: Optional[torch.device]) -> torch.Tensor:
-        """A tensor in the kind of memory that the root has it in. `gpu`: that of this rank; another one than the root's."""
+        """A tensor in the same kind of memory as the root's tensor.
+
+        `gpu`: this rank's GPU, which may differ from the root's.
+        """
         return torch.empty(self.shape, dtype=self.dtype, device=gpu if self.is_on_gpu and gpu else "cpu")
 
 

@@ -45,7 +45,7 @@ def enabled() -> bool:
 def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
     """The GPU of the tensors, and the stream on which they are made. None: they must be copied to host memory.
 
-    Tensors on several devices must be copied, and tensors on another GPU than that of the first operation.
+    Tensors must be copied if they are on several devices, or on another GPU than those of the first operation.
     """
     global _own
     if not _enabled or len({tensor.device for tensor in tensors}) != 1 or not tensors[0].is_cuda:

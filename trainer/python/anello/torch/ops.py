@@ -251,7 +251,7 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
                     waits: bool = False) -> Handle:
     """Starts to concatenate the tensors of all ranks; their first dimensions may differ.
 
-    The result of numpy's numbers is an array of numpy; that of other numbers is a list.
+    For numpy's numbers the result is an array of numpy, for other numbers a list.
     """
     if is_plain_number(tensor):
         return _first(Handle(require_set(process_set).agenda.allgather([tensor], name=name, waits=waits), list))

@@ -64,7 +64,7 @@ class Distributed(torch.optim.Optimizer):
         self._groups = groups
         self._compare_parameters = compare_parameters
         self._claim = Claim()
-        self._sending = threading.RLock()  # autograd has a thread for each device, and each of them calls hooks
+        self._sending = threading.RLock()  # autograd calls hooks in a thread for each device
         self._trained = Trained(named, self._on_gradient)
         self._number: Optional[int] = None
         self._age: Any = None
@@ -92,7 +92,7 @@ class Distributed(torch.optim.Optimizer):
     def forget_world(self) -> None:
         """Called when the world ends: gives up the step under way. The next step will be a first step.
 
-        Gradients get memory of their own, because a rank of the old world that was stopped may still write to theirs.
+        Gradients get new memory, because a stopped rank of the old world may still write to the old memory.
         """
         with self._sending, torch.no_grad():
             for each in self._bucket_of:
@@ -103,7 +103,7 @@ class Distributed(torch.optim.Optimizer):
             self._restart_count()
 
     def _follow(self) -> None:
-        """Makes this step a first step if what the ranks agreed on has changed."""
+        """Makes this step a first step if a fact has changed on which the ranks had agreed."""
         agenda = self._reduction.process_set.agenda
         age = (weakref.ref(agenda), joins())
         changed = self._follow_parameters()
@@ -339,7 +339,7 @@ class Distributed(torch.optim.Optimizer):
             wrapped._step_count = getattr(wrapped, "_step_count", 0) + 1  # before torch 2.4
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Loads it into the wrapped optimizer. That stays the same object: earlier learning-rate schedules use it."""
+        """Loads the state. The wrapped optimizer stays the same object, as earlier learning-rate schedules use it."""
         super().load_state_dict(state_dict)
         self._wrapped.param_groups, self._wrapped.state = self.param_groups, self.state
 

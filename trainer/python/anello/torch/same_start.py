@@ -66,7 +66,7 @@ class SameStart:
             self._end()
 
     def explain(self) -> None:
-        """Raises the error of different models, if the models differ. All ranks call it; blocks."""
+        """Raises an error that describes how the models differ, if they differ. All ranks call it; blocks."""
         with contextlib.suppress(Error):  # a rank that has joined has no names
             self.error = explain_difference([(name, each) for each, name in self._names.items()], self._process_set,
                                             "trains", self._changed)

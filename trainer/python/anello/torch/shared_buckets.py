@@ -35,7 +35,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class _Memory:
-    """A bucket's memory at the engine's address, as an array for the engine."""
+    """A bucket's memory at the address where the engine has mapped it, as an array for the engine."""
 
     def __init__(self, bucket: torch.Tensor) -> None:
         self.bytes = bucket.numel() * bucket.element_size()
@@ -46,7 +46,7 @@ class _Memory:
                                     "typestr": _ARRAY_TYPES[bucket.dtype]}
 
     def map_over(self, address: int) -> bool:
-        """Maps the memory at `address` too, and replaces the mapping there. False if it failed and nothing has changed.
+        """Maps the memory at `address` too, in place of the mapping there. False if it failed and nothing has changed.
 
         The kernel removes the old mapping first. If the kernel fails after that, the process must end.
         """
@@ -102,7 +102,8 @@ def _end_process(why: str) -> NoReturn:
         os._exit(1)
 
 
-_lock = threading.Lock()  # guards the following: each model has its SharedBuckets, each process group its threads
+# Guards the following, because each model has its own SharedBuckets, and each process group its own threads.
+_lock = threading.Lock()
 _all: List[_Memory] = []  # all memory of this process, except memory that is being mapped now
 _has_warned = False
 
@@ -175,7 +176,8 @@ class SharedBuckets:
         try:
             if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
                 self._share(bucket)
-        except (OSError, RuntimeError) as error:  # the engine's or torch's: no memory or /dev/shm, too many files
+        # Errors of the engine or of torch: no memory, no /dev/shm, or too many files.
+        except (OSError, RuntimeError) as error:
             warn_of_private_memory(error)
         self._seen[bucket.data_ptr()] = weakref.ref(bucket)
 
@@ -186,8 +188,8 @@ class SharedBuckets:
             address, file = bucket.data_ptr(), memory.descriptor()
             if address % mmap.PAGESIZE == 0 and memory.map_over(address):
                 self._memory[address] = memory
-                # This frees the memory that was mapped there. torch.multiprocessing sends views to other processes by
-                # this descriptor.
+                # This also frees the memory that was mapped there before. torch.multiprocessing sends views to other
+                # processes by this descriptor.
                 os.dup2(file, _storage(bucket)._share_fd_cpu_()[0], inheritable=False)
         finally:
             _all.append(memory)  # not earlier: _free_unused() frees memory that is not mapped twice

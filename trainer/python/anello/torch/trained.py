@@ -73,7 +73,10 @@ def _kinds(parameters: Sequence[torch.nn.Parameter]) -> List[Any]:
 
 
 class _Hook:
-    """Calls a method when autograd has added to a parameter's gradient. Holds both only by weak references."""
+    """Calls a method when autograd has added to a parameter's gradient.
+
+    Holds the parameter and the method only by weak references.
+    """
 
     def __init__(self, parameter: torch.nn.Parameter, method: Any) -> None:
         its = weakref.ref(parameter)

@@ -14,7 +14,7 @@ Logs = Optional[Mapping[str, Any]]
 
 
 class KerasState(TensorFlowKerasState):
-    """A model, its optimizer (that of compile() if it is left out), and plain values as keyword arguments."""
+    """A model, its optimizer (by default that of compile()), and plain values as keyword arguments."""
 
     def __init__(self, model: Any, optimizer: Any = None, **values: Any) -> None:
         super().__init__(model, optimizer, **values)

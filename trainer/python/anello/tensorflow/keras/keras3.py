@@ -67,7 +67,7 @@ def adapt_keras() -> None:
     """
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
-    # In another class, Keras would take it for a method of the program, and would not call it when it loads a file.
+    # In another class, Keras would take this method for the program's own, and would not call it when it loads a file.
     trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "compile" in kind.__dict__)
     trainer.compile = _without_xla(trainer.compile)
 

@@ -97,7 +97,8 @@ def _subclass(optimizer: Any, settings: Settings) -> Type[Any]:
     made = types.new_class(plain.__name__, (_distributed, plain), exec_body=fill)
     package, found, registered = tf.keras.utils.get_registered_name(plain).rpartition(">")
     if found:
-        for each in (made, plain):  # both have the same saved name; Keras loads the class that was registered last
+        # Both classes have the same saved name; Keras loads the class that was registered last.
+        for each in (made, plain):
             tf.keras.utils.register_keras_serializable(package, registered)(each)
     return made
 
@@ -110,7 +111,7 @@ def PartialDistributedOptimizer(optimizer: Any, name: Union[None, str] = None, d
                                 process_set: ProcessSet = global_process_set,
                                 local_layers: Union[None, Any, Iterable[Any]] = None,
                                 scale_local_gradients: bool = True) -> Any:
-    """DistributedOptimizer() for all layers except for some: each rank keeps its own gradients of these.
+    """DistributedOptimizer() for all layers except `local_layers`: of these, each rank keeps its own gradients.
 
     Args:
         local_layers: a layer of Keras, or a list of layers. ValueError if a layer has no variables yet.

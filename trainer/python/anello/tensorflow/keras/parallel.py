@@ -110,13 +110,14 @@ def _optimizer(model: Any, given: Any) -> Any:
 def _scale(optimizer: Any, factor: int) -> None:
     try:
         optimizer.learning_rate = rate_of(optimizer) * factor
-    except (AttributeError, TypeError, ValueError) as error:  # Keras raises one of these for a schedule or a function
+    # Keras raises one of these errors if the rate is a schedule or a function.
+    except (AttributeError, TypeError, ValueError) as error:
         raise ValueError("the learning rate is a schedule: multiply its rates by hvd.size(), and give "
                          "scale_learning_rate=False") from error
 
 
 def _write(model: Any, name: str, file: BinaryIO) -> None:
-    """Lets Keras write a file, and copies it to `file`: Keras writes only files with names, and the names matter."""
+    """Lets Keras write a file, and copies it to `file`. Keras writes only to a path; its ending decides the format."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
         (model.save_weights if name.endswith(".weights.h5") else model.save)(path)

@@ -54,7 +54,10 @@ class Ranks:
         self._agenda: Any = None
 
     def follow_world(self) -> bool:
-        """True if the world is another one than in the last call. The optimizer begins anew: some ranks may be new."""
+        """True if the world is not that of the last call.
+
+        Then the optimizer begins anew, because some ranks may be new.
+        """
         if self._agenda is not None and self._agenda() is self.process_set.agenda:
             return False
         self._agenda = weakref.ref(self.process_set.agenda)
@@ -100,8 +103,8 @@ class Ranks:
         self._trained = trained
         keys = tuple(map(key, trained))
         if keys not in self._agreed:
-            # A rank that does not compare calls its first operation instead, which has this name: then both fail, and do
-            # not wait.
+            # A rank that does not compare submits its first operation, which has this name. So both operations fail,
+            # and neither rank waits.
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
 

@@ -65,7 +65,7 @@ def _comparing(fit: Any) -> Any:
         is_new_world = ranks.process_set.included() and ranks.follow_world()
         if is_new_world or getattr(model, "_fitted_for", None) is not ranks:
             object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
-            # An earlier one would use only this rank's gradients, or those of the ranks that were there.
+            # An earlier function would use only this rank's gradients, or those of the ranks of an earlier world.
             model.train_function = None
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
