@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Draws recorded results as SVG. One picture shows the time of a call over its size, for us and each peer, with a panel
-# for each number of ranks. For results between hosts, another shows how much of the links' rate is used over the number
-# of ranks.
+# Draws recorded results as SVG. One picture shows how the time of a call depends on its size, for us and each peer,
+# with a panel for each number of ranks. For results between hosts, a second picture shows how the used share of the
+# links' rate depends on the number of ranks.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 

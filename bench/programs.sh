@@ -24,7 +24,7 @@ need_program() {
     "cmake --build build/release; or name the folder where it is: -B DIR"
 }
 
-# need_gnuplot SCRIPT: installs what draws pictures, if it is missing.
+# need_gnuplot SCRIPT: installs gnuplot, if it is missing.
 need_gnuplot() {
   command -v gnuplot >/dev/null ||
     (source "$bench_root/.ci/prepare.sh" && install_packages "bash $1" "${picture_packages[@]}") >&2

@@ -61,7 +61,7 @@ def alone():
 
 
 def stepper(model, optimizer, expected=None):
-    """Returns a function that makes a step and checks the average gradient: each rank's is its number."""
+    """Returns a function that makes a step and checks the average gradient. Each rank's own gradient is its number."""
     expected = (dist.get_world_size() - 1) / 2 if expected is None else expected
 
     def step():

@@ -29,7 +29,7 @@ def documented(lines: list[str]) -> list[str]:
 
 
 def grouped(lines: list[str]) -> list[str]:
-    """A comment above functions without a blank line or comment between them is that of all of them."""
+    """A comment above several functions belongs to all of them if no blank line or comment is between them."""
     made: list[str] = []
     while lines:
         indent = len(lines[0]) - len(lines[0].lstrip())

@@ -29,7 +29,7 @@ class Light(jobs.Anello):
 
 
 class Stream(Light):
-    """Its state takes a while from rank to rank."""
+    """A job of ranks whose state takes a while to send."""
 
     kind = ("steps", str(1 << 22))
 
@@ -52,7 +52,7 @@ def visit(kind, size, seed=1, most=None):
 
 
 def timed(kind, size, trials, signal_of, limit=60):
-    """Disturbs one job again and again. Returns the seconds until the next world of all that are left has begun."""
+    """Disturbs one job again and again. Returns how many seconds it takes each time until the next world has begun."""
     times = []
     with visit(kind, size) as here:
         for _ in range(trials):
@@ -70,12 +70,12 @@ def summary(times, least=0):
 
 
 def kills(options):
-    """P1: one rank is killed; until all others have taken a step."""
+    """P1: one rank is killed. Measures the time until all others have taken a step."""
     return {f"{size} ranks": summary(timed(Light, size, options.trials, "kill")) for size in (2, 4, 8)}
 
 
 def random_kills(options):
-    """P2: kills at seeded moments of the regrouping and of the state's way, some of two ranks at once."""
+    """P2: kills ranks, sometimes two at once, at random moments while the others regroup or receive the state."""
     outcomes = [point(seed) for seed in range(options.points)]
     return {"kills": sum(each["kills"] for each in outcomes),
             "hung": [each for each in outcomes if "hung" in each], "wrong": [each for each in outcomes if each.get("wrong")],
@@ -83,7 +83,7 @@ def random_kills(options):
 
 
 def point(seed):
-    """Kills one or two of four ranks at once, and in half of the points another one a moment later."""
+    """Kills one or two of four ranks at once. In half of the cases, kills another rank a moment later."""
     chance, found = random.Random(seed), {"seed": seed, "kills": 0}
     with visit(Stream, 4, seed) as here:
         here.steady(4)
@@ -116,12 +116,12 @@ def point(seed):
 
 
 def stops(options):
-    """P3: a rank is stopped; beyond the silence limit, until all others have taken a step."""
+    """P3: a rank is stopped. Measures the time beyond the silence limit until all others have taken a step."""
     return summary(timed(ShortLimit, 3, options.trials, "stop"), ShortLimit.limit)
 
 
 def costs(options):
-    """P12: an allreduce, and a step that writes nothing else, of 2 ranks: elastic over fixed, in turn."""
+    """P12: what an allreduce costs, and a step that writes nothing else: elastic over fixed, on 2 ranks, in turn."""
     found = {}
     for number in range(options.pairs):
         for kind in ("elastic", "fixed") if number % 2 else ("fixed", "elastic"):
@@ -142,7 +142,7 @@ def costs(options):
 
 
 def launchers(options):
-    """P15: the launcher is killed; until all ranks have ended."""
+    """P15: the launcher is killed. Measures the time until all ranks have ended."""
     times = []
     for _ in range(options.trials):
         with visit(Light, 4) as here:
@@ -166,7 +166,7 @@ def used_by(pid):
 
 
 def generations(options):
-    """P16: a job grows and shrinks again and again; what its launcher and a rank of all worlds use."""
+    """P16: a job grows and shrinks again and again. Measures what its launcher uses, and a rank of all worlds."""
     marks, used = {options.generations * part // 6 for part in range(1, 7)}, {}
     with visit(Worlds, 2, most=3) as here:
         here.wait(lambda: len(here.diaries.worlds.get("1", ())) == 2, 120)
@@ -186,7 +186,7 @@ def generations(options):
 
 
 def many(options):
-    """P18: one of 64 ranks is killed; until all others have taken a step."""
+    """P18: one of 64 ranks is killed. Measures the time until all others have taken a step."""
     return summary(timed(Light, 64, 1 if options.quick else 3, "kill", 120))
 
 

@@ -31,7 +31,7 @@ class Visit:
         self.size, self.most, self.limit, self.random, self.out = size, most, limit, random.Random(seed), out
 
     def wait(self, condition, limit):
-        """Waits until a condition returns something, which it returns."""
+        """Calls the condition until it returns something, and returns that."""
         end = time.monotonic() + limit
         while True:
             self.job.tend()
@@ -62,7 +62,7 @@ class Visit:
         self.wait(holds, 300)
 
     def event(self, name):
-        """One disturbance. Returns what was measured, with times in seconds."""
+        """Makes one disturbance. Returns the measured values; times are in seconds."""
         self.steady(self.size)
         time.sleep(self.random.uniform(0, 0.1))
         self.diaries.read()
@@ -111,7 +111,10 @@ class Visit:
 
 
 def visit(library, events, size, most, options, results, seed):
-    """Starts a job, and disturbs it by these events; where it does not go on, by the rest in another job."""
+    """Starts a job, and disturbs it by these events.
+
+    If it does not go on, disturbs another job by the remaining events.
+    """
     events = list(events)
     while events:
         with Visit(library, size, most, options.limit, seed, options.keep) as here:

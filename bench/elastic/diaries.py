@@ -28,12 +28,12 @@ class Diary:
         self.write("world", token, rank, size)
 
     def take(self, step, epoch, samples):
-        """This rank's share of a step. Takes as long as a training that computes."""
+        """Records this rank's share of a step, after a pause as long as the computing of a training."""
         time.sleep(PACE)
         self.write("take", step, epoch, *map(int, samples))
 
     def step(self, result=0):
-        """The rank has committed its share. Ranks that hold the same state have the same result."""
+        """Records that the rank has committed its share. `result` is equal on ranks that hold the same state."""
         self.write("step", result)
 
 
@@ -42,7 +42,7 @@ class Diaries:
 
     def __init__(self, folder):
         self.folder, self.only = folder, None
-        self.steps = []               # in the order of time, when all is read
+        self.steps = []  # in the order of time once all lines are read
         self._files = {}              # by pid: an open file, and an unfinished line
         self._world, self._taken = {}, {}  # by pid: the newest ones
         self.worlds = {}              # by token: by pid
@@ -77,13 +77,13 @@ class Diaries:
         return list(self._files)
 
     def begun(self, token):
-        """When all ranks of a world had taken a step in it, or None."""
+        """The time at which all ranks of a world had taken a step in it, or None."""
         ranks, first = self.worlds[token], self.first_steps.get(token, {})
         size = next(iter(ranks.values())).size
         return max(first.values()) if len(ranks) == len(first) == size else None
 
     def next_world(self, since, old, size=None):
-        """When the first world that is not one of `old`, and has this size, had begun after a moment, or None."""
+        """The time after `since` at which the first world of this size that is not in `old` had begun, or None."""
         times = [self.begun(token) for token, ranks in self.worlds.items()
                  if token not in old and size in (None, next(iter(ranks.values())).size)]
         return min((time for time in times if time is not None and time > since), default=None)
@@ -102,7 +102,7 @@ class Diaries:
         return max((b - a for a, b in itertools.pairwise([since, *times])), default=None)
 
     def lineage(self):
-        """The steps that made the final state: by number, the token of their world. And when which were undone."""
+        """The steps that made the final state, by number, with their worlds; and the undone steps, with their times."""
         final, undone = {}, []
         for step in self.steps:
             number, token = step.taken.step, step.world.token

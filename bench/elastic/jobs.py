@@ -1,4 +1,4 @@
-"""How each library starts a training, adds a rank, and goes on: what its own launcher does not do, is done here."""
+"""Starts a training with each library, and adds ranks. Does what the library's own launcher does not do."""
 import os
 import pathlib
 import signal
@@ -8,7 +8,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = str(pathlib.Path(__file__).with_name("training.py"))
-# Seconds after which a silent rank is given up. PATIENT: where the start of a replacement must fit into the same limit.
+# Seconds after which a silent rank is given up. PATIENT: for libraries in which the start of a replacement must fit
+# into the same limit.
 LIMIT, PATIENT = 5, 30
 
 
@@ -46,7 +47,7 @@ class Job:
         """Does now the work of a cluster manager."""
 
     def running(self):
-        """Whether the library has not given up the training."""
+        """True if the library has not given up the training."""
         return self.processes[0].poll() is None
 
     def end(self):
@@ -111,10 +112,11 @@ class Horovod(Job):
 
 class Torchrun(Job):
     library = "torchrun"
-    # Without the second one, a rank that joins waits for an address that nobody writes (PyTorch 2.15).
+    # Without the second variable, a rank that joins waits for an address that nobody writes (PyTorch 2.15).
     settings = {"ELASTIC_LIMIT": str(PATIENT), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
-    # One agent for all ranks restarts them soonest. A rank that joins needs an agent of its own, and so do the others then.
+    # One agent for all ranks restarts them soonest. But a rank that joins needs an agent of its own, and then each
+    # other rank needs one too.
     def _agent(self, nodes, ranks):
         self.run(self.python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks}",
                  "--max-restarts=100", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-id=bench",

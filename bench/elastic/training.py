@@ -1,7 +1,7 @@
 """training.py LIBRARY FOLDER SIZE MOST [PLACE]: a rank of an elastic training, which bench/elastic/compare.py starts and disturbs.
 
 The model, the data and the pace are the same for all libraries. Each library has one function: the loop that its own
-documentation recommends. What happens is written to FOLDER/PID.
+documentation recommends. The diary is written to FOLDER/PID.
 """
 import datetime
 import itertools
@@ -135,7 +135,7 @@ def torchft(diary, share, place, places):
         if manager.is_participating():
             diary.take(step, epoch, samples)
         backward(model, samples, len(samples))
-        # Its DistributedDataParallel fails by an assertion in the survivors (0.2.0, Gloo).
+        # The library's DistributedDataParallel fails with an assertion in the survivors (0.2.0, Gloo).
         for work in [manager.allreduce(each.grad) for each in model.parameters()]:
             work.wait()
         stepping.step()
