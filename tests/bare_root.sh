@@ -1,5 +1,5 @@
-# A fresh Debian 12, or what $suite names, in a folder: sourced by the scripts that try Anello on one. Needs root,
-# debootstrap and a Debian mirror.
+# Makes a fresh Debian 12, or the system that $suite names, in a folder. Sourced by the scripts that try Anello on such
+# a system. Needs root, debootstrap and a Debian mirror.
 # The mounts live in a namespace of their own: they end with the script, so that removing the folder never reaches the
 # machine's own /dev. The folder is given on the command line, is made, and is removed at the end.
 # shellcheck shell=bash disable=SC2034

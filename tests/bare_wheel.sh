@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The wheel that trainer/python/wheel.sh has made, in a fresh Debian 12 (with suite=trixie: Debian 13) that has Python and pip
-# but no compiler: installed by pip without a network, it trains on two ranks. Needs root, debootstrap and a Debian mirror.
+# Tries the wheel that trainer/python/wheel.sh has made, in a fresh Debian 12 (with suite=trixie: Debian 13) that has
+# Python and pip but no compiler. pip installs the wheel without a network, and it trains on two ranks. Needs root,
+# debootstrap and a Debian mirror.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/bare_root.sh"
 

@@ -22,7 +22,10 @@ FLAGS = ["-fsyntax-only", "-Wthread-safety", "-Werror", "-Wno-unknown-warning-op
 
 
 def is_product(file, build):
-    """Not the benchmark's programs for other libraries, which have its sources, nor CUDA, whose compiler is another."""
+    """Excludes CUDA, which has another compiler.
+
+    Excludes the benchmark for other libraries, which has the same sources.
+    """
     for folder in (build, ROOT):
         if file.is_relative_to(folder):
             inner = file.relative_to(folder)

@@ -1,4 +1,4 @@
-"""The sizes of classes, read from what clang prints with -ast-dump: how many methods and data members each declares."""
+"""Reads the sizes of classes from clang's -ast-dump: how many methods and data members each class declares."""
 import re
 
 # clang prints the project's namespaces, and all that they have.
@@ -16,7 +16,7 @@ _MEMBERS = ("FieldDecl", "CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDe
 
 
 def sizes_in(dump):
-    """By full name, how many members each class of a dump has. Members that the compiler adds do not count."""
+    """The number of members of each class in a dump, by full name. Members that the compiler adds do not count."""
     sizes, scopes = {}, []  # the namespaces and classes around the line: depth, full name, whether it is a class
     around = ""
     for line in dump:
@@ -41,7 +41,7 @@ def sizes_in(dump):
 
 
 def complaints(sizes):
-    """About classes that are larger than they may be, and rows of the list that could be lower."""
+    """Complaints about classes that are too large, and about rows of the list that could be lower."""
     out = []
     for name, size in sorted(sizes.items()):
         limit = size if name == API else LARGER.get(name, LIMIT)

@@ -3,7 +3,7 @@
 # own; for each transport once. A process for every case would take longer to start than most cases take to run.
 #
 # GoogleTest writes RESULTS/NAME.suite.xml when the process ends, and tests/run.sh counts the cases in it. Until then
-# the file holds every case as `missing`: a case that a crash, an early exit or the limit kept from its end is seen.
+# the file holds every case as `missing`: so the file shows which cases a crash, an early exit or the limit has ended.
 
 # add_suite(TEST FILTER TRANSPORT CASE...)
 function(add_suite test filter transport)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs libFuzzer on every parser of bytes from outside, each for SECONDS, as many at a time as there are cores. What it finds
-# worth keeping replaces the corpus, a line an input in hexadecimal; what breaks a parser is left in build/fuzz/found.
+# Runs libFuzzer on every parser of bytes from outside, each for SECONDS, as many at a time as there are cores. Inputs
+# that are worth keeping replace the corpus, which has one input a line in hexadecimal. Inputs that break a parser are
+# left in build/fuzz/found.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 

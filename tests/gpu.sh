@@ -70,7 +70,7 @@ check_stamp() {
     fail "pack: the sources are $(tr '\n' ' ' <<<"$sources"): make it again (--pack), or test it as it is (--old-pack)"
 }
 
-# If the system lacks CUDA's libraries, those of PyTorch may be used.
+# Adds PyTorch's copies of CUDA's libraries, if the system lacks them.
 add_libraries_of_python() {
   local folders libraries
   libraries=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null || true)
@@ -167,7 +167,7 @@ process_of_rank() {
   done
 }
 
-# Checks that the others end within ten seconds of the kill, and name the dead rank.
+# Checks that the other ranks end within ten seconds of the kill, and name the dead rank.
 killed_rank_is_named() {
   set -m
   train 4 cuda --epochs 100000 >"$out/killed" 2>&1 &
@@ -209,7 +209,8 @@ training_figures() {
     "PyTorch in a CUDA graph $(middle <"$out/graph") samples/s"
 }
 
-# torch needs the system's own libraries, or newer ones than the pack's; the package takes from the pack what is missing.
+# torch needs the system's own libraries, or newer ones than the pack has. Only the package takes missing libraries from
+# the pack.
 with_torch() { # COMMAND...
   LD_LIBRARY_PATH=${own_library_path:+$own_library_path:}/usr/lib/x86_64-linux-gnu:$pack/lib PYTHONPATH=$python "$@"
 }
@@ -278,7 +279,8 @@ PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   # Errors of calls are not reported, because the program itself checks them: it queries events that are not ready.
   check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
-  for tool in racecheck synccheck initcheck; do  # of what blocks share, and of what nobody has written
+  # These check memory that blocks share, and memory that nobody has written.
+  for tool in racecheck synccheck initcheck; do
     check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows:Kernels.*Element'
   done
 else

@@ -120,7 +120,7 @@ Lines relative_links(const std::string& prose) {
   return found;
 }
 
-// Returns what links call the headings of a page: "## The C API" is "the-c-api".
+// Returns the names by which links refer to a page's headings: "## The C API" is "the-c-api".
 Lines headings(const std::string& text) {
   Lines found;
   std::string line;

@@ -26,7 +26,7 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
 
 # install_environment NAME: makes build/NAME while the compiler works, because much of the time goes to the network. The
-# process has a group of its own: at the end all of it is ended.
+# process has a process group of its own, so that all its children can be ended.
 declare -A installing=()
 install_environment() {
   set -m
@@ -35,7 +35,7 @@ install_environment() {
   set +m
 }
 
-# Waits for them. What needs one that could not be made may be skipped.
+# Waits for the environments. Tests that need an environment that could not be made may be skipped.
 await_environments() {
   local name why
   for name in "${!installing[@]}"; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Worlds of real processes with faults drawn at random (killed, stopped, paused, without a rendezvous, none), each result
-# checked and everything left behind looked for, for SECONDS. Fails if anything was not as promised.
+# Runs worlds of real processes for SECONDS, with faults drawn at random (killed, stopped, paused, without a rendezvous,
+# none). Checks each result, and looks for everything that is left behind. Fails if anything was not as promised.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 

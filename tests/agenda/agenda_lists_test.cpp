@@ -1,4 +1,4 @@
-// Which operations rank 0 holds back, and which of them all ranks carry out as one list.
+// Tests which operations rank 0 holds back, and which of these operations all ranks carry out as one list.
 #include <anello/error.hpp>
 
 #include "tests/agenda/world_of_agendas.hpp"

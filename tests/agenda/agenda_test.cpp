@@ -167,7 +167,7 @@ TEST(Agenda, ADifferenceToTheLastTimeIsFoundToo) {
             "rank 0 has shape (4,), rank 1 has (5,); 2 of 3 ranks agree with rank 0");
 }
 
-// Independent of which ranks they are, and in trees of several levels.
+// The choice of these ranks does not matter. Also tries trees of several levels.
 TEST(Agenda, BlamesTheRanksOutsideOfAMajority) {
   for (const int ranks : {3, 4, 5, 9, 20})
     for (int odd = 0; odd < ranks; odd++) {

@@ -1,5 +1,5 @@
-// Random named operations between three ranks. One of them lacks memory or a descriptor at a random place: every rank
-// ends with the right results, or with an error that names that rank.
+// Three ranks submit random named operations. One rank lacks memory or a descriptor at a random place. Every rank must
+// end with the right results, or with an error that names this rank.
 #include <thread>
 
 #include "ring/base/text.hpp"

@@ -133,7 +133,7 @@ TEST(SchedulerCallbacks, ReplaceEachOtherAndAreCalledAtOnceIfItIsDone) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> values{1};
     Calls calls;
-    if (world.rank() == 1) world.recv(values, 0);  // so that it is not decided before both are there
+    if (world.rank() == 1) world.recv(values, 0);  // so that the operations are not decided before both exist
     const auto operation = allreduce(scheduler, "x", values);
     scheduler.when_done(operation, calls.note("first"));
     scheduler.when_done(operation, calls.note("second"));
@@ -184,7 +184,7 @@ TEST(SchedulerCallbacks, ReceiveARefusal) {
   });
 }
 
-// One operation is under way or done, another one is never decided.
+// One operation is under way or done, and another one is never decided.
 TEST(SchedulerCallbacks, ReceiveTheVerdictOfAWorldThatFails) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -233,7 +233,7 @@ TEST(SchedulerCallbacks, ReceiveTheEndOfTheAgenda) {
     EXPECT_THAT(calls.sorted(1)[0],
                 HasSubstr("the agenda was closed, or this rank's world ended, before the operation was done"));
     EXPECT_THROW(allreduce(*scheduler, "later", never), Error);
-    world.barrier();  // a rank that leaves the world would end the operation of the other
+    world.barrier();  // otherwise a rank that leaves the world could end the other rank's operation
   });
 }
 

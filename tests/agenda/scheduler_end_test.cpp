@@ -53,7 +53,7 @@ TEST(Scheduler, AnOperationThatNeverGetsAllRanksEndsAtTheLimit) {
   }
 }
 
-// With or without a connection to the ranks that need it.
+// Tries this with and without a connection between that rank and the ranks that need it.
 TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   for (const bool connected : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -74,8 +74,8 @@ TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   }
 }
 
-// Rank 0 already has the other rank's report when it submits, so it decides then, and has not sent the decision when it
-// leaves.
+// When rank 0 submits, it already has the other rank's report, so it decides at once. When it leaves, it has not sent
+// the decision yet.
 TEST(Scheduler, ADecisionReachesTheOthersBeforeThisRankLeaves) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);

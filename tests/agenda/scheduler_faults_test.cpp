@@ -1,5 +1,5 @@
-// Named operations on a rank that has no memory or descriptor left, or whose program makes a mistake that the others do
-// not make: they end on all ranks, and are never mistaken for each other.
+// Named operations on a rank that has no memory or descriptor left, or whose program makes a mistake of its own. The
+// operations end on all ranks, and are never mistaken for each other.
 #include <atomic>
 #include <thread>
 
@@ -74,8 +74,8 @@ TEST(SchedulerFaults, AnOutputThatOneRankCannotMakeEndsTheWorld) {
   }
 }
 
-// From that place in its wait on, rank 1 cannot even allocate the text of an error. It may leave before its control
-// plane has reported it.
+// Rank 1 runs out of memory at that place of its wait, and then cannot even allocate the text of an error. It may leave
+// before its control plane has reported the error.
 TEST(SchedulerFaults, ARankWithoutAnyMemoryEndsWhatItWaitsFor) {
   for (const int place : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
     SCOPED_TRACE(place);
@@ -129,7 +129,7 @@ TEST(SchedulerFaults, ARankThatJoinsWithoutMemoryEndsTheWorld) {
   }
 }
 
-// For any reason by which two ranks begin different operations at the same place.
+// Two ranks take different operations for the next one. The cause does not matter.
 TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     std::vector<float> values(1000, float(world.rank()));
@@ -153,8 +153,8 @@ TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
   }
 }
 
-// One rank refuses the call. The others receive that at once, the numbers of operations without a name stay equal, and
-// the rank may repeat the call.
+// One rank refuses the call. The other ranks receive the refusal at once, the numbers of operations without a name stay
+// equal, and the rank may repeat the call.
 TEST(SchedulerFaults, ACallThatOneRankRefusesFailsOnAllRanks) {
   run_agendas(3, [](World& world, Scheduler& scheduler) {
     for (const std::string_view name : {"", "x"}) {
@@ -220,7 +220,7 @@ TEST(SchedulerFaults, NumbersOfUnnamedOperationsDoNotCollideAfterAJoin) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> values{1}, more{1};
     const auto kept = scheduler.submit({.verb = Verb::allreduce, .inputs = {view_of(values)}});
-    while (!kept->done()) std::this_thread::sleep_for(milliseconds(1));  // without a call of the scheduler
+    while (!kept->done()) std::this_thread::sleep_for(milliseconds(1));  // waits without a call of the scheduler
     wait(scheduler, scheduler.submit({.verb = Verb::join}));
     wait(scheduler, scheduler.submit({.verb = Verb::allreduce, .inputs = {view_of(more)}}));
     EXPECT_THAT(more, ElementsAre(float(world.size())));

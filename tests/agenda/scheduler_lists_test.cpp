@@ -1,4 +1,5 @@
-// Operations that all ranks carry out as one list give the same bits as one by one, and each has its own end.
+// Operations that all ranks carry out as one list must give the same bits as separate operations, and each must have
+// its own end.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -164,7 +165,7 @@ TEST_P(ListsInWorldsOf, ManySmallOnesAreOneOperation) {
   });
 }
 
-// One operation of another kind, one that differs, and one with large tensors, among small ones.
+// Small operations, and among them one of another kind, one that differs between ranks, and one with large tensors.
 TEST_P(ListsInWorldsOf, EachOfMixedOperationsHasItsOwnEnd) {
   run([](World& world, Scheduler& scheduler) {
     if (world.size() == 1) return;
@@ -199,7 +200,7 @@ TEST_P(ListsInWorldsOf, EachOfMixedOperationsHasItsOwnEnd) {
   });
 }
 
-// The program must not do this, but the other operations of the list have their results all the same.
+// A program must not do this. Even then, the other operations of the list must have their results.
 TEST_P(ListsInWorldsOf, ATensorOfTwoOperationsHarmsNoOther) {
   run([](World& world, Scheduler& scheduler) {
     std::vector<float> twice(100, float(world.rank())), before(10, 1), after(10, 2);
@@ -230,7 +231,7 @@ TEST_P(ListsInWorldsOf, JoinedRanksTakePart) {
   });
 }
 
-// While a large operation moves, small ones are submitted one by one: rank 0 decides them together afterwards.
+// While a large operation moves, small operations are submitted one by one. Rank 0 decides them together afterwards.
 TEST_P(ListsInWorldsOf, SmallOnesThatWaitForALargeOneBecomeOneList) {
   run([](World& world, Scheduler& scheduler) {
     std::vector<float> large(std::size_t(1) << 20, 1);
@@ -245,7 +246,7 @@ TEST_P(ListsInWorldsOf, SmallOnesThatWaitForALargeOneBecomeOneList) {
   });
 }
 
-// A group of some ranks has lists of its own.
+// Lists of a group that has only some of the ranks.
 TEST(SchedulerLists, OfAGroup) {
   run_world(4, [](World& world) {
     const bool inside = world.rank() != 1;

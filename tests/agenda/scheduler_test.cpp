@@ -24,7 +24,7 @@ using testing::HasSubstr;
 class SchedulerInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, SchedulerInWorldsOf, testing::ValuesIn(few_world_sizes()));
 
-// Each rank submits in its own order, from two threads, and waits in another order.
+// Each rank submits in an order of its own, from two threads, and waits in yet another order.
 TEST_P(SchedulerInWorldsOf, OperationsInAnyOrderAndFromAnyThread) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     constexpr std::size_t kNames = 40;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr long kSeeds = 2000;
 
-// Operation number `occurrence` of a key between two joins, as each rank submits it.
+// A rank's submission of an operation. `occurrence` counts the operations of one key since the last join.
 struct Submission {
   std::string name;  // empty: unnamed
   int occurrence = 0;
@@ -28,7 +28,8 @@ struct Expected {
 
 // The operations of the ranks between two joins.
 struct Round {
-  std::vector<std::vector<Submission>> of_rank;      // not yet submitted; ordered only among those of one name
+  // Operations that are not yet submitted; only those of one name have an order.
+  std::vector<std::vector<Submission>> of_rank;
   std::map<std::string, std::vector<Expected>> all;  // by key without its number
 };
 
@@ -234,7 +235,7 @@ class Job {
           << decision.key << other;
   }
 
-  // Same decisions in the same order; after a death, some ranks may not have the last ones.
+  // All ranks must have the same decisions in the same order. After a death, some ranks may lack the last ones.
   void check_same(int rank) {
     const auto &first = world_.decisions(0), &mine = world_.decisions(rank);
     EXPECT_TRUE(dead() || first.size() == mine.size());
@@ -253,8 +254,8 @@ class Job {
   Random random_;
   WorldOfAgendas world_;
   Round round_;
-  // By how many operations of each name a rank joins early. Equal for all names: otherwise two ranks could each wait
-  // for the other to join.
+  // How many operations of each name a rank leaves out before it joins. The number is equal for all names, because
+  // otherwise two ranks could each wait for the other to join.
   std::vector<int> early_;
   std::vector<bool> joined_;
   std::vector<std::size_t> begun_;  // decisions before this round, by rank

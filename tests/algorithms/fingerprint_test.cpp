@@ -20,7 +20,7 @@ TEST(Fingerprint, DiffersBetweenAlgorithmsAndShapes) {
   std::size_t shapes = 0;
   for (const Algorithm algorithm : all_algorithms())
     for (const std::uint64_t count : {48, 49}) {
-      constexpr int kWorld = 24;  // a smaller grid may be one line, as two_shot is
+      constexpr int kWorld = 24;  // with fewer ranks, a grid may be one line, which has the plan of two_shot
       std::uint64_t all = 0;
       for (int rank = 0; rank < kWorld; rank++)
         all = fingerprint_of(plan_allreduce(algorithm, {.rank = rank, .world = kWorld, .count = count}), all);

@@ -60,7 +60,7 @@ TEST(Choose, FollowsTheFigures) {
   EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::recursive_doubling);
 }
 
-// With many ranks, messages must not become tiny; the ring has as many messages as ranks.
+// With many ranks, messages must not become tiny: the ring sends as many messages as there are ranks.
 TEST(Choose, LargeWorldsKeepMessagesWorthwhile) {
   EXPECT_EQ(choice(1024, false, 4 * kMiB).algorithm, Algorithm::halving);
   EXPECT_EQ(choice(1000, false, 4 * kMiB).algorithm, Algorithm::ring);
@@ -173,7 +173,7 @@ TEST(Choose, PassesRoundHostsThatShareCores) {
   EXPECT_EQ(name(choose(Kind::allgather, parts).algorithm), "grid");
 }
 
-// One rank has all data: sent directly to 15 hosts, 90 MiB would leave its host, where 6 MiB are enough.
+// One rank has all data. If it sent them to 15 hosts directly, 90 MiB would leave its host; 6 MiB are enough.
 TEST(ChooseOfCollectives, GoesByTheLargestPart) {
   Facts facts{.world = 128, .hosts = 16, .bytes = 6 * kMiB};
   EXPECT_EQ(name(choose(Kind::allgather, facts).algorithm), "shares+two_shot");
@@ -216,7 +216,7 @@ TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {
           }
 }
 
-// A rule that an earlier one hides would be a bound that nobody measures again.
+// If an earlier rule hid a rule, nobody would measure the hidden rule's bound again.
 TEST(SelectionTable, HasNoRuleThatIsNeverTaken) {
   std::set<const Rule*> taken;
   for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})

@@ -13,7 +13,7 @@
 namespace anello::algorithms {
 namespace {
 
-// In elements, for the hosts that send and receive the most.
+// In elements: the most that one host sends, and the most that one host receives.
 struct Traffic {
   std::uint64_t out = 0, in = 0;
 };
@@ -67,7 +67,7 @@ Facts facts_of(const Layout& layout, std::uint64_t bytes) {
           .elem_bytes = 4};
 }
 
-// 2(h-1)/h of the elements, the least that can be: a count that can be divided among all, and no slabs.
+// The minimum is 2(h-1)/h of the elements. The count can be divided among all ranks, and there are no slabs.
 TEST(Traffic, IsTheLeastWhateverTheLayout) {
   for (const Layout& layout : layouts()) {
     const auto hosts = std::uint64_t(layout.count());
@@ -78,7 +78,7 @@ TEST(Traffic, IsTheLeastWhateverTheLayout) {
   }
 }
 
-// In the slabs that choose() wants: a chunk may have one element more than another.
+// Uses the slabs that choose() wants, in which a chunk may have one element more than another.
 TEST(Traffic, IsTheLeastFrom64KiBOn) {
   for (const Layout& layout : layouts())
     for (const std::uint64_t bytes : {64 << 10, 1 << 20}) {

@@ -40,8 +40,8 @@ double defined_value(std::uint32_t bits) {
   return (bits & 0x8000) != 0 ? -value : value;
 }
 
-// Rounds to a multiple of the distance between the format's neighbours there, ties to even, and beyond the largest to
-// infinity.
+// Rounds as the format does: to a multiple of the distance between its numbers near the value, ties to even. A value
+// beyond the largest number becomes infinity.
 template <class Half>
 double rounded(double value) {
   const Format f = kFormat<Half>;

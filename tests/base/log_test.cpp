@@ -1,4 +1,4 @@
-// Messages to standard error, even if nothing reads them.
+// Tests messages to standard error, also if nothing reads them.
 #include "ring/base/log.hpp"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(Log, SaysHowManyMessagesAreLost) {
   EXPECT_TRUE(all.ends_with("anello: warning: 999\n" + end)) << all.substr(all.size() - 200);
 }
 
-// Even while a thread of the parent process is blocked in a write.
+// Tries this also while a thread of the parent process is blocked in a write.
 TEST(Log, OfAChildProcessComesOutAtOnce) {
   FullPipe pipe;
   log(Severity::warning, "parent");

@@ -35,7 +35,7 @@ std::string bytes_of(const Signature& signature) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Each property has bits of its own: a value in one of them changes no other.
+// Each property has bits of its own, so a value in these bits changes no other property.
 TEST(Signature, KeepsEachPropertyApart) {
   for (const Kind kind : kAllKinds)
     for (const DType dtype : {DType(1), kElementTypes.back(), DType(127)})
@@ -106,7 +106,7 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("algorithms differ: rank 0 calls "));
 }
 
-// Groups, and lists of counts, are distinguished by this number.
+// Appends the fingerprints of all lists that continue a list with the fingerprint `before` by up to `more` numbers.
 void extend(std::vector<std::uint64_t>& all, std::uint64_t before, int more) {
   if (before != 0) all.push_back(before);
   for (std::uint64_t value = 0; value < 9 && more > 0; value++) extend(all, fingerprint(before, value), more - 1);

@@ -43,7 +43,7 @@ concept CanBeStarted = requires(Group group, T&& tensor) {
 };
 static_assert(CanBeStarted<std::vector<float>&> && !CanBeStarted<std::vector<float>>);
 
-// From a pointer and a number of elements, with the pointer's type.
+// Tensors made from a pointer and a number of elements have the pointer's type.
 static_assert(makes_tensor<double*, std::size_t> && !makes_tensor<const double*, std::size_t>);
 static_assert(makes_input<const double*, std::size_t> && !makes_tensor<void*, std::size_t>);
 

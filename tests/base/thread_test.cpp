@@ -24,7 +24,7 @@ TEST(QuietThread, BlocksTheSignalsThatOthersSend) {
   _exit(1);
 }
 
-// The kernel ends a process whose thread causes a signal that it blocks, and no handler runs.
+// If a thread causes a signal that it blocks, the kernel ends the process, and no handler runs.
 [[noreturn]] void crash_in_a_thread() {
   signal(SIGILL, [](int) { _exit(7); });
   quiet_thread("a test", [] { __builtin_trap(); }).join();

@@ -33,7 +33,7 @@ void expect_rows(const Outcome& outcome, std::size_t rows, const std::string& pr
 }
 
 #if defined BENCH_OPENMPI || defined BENCH_MPICH
-// Their launchers add no prefix to the lines.
+// MPI's launchers add no prefix to the lines.
 void expect_mpi_rows(std::vector<std::string> command) {
   command.insert(command.end(), {"allreduce", "-s", "4,1K,64K", "-d", "double", "-o", "max", "-n", "3", "-w", "1"});
   const Outcome outcome = run(command);

@@ -101,7 +101,8 @@ TEST_F(Scripts, CompareRunsOnlyWhatMayBeAPeersBest) {
   EXPECT_EQ(compare("-p gloo -r 2 -s 4,8").code, 0);
   std::ifstream file(folder_ / "runs");
   const std::string runs((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_EQ(std::ranges::count(runs, '\n'), 4 + 2) << runs;  // a trial of each algorithm, and rounds of one
+  // One trial of each algorithm, then the rounds of one algorithm.
+  EXPECT_EQ(std::ranges::count(runs, '\n'), 4 + 2) << runs;
 }
 
 TEST_F(Scripts, CompareLeavesOutPairsInWhichTheMachineChanged) {

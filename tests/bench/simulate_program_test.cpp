@@ -44,7 +44,7 @@ TEST(Simulate, KnowsTheOtherCollectives) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr(" *ring "), HasSubstr("  tree "), HasSubstr("  halving ")));
 }
 
-// As in a measurement, a part of each rank has at least one element; the printed size is the simulated size.
+// Each rank's part has at least one element, as in a measurement. The printed size is the simulated size.
 TEST(Simulate, TakesAtLeastAnElementForEachPart) {
   const std::string file = ::testing::TempDir() + "anello_simulate_" + std::to_string(getpid()) + ".json";
   for (const std::string collective : {"allgather", "reduce_scatter", "gather", "scatter", "alltoall"}) {

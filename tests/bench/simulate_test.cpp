@@ -74,8 +74,9 @@ TEST(Model, RanksOnOneCoreTakeTurns) {
 }
 
 TEST(Model, AnInterfaceTakesOneMessageAfterAnother) {
-  // Both arrive at rank 0 at the same time; its interface takes 800 for each, which hides the first one's reduction.
-  // Then one send follows the other, and takes longer on the wire than in the core.
+  // Both messages arrive at rank 0 at the same time. Its interface takes 800 for each, so the first reduction is done
+  // while the second message arrives. Then rank 0 sends twice, one after the other; a send takes longer on the wire
+  // than in the core.
   EXPECT_DOUBLE_EQ(simulated(round_numbers(), Algorithm::star, 3, kCount).us,
                    kSend + 100 + 2 * kWire + kReceive + kReduce + kSend + 2 * kWire + 100 + kReceive);
 }
@@ -93,8 +94,8 @@ TEST(Model, ALongMessageStreamsInSegments) {
 TEST(Model, AMessageIsPassedOnWhileItComes) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  // There and back, sent at once; the wire transfers it from its first grain on. It comes in grains of 80, and rank 1
-  // has processed each before the next has come.
+  // There and back. The message is sent at once, and the wire transfers it from its first grain on, in grains of 80.
+  // Rank 1 has processed each grain before the next one has come.
   const double send = kMessage + 10, receive = kMessage + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::chain, 2, kCount).us,
                    send + 100 + kWire + receive + reduce + send + 80 + 100 + receive);
@@ -103,7 +104,7 @@ TEST(Model, AMessageIsPassedOnWhileItComes) {
 TEST(Model, WhoIsLateDoesMoreAtATime) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  cluster.message_us = 300;  // longer than three grains take to arrive: so it is not paid for each grain
+  cluster.message_us = 300;  // longer than three grains take to arrive, so that it must not count for each grain
   const double late = simulated(cluster, Algorithm::chain, 2, kCount).us;
   cluster.segment_bytes = 640;
   EXPECT_LT(late, 0.7 * simulated(cluster, Algorithm::chain, 2, kCount).us);
@@ -119,7 +120,7 @@ TEST(Bound, KnowledgeDoublesWhenAMessageIsAsLongAsItsWay) {
   EXPECT_EQ(spread_us(2, 5, 5), 5);
   EXPECT_EQ(spread_us(16, 5, 5), 20);
   EXPECT_EQ(spread_us(17, 5, 5), 25);
-  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one rank reaches all three before any of these could send
+  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one rank reaches all three others before any of them could send
 }
 
 TEST(Bound, OfTheNetworkIsItsLatenciesAndItsBytes) {
@@ -251,8 +252,8 @@ TEST(TwoLevels, ComeNearTheNetwork) {
     }
 }
 
-// For the cases that can be simulated. The two cells that lose more than 15 % are 16 hosts of two ranks at 64 and 256
-// KiB.
+// Covers the cases that can be simulated. The two cells that lose more than 15 % are 16 hosts of two ranks at 64 and
+// 256 KiB.
 TEST(OtherCollectives, ChooseWhatIsFastest) {
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
     for (const auto& [hosts, per_host] : {std::pair{2, 8}, {4, 4}, {16, 2}, {16, 1}, {3, 1}})

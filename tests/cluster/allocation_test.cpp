@@ -45,8 +45,8 @@ TEST(Allocation, ACancelledStepIsNamed) {
   EXPECT_THAT(job->err(), ContainsRegex(" lost: (its agent was ended; )?`srun` "));
   for (const std::string host : {"h0", "h1", "h2"})
     EXPECT_THAT(job->err(), ContainsRegex("hosts? [^:]*" + host + "[^:]* w(as|ere) lost: "));
-  // Slurm's daemon prints through the step's own standard error that the step was cancelled. `srun` may end before it
-  // has received that; then it prints only how the tasks ended.
+  // Slurm's daemon prints through the step's own standard error that the step was cancelled. If `srun` ends before this
+  // text arrives, it prints only how the tasks ended.
   EXPECT_THAT(job->err(), ContainsRegex(" CANCELLED AT |: task [0-9]: Killed"));
   EXPECT_EQ(job->err().find("cpu binding"), std::string::npos) << job->err();
 }

@@ -36,7 +36,7 @@ TEST(Beside, AMasterPortThatIsTakenIsNotUsed) {
   expect_trained(on(1, "bash " + recipe("ssh.sh") + " --epochs 2"));
 }
 
-// Ranks of a job of six that have met on h0 and wait for the others.
+// Some ranks of a job of six. They have met on h0 and wait for the remaining ranks.
 class Waiting {
  public:
   explicit Waiting(const std::vector<int>& ranks) {
@@ -59,7 +59,8 @@ class Waiting {
   testing::Process* server_ = nullptr;
 };
 
-// All ranks of both jobs get the error, since ranks of the second would otherwise take the places of the first one's.
+// All ranks of both jobs get the error. Otherwise ranks of the second job would take the places of the first job's
+// ranks.
 TEST(Beside, ASecondJobOfTheSameNameEndsBothStarts) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   Waiting job({0, 1, 2, 3, 4});

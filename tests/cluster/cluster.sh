@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A cluster of three hosts on this machine: h0, h1 and h2 with a network, IPv4 and IPv6, sshd, munge and a real Slurm. Brings
 # it up, runs COMMAND beside it with CLUSTER=folder, and ends with its status. In that folder `on_host I COMMAND...` runs a
-# command on host I, and `log` is what the daemons said.
+# command on host I, and `log` has the daemons' messages.
 #
 # Everything happens in namespaces of processes, mounts and networks that end with this script, however it ends. Its
 # files are in memory that only these namespaces see; configuration is mounted over the machine's own there, and nowhere
@@ -61,7 +61,7 @@ make_network() {
   echo "127.0.0.1 localhost" >>"$scratch/hosts"
 }
 
-# The hosts share root's home, as is usual. `guest` is another user.
+# All hosts use root's home, as is usual. `guest` is another user.
 make_users() {
   sed -E "s|^(root:[^:]*:0:0:[^:]*):[^:]*|\\1:$scratch/home|" /etc/passwd >"$scratch/passwd"
   echo "guest:x:5077:5077:guest:$scratch/tmp:/bin/sh" >>"$scratch/passwd"

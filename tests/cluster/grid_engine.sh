@@ -35,7 +35,8 @@ configure() {
   "$on_host" 0 qconf "$change" "$file" >/dev/null
 }
 
-# daemon HOST PROGRAM: starts it without this script's environment; otherwise a test would find it as a part of its job.
+# daemon HOST PROGRAM: starts the program without this script's environment, because otherwise a test would take the
+# program for a part of its job.
 daemon() {
   env -i PATH="$PATH" SGE_ROOT="$SGE_ROOT" SGE_CELL="$SGE_CELL" SGE_QMASTER_PORT="$SGE_QMASTER_PORT" \
     SGE_EXECD_PORT="$SGE_EXECD_PORT" SGE_ND=1 "$on_host" "$1" "$2" >"$CLUSTER/log/$2-h$1" 2>&1 </dev/null &

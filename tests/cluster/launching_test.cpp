@@ -52,7 +52,7 @@ TEST(Slurm, SeveralStepsOfOneJobAtOnce) {
   expect_trained(on(0, "cat out.2"));
 }
 
-// Slurm numbers its hosts by component, but lists them by name. With its PMIx, Slurm 22.05 itself ends such a job.
+// Slurm numbers the job's hosts by component, but lists them by name. With PMIx, Slurm 22.05 itself ends such a job.
 TEST(Slurm, AHeterogeneousJob) {
   for (const std::string manager : {"none", "pmi2"})
     expect_trained(on(0, "srun --mpi=" + manager + " -w h2 -N 1 -n 2 " + kTrain + " : -w h0,h1 -N 2 -n 4 " + kTrain));

@@ -1,7 +1,7 @@
 """Reads a Kubernetes manifest of an indexed job and its service as strictly as an API server does: known kinds, only
 fields that they have, the fields that they must have, types, names, and no key twice. The definitions are those of
-Debian's python3-kubernetes. Also refused is what an API server accepts, but with which no pod would run, or the pods
-would not find each other."""
+Debian's python3-kubernetes. Also refuses manifests that an API server accepts, but with which no pod would run, or the
+pods would not find each other."""
 
 import re
 
@@ -52,7 +52,7 @@ def _build_model(value, model, where):
             attributes[field]: _build(one, model.openapi_types[attributes[field]], f"{where}.{field}")
             for field, one in value.items()
         })
-    except ValueError as error:  # a field that must be there is not, or its value is not allowed
+    except ValueError as error:  # a required field is missing, or its value is not allowed
         raise ManifestError(f"{where}: {error}") from error
 
 
@@ -77,7 +77,7 @@ def _require_agreement(job, service):
 
 
 def read(path):
-    """(job, service) of the file, as objects of kubernetes.client."""
+    """Returns the job and the service of the file, as objects of kubernetes.client."""
     objects = {}
     with open(path, encoding="utf-8") as file:
         for document in yaml.load_all(file, Loader=_Loader):

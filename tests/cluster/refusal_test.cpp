@@ -31,7 +31,7 @@ TEST(Refused, TasksThatCannotMeet) {
                                  HasSubstr("ANELLO_SIZE=1")));
 }
 
-// The others can resolve its name, but rank 0 has no address for them.
+// The other ranks can resolve this host's name, but rank 0 has no address that they could use.
 TEST(Refused, AMasterThatRank0CallsLocalhost) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   std::vector<std::unique_ptr<testing::Process>> ranks;

@@ -1,5 +1,5 @@
-// The tests must not pass because a program is missing that makes the cluster or is tested there. They are skipped only
-// for a user who may not make namespaces.
+// Tests that the programs that make the cluster, or are tested there, exist. Otherwise the tests could pass because
+// such a program is missing. They are skipped only for a user who may not make namespaces.
 #include <gmock/gmock.h>
 
 #include "tests/cluster/hosts.hpp"

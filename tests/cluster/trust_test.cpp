@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A task of a step of six. It saves its environment; the last task starts only when the file `go` is there.
+// One task of a step of six tasks. It saves its environment; the last task starts only when the file `go` exists.
 const std::string kTask =
     "bash -c 'env -0 >env.part.$SLURM_PROCID && mv env.part.$SLURM_PROCID env.$SLURM_PROCID; "
     "[ $SLURM_PROCID != 5 ] || until [ -e go ]; do sleep 0.05; done; exec " +
@@ -71,7 +71,7 @@ TEST(Trust, AnotherUserIsRefusedByMunge) {
   complete(*job);
 }
 
-// A process that the process manager has not started has no connection with it, and so no secret.
+// A process that the process manager did not start has no connection to it, and so does not get the secret.
 TEST(Trust, AnotherUserIsRefusedByAProcessManager) {
   const auto job = incomplete_job("--mpi=pmi2");
   const testing::Outcome guest = on(2, as_task_5(kAsGuest));
@@ -91,7 +91,7 @@ TEST(Trust, AProgramWithoutTheSecretIsRefused) {
   complete(*job);
 }
 
-// Without munge, a process manager or a file.
+// The ranks meet without munge, a process manager or a file.
 TEST(Trust, AnotherUserOfOneHostIsRefused) {
   const auto rank = [](int number, const std::string& more) {
     return text("XDG_CONFIG_HOME=/nowhere RANK=", number, " WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 ",
@@ -120,7 +120,7 @@ TEST(Trust, WhereThereIsNoSecretItIsSaid) {
   EXPECT_THAT(step.err, HasSubstr("of Slurm step"));
 }
 
-// With the same eight ports for both jobs, the old task gets the secret of the present job.
+// If both jobs have the same eight ports, the old task gets the secret of the present job.
 TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   const std::string ports = "ANELLO_PORT_RANGE=25000-25007";
   const auto before = incomplete_job("", ports);
@@ -134,8 +134,8 @@ TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   complete(*job);
 }
 
-// By default Slurm restarts a job only when all credentials of its previous run have expired. A start in the same
-// second in which that run ended fails ("already killed").
+// By default Slurm restarts a job only when all credentials of its previous run have expired. If a job starts in the
+// second in which its previous run ended, the start fails ("already killed").
 TEST(Trust, ATaskOfTheRunBeforeARequeueIsNotTakenForOneOfThisRun) {
   const auto none_queued = [] { return on(0, "squeue -h").out.empty(); };
   ASSERT_TRUE(eventually(none_queued));

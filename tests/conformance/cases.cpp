@@ -16,8 +16,8 @@ constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, O
 constexpr std::array kPostscales{1., 4., .5};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
 
-// No element, one, about as many as ranks, an odd number, more than one block of a fold in a short message, and more
-// than links and slabs hold if they use small pieces.
+// The counts are 0, 1, about the number of ranks, an odd number, more than one block of a fold in a short message, and
+// more than links and slabs hold if they use small pieces.
 std::set<std::uint64_t> counts_for(int world) {
   const auto n = std::uint64_t(world);
   return {0, 1, n - 1, n, n + 1, 1001, 3001, 20'011};
@@ -115,7 +115,8 @@ class Met {
  private:
   static constexpr std::size_t kMaxValues = 32;  // of a dimension
 
-  // Adds the sets with `more` further values, of dimensions before `end`; `chosen` stands for those chosen so far.
+  // Adds every set that extends the values in `chosen` by `more` values of dimensions before `end`. Returns whether one
+  // of these sets is new.
   bool add(const std::array<std::size_t, Case::kDimensions>& numbers, std::size_t end, std::size_t more,
            std::size_t chosen) {
     if (more == 0) return is_new(chosen);
@@ -164,7 +165,7 @@ std::vector<Case> product(const std::vector<int>& worlds) {
   return std::move(product.all);
 }
 
-// In a random order, since neighbours in the product are similar.
+// Adds cases in a random order, because neighbours in the product are similar.
 std::vector<Case> covering(const std::vector<Case>& all, std::size_t together) {
   std::vector<Case> order = all, some;
   Random random(1);

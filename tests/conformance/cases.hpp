@@ -27,8 +27,8 @@ struct Case {
 // time.
 std::vector<Case> product(const std::vector<int>& worlds);
 
-// Returns a small set of cases: every `together` values of different dimensions (1 to 3) that occur together in `all`
-// occur together in one of these.
+// Returns a small subset of `all`: each combination of `together` values (1 to 3) of different dimensions that occurs
+// in `all` also occurs in the subset.
 std::vector<Case> covering(const std::vector<Case>& all, std::size_t together);
 
 }  // namespace anello::conformance

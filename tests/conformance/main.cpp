@@ -1,4 +1,4 @@
-// anello-conformance: every case of the product in worlds of threads over real links. Ends with 1 if any result is
+// anello-conformance runs every case of the product in worlds of threads over real links. Ends with 1 if any result is
 // wrong.
 #include <algorithm>
 #include <atomic>

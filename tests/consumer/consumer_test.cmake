@@ -41,7 +41,7 @@ extract_program(testing README.md)
 extract_program(on_gpu gpu/README.md)
 
 if(WAY STREQUAL "installed")
-  # Moved after it was installed: nothing may remember the first place.
+  # Moved after it was installed, because nothing may depend on the first place.
   run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${WORK}/first")
   file(RENAME "${WORK}/first" "${WORK}/moved")
   run(${project} "-DCMAKE_PREFIX_PATH=${WORK}/moved")
@@ -50,8 +50,8 @@ if(WAY STREQUAL "installed")
   run("${WORK}/c_build/mean")
   expect("mean 2.5")
 elseif(WAY STREQUAL "embedded")
-  # Inside another project, without OpenSSL: the engine only, no programs and no tests. All of it is compiled once more:
-  # without optimisation and each room at once, because this is the longest test.
+  # Inside another project, without OpenSSL: only the engine, no programs and no tests. This is the longest test,
+  # because it compiles everything once more. So it compiles without optimisation, and each room as one unit.
   run(${project} "-DANELLO_SOURCES=${SOURCE}" -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON
     -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0)
   expect_not_built(authentication)
@@ -77,7 +77,8 @@ elseif(WAY STREQUAL "trainer")
   expect("on all 2 ranks")
   return()
 elseif(WAY STREQUAL "archives")
-  # The tarball, unpacked anywhere: the programs use the libraries that came with them. The package names Debian's.
+  # The tarball may be unpacked anywhere: its programs use the libraries that came with them. The package requires
+  # Debian's libraries instead.
   find_program(CPACK cpack REQUIRED)
   foreach(generator IN ITEMS TGZ DEB)
     run(${CPACK} -G ${generator} --config "${BUILD}/CPackConfig.cmake" -B "${WORK}")
@@ -117,8 +118,8 @@ elseif(WAY STREQUAL "archives")
   endif()
   return()
 elseif(WAY STREQUAL "fetched")
-  # From local sources: those of the installed headers, in the folders in which their repositories have them. Only
-  # configured. Highway's library has no sources here.
+  # Fetched from local sources: the installed headers, in the folders that their repositories have. Only configured.
+  # Highway's library has no sources here.
   set(fetched -DANELLO_FETCH=ON -DANELLO_ASIO_INCLUDE= -DANELLO_XXHASH_INCLUDE=
     -DANELLO_CUDA=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
     -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
@@ -147,7 +148,8 @@ elseif(WAY STREQUAL "fetched")
   expect("has no ./xxhash.h")
   return()
 else()
-  # By itself, with nothing but what the engine needs: each missing library turns named features off.
+  # Builds Anello alone, with only the libraries that the engine needs. Each missing library turns off features, and the
+  # output names them.
   set(without)
   foreach(package IN ITEMS OpenSSL CLI11 nlohmann_json ZLIB PkgConfig benchmark GTest Gloo CUDAToolkit)
     list(APPEND without -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
@@ -161,7 +163,7 @@ endif()
 
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG AND WAY STREQUAL "installed")
-  # Without CMake; the path may hold a space, and pkg-config puts a backslash before it.
+  # Compiles without CMake. The path may contain a space, and pkg-config puts a backslash before it.
   file(GLOB_RECURSE pc "${WORK}/moved/anello.pc")
   get_filename_component(folder "${pc}" DIRECTORY)
   set(ENV{PKG_CONFIG_PATH} "${folder}")
@@ -179,7 +181,7 @@ run(${CMAKE_COMMAND} --build "${WORK}/build" --target readme)
 run("${WORK}/build/testing")
 run("${WORK}/build/first")
 expect("1 ranks, loss 0.00, parameter 0.50")
-# Not the embedded one: a launcher gives its job a secret, and that build is without OpenSSL.
+# Leaves out the embedded build: a launcher gives its job a secret, and that build is without OpenSSL.
 if(LAUNCHER AND WAY STREQUAL "installed")
   run("${WORK}/moved/bin/anello" run -n 2 -- "${WORK}/build/first")
   expect("2 ranks, loss 0.50, parameter 0.45")

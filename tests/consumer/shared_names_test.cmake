@@ -8,7 +8,7 @@ foreach(header IN LISTS headers)
 endforeach()
 string(REPLACE ";" "," public "${public}")
 string(REPLACE ";" "," symbols "${symbols}")
-string(REPLACE "[" "(" symbols "${symbols}")  # a list keeps what is in brackets together
+string(REPLACE "[" "(" symbols "${symbols}")  # CMake does not split a list within brackets
 string(REPLACE "]" ")" symbols "${symbols}")
 string(REPLACE "\n" ";" symbols "${symbols}")
 set(count 0)

@@ -113,8 +113,8 @@ TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-// Blocks the rank's thread, as a busy host may, for so long that the rank then waits for messages that it may have
-// missed.
+// Blocks the rank's thread, as a busy host may do. This lasts so long that the rank then waits for messages that it may
+// have missed.
 void keep_from_running(ControlPlanes& world, int rank) {
   asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
 }
@@ -154,7 +154,7 @@ TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds)
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(30000));
 }
 
-// They receive the reason when they run again, even if the rank is gone by then.
+// The neighbours receive the reason when they run again, even if the rank has left by then.
 TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
@@ -189,7 +189,7 @@ TEST(ControlPlaneLeaving, ARankThatConnectsWhenTheWorldHasFailedIsSentTheReason)
   EXPECT_THAT(next_frame(late), testing::HasSubstr("enough"));
 }
 
-// The test acts as rank 2, whose goodbye arrives only at rank 0, when that has left.
+// The test acts as rank 2. Its goodbye arrives only at rank 0, which has already left.
 TEST(ControlPlaneLeaving, ARankThatLeavesPassesOnTheGoodbyeOfOneThatLeavesAtTheSameTime) {
   ControlPlanes world(3, 1);
   std::vector<net::PeerConnections::Socket> sockets;

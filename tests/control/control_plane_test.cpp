@@ -179,7 +179,7 @@ TEST(ControlPlane, InvalidMessagesNameTheirSender) {
   expect_named_for_sending("", true);
 }
 
-// Rank 3 is connected and sends nothing: its kernel answers, as for a stopped process.
+// Rank 3 is connected and sends nothing, but its kernel answers, as for a stopped process.
 TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
   undisturbed(milliseconds(50), [&] {
     constexpr milliseconds kLimit{400};

@@ -1,4 +1,4 @@
-// Which ranks send the state and which receive it.
+// Tests which ranks send the state, and which ranks receive it.
 #include "ring/elastic/decision.hpp"
 
 #include <gmock/gmock.h>
@@ -158,7 +158,7 @@ TEST(Decision, ALostStateIsReportedBeforeAWrongEntry) {
   EXPECT_EQ(error->code(), ErrorCode::rendezvous);
 }
 
-// Also where the ranks that differ are more: the others can go on without them.
+// Holds even if most ranks differ from the source, because the others can go on without them.
 TEST(Decision, ANewcomerThatDiffersFromTheSourceIsAtFault) {
   const Report odd = with_other_entries(newcomer());
   for (const std::vector<Report>& reports : {std::vector<Report>{holder(5), odd}, {holder(5), odd, odd}}) {

@@ -52,7 +52,7 @@ TEST(Exchange, ReceiversHoldTheStateAtItsEnd) {
   }
 }
 
-// The first source ends in the middle, so the other one is the source of the next world.
+// The first source ends in the middle of the synchronization, so the second one is the source of the next world.
 TEST(Exchange, AReceiverThatFailsInBetweenIsNoSource) {
   Owners all{Owner{7, 4}, Owner{1, {}}, Owner{7, 4}};
   all[0].sends = false;
@@ -92,7 +92,7 @@ TEST(Exchange, AManifestThatDiffersIsAMismatch) {
   EXPECT_TRUE(all[2].state.clean()) << "nothing has arrived";
 }
 
-// A program that sends its state itself does not fit one that leaves that to the library.
+// A program that sends its state itself cannot synchronize with one that leaves this to the library.
 TEST(Exchange, DoesNotFitAStateWithEntries) {
   Owner owner{7, 4};
   Rank rank(1);

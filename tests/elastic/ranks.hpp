@@ -1,4 +1,4 @@
-// Ranks whose states outlive their worlds: each world of a test has some of them.
+// Ranks whose states outlive their worlds. Each world of a test has some of these ranks.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -27,12 +27,12 @@ struct Rank {
         [this](std::string_view text) { step = std::stoi(std::string(text)); });
   }
 
-  // Makes this a rank that an earlier world has left with the state.
+  // Turns this rank into one that had the complete state when an earlier world ended.
   Rank& held(std::uint64_t revision) {
     StateAccess::contents(state).settle(revision);
     return *this;
   }
-  // Makes this a rank that an earlier world has left in the middle of a commit or a transfer.
+  // Turns this rank into one that was in the middle of a commit or a transfer when an earlier world ended.
   Rank& unclean() {
     StateAccess::contents(state).clean = false;
     return *this;
@@ -70,7 +70,7 @@ inline std::unique_ptr<Rank> holder(int value, std::uint64_t revision, std::size
   return rank;
 }
 
-// Makes a world of these ranks, in this order, which synchronize. Returns their errors.
+// Makes a world of these ranks, in this order, and lets them synchronize. Returns their errors.
 inline std::vector<std::optional<Error>> synchronize(const Ranks& all, bool begun, bool verify = true) {
   std::vector<std::optional<Error>> errors;
   const auto told = told_on_all_ranks(int(all.size()), [&](World& world) {

@@ -24,7 +24,7 @@ std::string refused(Call call) {
   return "it is not refused";
 }
 
-// Returns a state as a synchronization leaves it.
+// Returns a state as it is after a synchronization.
 State held(std::uint64_t revision) {
   State state;
   StateAccess::contents(state).settle(revision);

@@ -95,7 +95,7 @@ TEST(Stripes, SourcesOfTheOwnHostArePreferred) {
   EXPECT_THAT(sources_of_4, ElementsAre(0, 1, 2));
 }
 
-// Three sources share the link of host 0, and one has that of host 1.
+// Three sources share the link of host 0, and one source has the link of host 1 for itself.
 TEST(Stripes, HostsSendEqualParts) {
   const auto sent = sent_by_source(stripes_of(between(4, 1), {0, 0, 0, 1, 2}, 600 * kStripeBlock));
   EXPECT_THAT(sent, ElementsAre(testing::Pair(0, 100 * kStripeBlock), testing::Pair(1, 100 * kStripeBlock),

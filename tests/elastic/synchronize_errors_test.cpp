@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using Errors = std::vector<std::optional<Error>>;
 constexpr std::size_t kWeights = 1000;
 
-// The number of bytes that a rank receives of the reports.
+// The number of bytes of the reports that a rank receives.
 std::uint64_t reports_bytes(int ranks) {
   constexpr std::uint64_t kReportBytes = 3 + 8 + 16;
   return kReportBytes * std::uint64_t(ranks - 1);
@@ -51,7 +51,7 @@ TEST(SynchronizeErrors, OneRankRemembersThatTheJobHasBegun) {
   expect_each({told[0].error, told[1].error}, ErrorCode::rendezvous, -1, HasSubstr("from a checkpoint"));
 }
 
-// Gives the ranks a further entry each, which differs on rank 2, and expects the error to name it.
+// Gives each rank a further entry, which differs on rank 2, and expects an error that names this entry.
 void expect_mismatch(const std::function<void(Rank&)>& usual, const std::function<void(Rank&)>& odd,
                      const std::string& message) {
   const Ranks all = ranks(holder(7, 2), holder(7, 2), newcomer(1));
@@ -152,8 +152,8 @@ TEST(SynchronizeErrors, ALoadThatThrows) {
   all[0]->expect(7, 2);
 }
 
-// Takes part in a synchronization up to the transfer; a source sends nothing. Ends the world when the other rank has
-// received as many bytes.
+// Takes part in a synchronization up to the transfer; a source sends nothing. Ends the world when the rank of the other
+// world object has received `bytes` bytes of the state.
 void break_off(World& world, Rank& rank, bool begun, const std::atomic<const World*>& other, std::uint64_t bytes) {
   const Contents& state = StateAccess::contents(rank.state);
   const Reports reports = gather_reports(world, report_of(state, manifest_of(state, true)), begun);
@@ -171,7 +171,7 @@ void break_off(World& world, Rank& rank, bool begun, const std::atomic<const Wor
   world.barrier();
 }
 
-// Synchronizes the ranks; `breaker` ends the world when `receiver` has received as many bytes of the state.
+// Synchronizes the ranks. `breaker` ends the world when `receiver` has received `bytes` bytes of the state.
 Errors synchronize_halfway(const Ranks& all, int breaker, int receiver, bool begun, std::uint64_t bytes = kWeights) {
   std::atomic<const World*> watched = nullptr;
   Errors errors;
@@ -210,7 +210,8 @@ TEST(SynchronizeErrors, InTheMiddleLeaveNothingWithoutTheSource) {
   expect_each(synchronize(all, true), ErrorCode::rendezvous, -1, HasSubstr("rank 0 has only a part of it"));
 }
 
-// One of two sources ends after the receivers have got the other one's part. It does not matter which of them is left.
+// One of two sources ends after the receivers have got the other source's part. The test is made with each of the two
+// sources.
 TEST(SynchronizeErrors, ASourceThatEndsInTheMiddleLeavesNothingHalfWritten) {
   constexpr std::size_t kLarge = 4 * kStripeBlock;
   for (const int breaker : {0, 1}) {
@@ -230,7 +231,8 @@ TEST(SynchronizeErrors, ASourceThatEndsInTheMiddleLeavesNothingHalfWritten) {
   }
 }
 
-// Rank 0 has loaded a checkpoint and ends while it sends it; a process that has only initial values replaces it.
+// Rank 0 has loaded a checkpoint, and ends while it sends this state. A process that has only initial values replaces
+// rank 0.
 TEST(SynchronizeErrors, AJobDoesNotBeginWithTheValuesOfAReplacement) {
   Ranks all = ranks(newcomer(7), newcomer(1), newcomer(1));
   synchronize_halfway(all, 2, 1, false);

@@ -103,7 +103,7 @@ TEST(Transfer, EachSourceSendsAnEqualPartAndReceivesNothing) {
   }
 }
 
-// The others wait for it, however late it is.
+// The other ranks wait for the slow source, however late it is.
 TEST(Transfer, ASlowSource) {
   const Members all = make({true, true, false, true}, {16 * kStripeBlock});
   for (const Told& told : told_on_all_ranks(4, [&](World& world) {

@@ -47,7 +47,7 @@ TEST(Verification, ManyReceiversThatDifferAreNoMajority) {
   EXPECT_THAT(error->message(), HasSubstr("ranks 0, 1 have hash 0000000000000000000000000000000b, rank 3 has"));
 }
 
-// Ranks 3 to 5 have what rank 0 sent, so they are no witnesses.
+// Ranks 3 to 5 have received their state from rank 0, so their agreement with it proves nothing.
 TEST(Verification, ReceiversDoNotOutvoteSources) {
   const auto error = difference({{kB, kB}, {kA, kB}, {kA, kB}, {kB, kB}, {kB, kB}, {kB, kB}},
                                 {.revision = 3, .sources = {0, 1, 2}, .receivers = {3, 4, 5}});

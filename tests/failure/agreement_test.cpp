@@ -112,7 +112,7 @@ TEST(FailureAgreement, WithoutTheArbitersAnswerAllDecideTheSameAfterALimit) {
   });
 }
 
-// When the arbiter runs again it receives all proposals and the decisions of the others, in any order.
+// When the arbiter runs again, it receives all proposals, and the decisions of the other ranks, in any order.
 TEST(FailureAgreement, AnArbiterThatDidNotRunAdoptsWhatTheOthersDecided) {
   in_many_worlds(4, [](Assembly& assembly) {
     assembly.pause(0);

@@ -108,7 +108,7 @@ class TimedWorld {
              read_goodbye_[std::size_t(rank)].contains(other);
     });
   }
-  // From now on the rank sends and receives nothing.
+  // Ends the rank: from now on it sends and receives nothing.
   void go(int rank) {
     (*this)[rank].pass_on();
     collect(rank);
@@ -125,7 +125,7 @@ class TimedWorld {
   std::vector<std::vector<int>> neighbours_;
   std::vector<std::optional<milliseconds>> due_;
   std::vector<bool> leaving_, gone_;
-  std::vector<std::set<int>> read_goodbye_;  // by rank: the neighbours that have read its own
+  std::vector<std::set<int>> read_goodbye_;  // by rank: the neighbours that have read the rank's goodbye
   std::vector<Sent> sent_;
 };
 
@@ -142,8 +142,8 @@ Cost cost_of_waiting(int ranks) {
   });
 }
 
-// The cost if these ranks leave, each at a moment within that time. All ranks that remain must have received that in
-// the end.
+// The cost if these ranks leave, each at a moment within that time. In the end, all ranks that remain must have
+// received the goodbyes.
 Cost cost_of_leaving(int ranks, const std::set<int>& leaving, std::uint64_t within_ms, std::uint64_t seed) {
   TimedWorld world(ranks);
   Random random(seed);

@@ -1,5 +1,5 @@
-// Random histories of ranks that leave, together and one after another: the others receive who has left and after how
-// many operations, no rank is considered dead, and a death afterwards is noticed.
+// Random histories of ranks that leave, together and one after another. The other ranks must receive which ranks have
+// left, and after how many operations. No rank may be considered dead, and a later death must be noticed.
 #include "ring/failure/departures.hpp"
 
 #include <gmock/gmock.h>
@@ -51,8 +51,8 @@ class History {
     return ranks;
   }
 
-  // A goodbye is lost if it reaches only ranks that have left themselves. So a rank whose neighbours all leave does so
-  // while nothing else happens.
+  // A goodbye is lost if it reaches only ranks that have left themselves. So a rank whose neighbours all leave is left
+  // alone while it leaves: nothing else happens.
   void leave(int rank) {
     const bool alone =
         std::ranges::all_of(control_neighbours(rank, assembly_.size()), [this](int other) { return has_left(other); });

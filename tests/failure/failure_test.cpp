@@ -184,7 +184,7 @@ TEST_P(InWorldsOf, AFailedWorldStaysFailed) {
   });
 }
 
-// They fail even if the others have not received the abort yet and take part.
+// Calls fail even if the other ranks have not received the abort yet, and so take part in them.
 TEST_P(InWorldsOf, CallsAfterAnOwnAbortFail) {
   for (int run = 0; run < 20; run++) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
@@ -269,7 +269,7 @@ TEST_P(InWorldsOf, ThreadsOfOneRankTakeTurns) {
   });
 }
 
-// One thread ends the world while others are in calls.
+// One thread ends the world while other threads are in calls.
 TEST_P(InWorldsOf, AllThreadsReceiveTheError) {
   std::atomic<int> told = 0;
   run_world(GetParam(), [&](World& world) {

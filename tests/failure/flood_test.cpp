@@ -62,8 +62,7 @@ TEST(Flood, PassesAMessageOnOnce) {
   EXPECT_FALSE(passes_on(messages.back())) << "older than the window";
 }
 
-// Most copies of a message come from the other neighbours when the message has been seen before. They are not even
-// decoded.
+// Most copies of a message come from other neighbours after the first copy. They are not even decoded.
 TEST(Flood, DoesNotLookIntoAMessageThatCameBefore) {
   Flood sender(0, 2), receiver(1, 2);
   sender.send(kProposal);

@@ -182,7 +182,7 @@ TEST(Judge, GivesNoNameThatOnlySomeOfTheRanksHave) {
   EXPECT_THAT(judge(conflict).message, testing::EndsWith("ranks 0, 1 call allreduce #7 (sum of 100 f32)"));
 }
 
-// One rank sends at once, only few do, and no rank waits for long.
+// One rank sends at once, few other ranks send at all, and no rank waits for long.
 TEST(Spread, LetsFewOfManySpeakFirst) {
   for (const std::size_t ranks : {2, 16, 256, 4096}) {
     std::map<milliseconds, std::size_t> at;

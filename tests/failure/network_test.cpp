@@ -17,7 +17,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kMuch = 1 << 20;  // far into an operation's data; no other connection carries so much
+// A position far into an operation's data; no other connection carries this many bytes.
+constexpr std::uint64_t kMuch = 1 << 20;
 const Exercise kLarge{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = kMuch};
 constexpr milliseconds kWork{1000};  // time before the fault, and for its consequences
 constexpr milliseconds kSilenceLimit{kSlowdown > 1 ? 3000 : 1000};
@@ -217,7 +218,7 @@ TEST(Network, ThatLosesAConnectionEndsTheWorldAtOnce) {
   }
 }
 
-// In place of the lost byte came the first byte of the next operation.
+// The first byte of the next operation takes the place of the lost byte.
 TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
   Proxied world(2);
   world.between(0, 1, {.drop_at = kMuch});

@@ -278,7 +278,7 @@ class Script {
     if (found != expected) fail(text("expected a different report than '", found, "'"));
   }
 
-  // The first operation of the group that cannot complete, because a rank left before it.
+  // Expects the number of the group's first operation that cannot complete, because a rank left before it.
   void expect_end(Command& command, bool none) {
     const std::uint64_t expected = none ? UINT64_MAX : number(take_word(command));
     const std::uint64_t group = take_group(command);

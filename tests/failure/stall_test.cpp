@@ -49,8 +49,8 @@ std::string reports(int ranks, const Program& body, milliseconds stall_time = kS
   return captured.take();
 }
 
-// Expects a text that is written while a rank sleeps. On a busy machine the others may not have waited long enough by
-// then: if it is not written, that rank sleeps longer.
+// Expects a text that is written while a rank sleeps. On a busy machine, the other ranks may not have waited long
+// enough by then. If the text is missing, the rank sleeps longer.
 void expect_report(int ranks, const std::function<void(World&, milliseconds)>& body,
                    const testing::Matcher<std::string>& says, milliseconds stall_time = kStall) {
   constexpr milliseconds kFirst{900}, kLast{8100};
@@ -88,7 +88,7 @@ TEST(Stall, OfAGroupIsReportedWithItsName) {
     group.barrier();
     world.barrier();
   };
-  // Rank 0 may not have received yet that its group waits; then the report says the same of rank 0 as of rank 2.
+  // Rank 0 may not have received yet that its group waits. Then the report describes rank 0 in the same way as rank 2.
   expect_report(
       3, body,
       AllOf(HasSubstr("barrier #0 in group (2, 0) has stalled for 0.2 s: rank 2 on localhost has not come, and "
@@ -176,7 +176,7 @@ std::vector<Error> errors_with_limit(milliseconds limit, int late) {
   return errors;
 }
 
-// On a busy machine other ranks may not come within a short limit either.
+// On a busy machine, the other ranks may miss a short limit too.
 TEST_P(LateRank, EndsTheWorldWhereOperationsHaveALimit) {
   constexpr milliseconds kLast{27 * kStall};
   const auto says_so = AllOf(
@@ -242,8 +242,8 @@ std::vector<Error> errors_at_the_limit(int ranks, milliseconds limit, const Prog
   return errors;
 }
 
-// The message contains what the culprit does at the moment, unless it came so late that it does not wait yet when it is
-// asked. That may happen on a busy machine: then the ranks try again with a longer limit.
+// The message says what the culprit does at the moment, unless the culprit does not wait yet when it is asked. On a
+// busy machine this may happen; then the ranks try again with a longer limit.
 void expect_at_the_limit(const Program& program, const std::function<testing::Matcher<std::string>(int)>& says) {
   constexpr milliseconds kFirst{500}, kLast{8000};
   for (milliseconds limit = kFirst;; limit *= 2) {
@@ -327,7 +327,7 @@ TEST(Stall, IsCountedFromTheLastProgress) {
   EXPECT_THAT(captured.take(), Not(HasSubstr("stalled")));
 }
 
-// A rank that gets no core at one of these times reports only at the next.
+// A rank that gets no core at one of these times reports at the next one instead.
 TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
   undisturbed(milliseconds(20), [&] {
     Settings settings = Settings::from_environment();

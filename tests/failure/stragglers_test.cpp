@@ -46,7 +46,7 @@ TEST(StragglerDetector, NamesNobodyIfAllWaitOrNoneDoes) {
   EXPECT_THAT(named(milliseconds(300), {{1, milliseconds(10)}, {2, milliseconds(0)}}), testing::IsEmpty());
 }
 
-// In group (0, 2) rank 0 does not wait for rank 1.
+// In group (0, 2), rank 1 cannot delay rank 0.
 TEST(StragglerDetector, NamesOnlyMembersOfTheGroupInWhichThisRankWaits) {
   const std::map<int, milliseconds> peers{{1, milliseconds(10)}, {2, milliseconds(10)}};
   EXPECT_THAT(named(milliseconds(900), peers), testing::ElementsAre(1, 2));

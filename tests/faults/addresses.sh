@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Typical names and addresses of hosts: two hosts in network namespaces of this machine, each with its own /etc/hosts,
-# form a world of two ranks through a server on the first host.
+# Tries typical names and addresses of hosts. Two hosts in network namespaces of this machine, each with its own
+# /etc/hosts, form a world of two ranks through a server on the first host.
 # usage: addresses.sh VICTIM-PROGRAM ANELLO-PROGRAM PROGRAM   (PROGRAM through FOLDER: joins by the caller's own means)
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"

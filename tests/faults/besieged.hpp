@@ -10,14 +10,14 @@ namespace anello::faults {
 
 struct Job {
   std::string server;                // the program `anello`
-  std::vector<std::string> command;  // of each rank; ends with its input or with the siege
+  std::vector<std::string> command;  // command of each rank, which ends with its input or with the siege
   long of_each_kind = 0;             // hostile connections; 0: none
   long a_second = 0;
 };
 
 struct Outcome {
   std::string wrong;   // a description of anything that went wrong; empty: nothing
-  double cpu_s = 0;    // of the server and all ranks
+  double cpu_s = 0;    // processor time of the server and all ranks together
   double wall_s = 0;   //
   long max_kib = 0;    // maximum memory of a process
   long grown_kib = 0;  // from the siege's first quarter to its end, the maximum of a process

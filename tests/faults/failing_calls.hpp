@@ -8,7 +8,7 @@
 
 namespace anello::faults {
 
-// The call of this function with this number fails with this error, and so do the following, `times` calls in all.
+// Call number `number` of the function fails with `error`, and so do the following calls, `times` calls in all.
 struct FailingCall {
   std::string name;          // "new" is an allocation by operator new, "pthread_create" a new thread
   std::uint64_t number = 0;  // from 1, counted from arm()

@@ -106,7 +106,7 @@ anello_status reduce_named(Work& work) {
   for (std::int32_t& value : work.integers) value = 10;
   anello_array array{work.integers.data(), &shape, 1, ANELLO_I32};
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
-  options.prescale = 2;  // of integers, for which the operation needs memory of its own
+  options.prescale = 2;  // with this factor, an operation on integers needs memory of its own
   anello_named* operation = nullptr;
   if (const auto status =
           anello_named_allreduce(work.agenda, "sum", &array, nullptr, 1, ANELLO_SUM, &options, &operation))

@@ -22,7 +22,7 @@ std::string describe(const FailingTrial& trial);
 std::map<std::string, std::uint64_t> count_calls(const FailingTrial& trial, const std::string& program);
 // Returns a description of a wrong end. Empty if every rank has the right results, or every rank ends with an error
 // that names the victim, and nothing hangs. Only the victim may crash, and only if it lacked memory or a thread,
-// because some code cannot report that. In the phase "end" the others may be done before the victim fails.
+// because some code cannot report such a lack. In the phase "end" the other ranks may be done before the victim fails.
 std::string carry_out(const FailingTrial& trial, const std::string& program);
 
 }  // namespace anello::faults

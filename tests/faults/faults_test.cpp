@@ -1,4 +1,4 @@
-// A few trials of each fault; anello-faults carries out any number of them.
+// Carries out a few trials of each fault. The program anello-faults carries out any number of them.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
               received_death_after_departures(milliseconds(10000)));
 }
 
-// Starts the ranks itself: the launcher would see the death of its own child.
+// Starts the ranks itself, because the launcher would see the death of its own child.
 TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
   for (const Moment child : {Moment::parent, Moment::worker})
     for (const std::string transport : {"tcp", "auto"}) {

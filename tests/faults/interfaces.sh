@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Two hosts in network namespaces of this machine, each with two interfaces that carry one job together: equal ones, then
-# a fast one and a slow one, in both orders. Both carry bytes, by their rates, and the results are right. Then the second
-# interface of one host is cut, and both ranks report it.
+# Two hosts in network namespaces of this machine, each with two interfaces that carry one job together. First both
+# interfaces are equal, then one is fast and the other slow, in both orders. Each must carry bytes in proportion to its
+# rate, and the results must be right. Then the second interface of one host is cut, and both ranks report it.
 # usage: interfaces.sh VICTIM-PROGRAM ANELLO-PROGRAM BENCH-PROGRAM
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
@@ -17,7 +17,8 @@ make_hosts 2 16+16 reno
 "$anello" secret "$scratch/secret" >/dev/null
 export ANELLO_FLIGHT_DIR=none
 
-# limit NUMBER MBIT: the rate of this interface of both hosts. Slow links leave a busy machine time to fill them.
+# limit NUMBER MBIT: limits the rate of interface NUMBER on both hosts. A busy machine has enough time to fill slow
+# links.
 limit() {
   local host
   for host in 0 1; do
@@ -27,7 +28,7 @@ limit() {
 # sent NUMBER: bytes that this interface of the first host has sent.
 sent() { on_host 0 cat /proc/net/dev | awk -v name="eth$1:" '$1 == name { print $10 }'; }
 
-# carry IFACES: 4 MiB each way, several times, with results checked; prints the bytes that each interface sent.
+# carry IFACES: sends 4 MiB each way, several times, and checks the results; prints the bytes that each interface sent.
 carry() {
   local before=("$(sent 0)" "$(sent 1)")
   ranks_on_hosts "1 1" env ANELLO_IFACE="$1" timeout 100 "$bench" allreduce -s 4M -n 1 -w 0 -c 1 >"$scratch/out" 2>&1 ||
@@ -35,7 +36,7 @@ carry() {
   echo $(($(sent 0) - before[0])) $(($(sent 1) - before[1]))
 }
 
-# expect WHAT IFACES MIN MAX: the first interface's bytes over those of the second, in percent.
+# expect WHAT IFACES MIN MAX: checks the bytes of the first interface divided by those of the second, in percent.
 expect() {
   local first second carried
   carried=$(carry "$2") || exit
@@ -56,14 +57,15 @@ grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth1 (10.7
   fail "$(cat "$scratch/out")"
 echo "an interface that a host does not have is refused with those that there are"
 
-# A busy machine must not look like the cut: no data wait in a slow interface any more, and the limit is longer than a
-# process usually waits for a core. If a heartbeat is late in spite of that, the error names no address, and the cut is
+# A busy machine must not look like the cut. So no data waits in a slow interface any more, and the limit is longer than
+# a process usually waits for a core. If a heartbeat is late all the same, the error names no address, and the cut is
 # tried again.
 limit 1 16
 mkfifo "$scratch/open"
 exec 9<>"$scratch/open"  # an input that does not end
 
-# cut_interface: 0 if both ranks name the address, 1 if one reports that the other is completely silent.
+# cut_interface: returns 0 if both ranks name the address, and 1 if one rank reports that the other rank is completely
+# silent.
 cut_interface() {
   local all rank code=0
   rm -f "$scratch"/rank?

@@ -76,7 +76,7 @@ double tenths(double value) {
 
 // Alternates runs of a quiet and of a besieged job, which are otherwise equal.
 int run_siege(long of_each_kind, long rounds) {
-  // Takes somewhat longer than the siege on two cores.
+  // This number of epochs takes somewhat longer than the siege on two cores.
   const long epochs = of_each_kind;
   const Job quiet{ANELLO_PROGRAM, {"sh", "-c", text("exec \"$0\" --epochs ", epochs, " >/dev/null"), ANELLO_TRAINER}};
   Job besieged = quiet;

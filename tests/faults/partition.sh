@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A network that is cut without any notice: three hosts in network namespaces of this machine, with a rank on each. The
-# link of one host goes down while the ranks reduce. All three must report it within the limit and a second: two name
-# the third rank, and the third names one of them. On a busy machine they may be late, so there are three attempts.
+# link of one host goes down while the ranks reduce. All three ranks must report the cut at most one second after the
+# limit. Two of them must name the third, and the third must name one of the two. On a busy machine the reports may be
+# late, so there are three attempts.
 # usage: partition.sh VICTIM-PROGRAM ANELLO-PROGRAM
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"

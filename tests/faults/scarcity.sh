@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A full disk under the checkpoint, a /dev/shm of 64 KiB, and 32 ranks that may open 48 files each: right, or an error that says
-# what to do. scarcity.sh ANELLO TRAINER; 77 if this system lets nobody mount anything.
+# A full disk under the checkpoint, a /dev/shm of 64 KiB, and 32 ranks that may open 48 files each: each must give right
+# results, or an error that says what to do. scarcity.sh ANELLO TRAINER; 77 if this system lets nobody mount anything.
 set -euo pipefail
 
 if [[ ${1-} != --inside ]]; then
@@ -20,8 +20,8 @@ fail() {
 expect() { grep -q -- "$1" "$work/out" || fail "it does not say '$1'"; }
 train() { "$anello" run -n "$1" -- "$trainer" "${@:2}" >"$work/out" 2>&1; }
 
-# There is room for one checkpoint, but not for its successor beside it: the first is kept, and training continues from
-# it.
+# There is room for one checkpoint, but not for a second one beside it. So the first one is kept, and the training
+# continues from it.
 mount -t tmpfs -o size=640k none "$work"
 train 4 --epochs 1 --checkpoint "$work/state" || fail "the first epoch failed"
 train 4 --epochs 2 --resume --checkpoint "$work/state" && fail "a full disk was not noticed"

@@ -106,7 +106,7 @@ class TriedWorld {
     for (Process& rank : ranks_) rank.says("ready\n", left(deadline));
   }
 
-  // Waits until the server has seen all ranks, because it cannot miss a rank that it has not seen.
+  // Waits until the server has seen all ranks, because it can report only the loss of a rank that it has seen.
   void await_joining() const {
     const auto deadline = steady_clock::now() + kLong;
     const auto all_joined = [](const ServerStats& stats) { return stats.starting || stats.worlds_formed > 0; };
@@ -165,7 +165,7 @@ class TriedWorld {
     return result;
   }
 
-  // Until the world has formed, the server sees a death, as a connection that ends.
+  // Before the world has formed, only the server sees a death, as a connection that ends. So other codes are right too.
   std::string untrue(const RankEnd& end) const {
     const std::string expected = trial_.fault == Fault::kill ? "rank_dead" : "rank_silent";
     if (end.code == expected && end.culprit == trial_.victim) return {};
@@ -205,8 +205,8 @@ std::string_view name(Moment moment) {
 
 namespace {
 
-// Draws some ranks, without the victim and without the last other rank. Most often all that are connected with the
-// victim from the start, if there are others.
+// Draws some ranks, without the victim and without the last other rank. Mostly draws all ranks that are connected with
+// the victim from the start, if there are further ranks.
 std::vector<int> any_leaving(const Trial& trial, Random& random) {
   const std::vector<int> neighbours = failure::control_neighbours(trial.victim, trial.ranks);
   std::vector<int> others;

@@ -35,7 +35,7 @@ struct Trial {
   Fault fault = Fault::kill;
   Moment moment = Moment::busy;
   int ranks = 4, victim = 0;
-  milliseconds delay{0};  // after all were ready; for `start`: after the last rank was started
+  milliseconds delay{0};  // after all ranks were ready; for `start`: after the last rank was started
   std::string transport = "auto";
   milliseconds silence_limit{3000};
   std::vector<int> leaving = {};  // for `departing`: the ranks that leave in good order when all were ready
@@ -46,7 +46,7 @@ std::string describe(const Trial& trial);
 struct Result {
   std::string wrong;                   // a description of wrong results; empty if there were none
   std::optional<milliseconds> latest;  // from the fault until the last survivor received the error
-  std::uint64_t operations = 0;        // of all survivors, each with a right result
+  std::uint64_t operations = 0;        // number of right operations of all survivors together
   bool told = false;                   // a rank received an error; in its last moments a world may end in good order
 };
 Result carry_out(const Trial& trial, const std::string& victim_program);

@@ -3,9 +3,9 @@
 # leave files that would count as its own. Without COMMAND it only ends with 0 if both are allowed, otherwise with 1.
 # usage: undisturbed.sh [COMMAND...]
 set -euo pipefail
-# A thread gets three times as much of a core as one of another program. That is enough for COMMAND to keep its
-# deadlines, and leaves a quarter to the other program for its own deadlines. With the highest priority it would leave
-# only an 87th.
+# A thread of COMMAND gets three times as much of a core as a thread of another program. This is enough for COMMAND to
+# keep its deadlines, and leaves a quarter of the core for the deadlines of the other program. The highest priority
+# would leave only an 87th.
 priority=(nice -n -5)
 own_shm=(unshare -m bash -c 'mount -t tmpfs none /dev/shm && exec "$@"' own_shm)
 missing=0

@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
     std::cout << "ready" << std::endl;
     std::vector<int> leaving;
     for (const std::string& rank : named) leaving.push_back(std::stoi(rank));
-    // With "ending", the rank is killed while it makes and ends worlds.
+    // With "ending", the rank is killed while it makes and ends worlds
     const bool right = habit == "ending" || (departs ? depart(world, leaving) : live(world, habit_of(habit)));
     if (is_child) return 0;
     if (!right) return say("wrong"), 3;

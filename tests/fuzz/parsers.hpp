@@ -11,12 +11,13 @@ void control(std::string_view bytes);     // control messages, and a FailureDete
 void handshake(std::string_view bytes);   // the first message of a connection, and its proof
 void rendezvous(std::string_view bytes);  // requests to the server, and its replies
 void pmi(std::string_view bytes);         // lines of a process manager
-void signature(std::string_view bytes);   // of an operation, on data connections
+void signature(std::string_view bytes);   // the signature of an operation
 void peer_info(std::string_view bytes);   // a rank's description of itself
 void addresses(std::string_view bytes);   // host:port, ranges of ports, names of interfaces
-void table(std::string_view bytes);       // of algorithms
+void table(std::string_view bytes);       // a table of algorithms
 void digits(std::string_view bytes);      // a data file, plain or compressed
-void mnist(std::string_view bytes);       // the first byte chooses one of four files, which holds the rest
+// The first byte chooses one of four files; the other bytes are the content of this file.
+void mnist(std::string_view bytes);
 void checkpoint(std::string_view bytes);  // unchanged, or (first byte odd) the rest with a right frame around it
 
 struct Parser {

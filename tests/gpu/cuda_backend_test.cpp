@@ -92,7 +92,7 @@ TEST(CudaBackend, AsksTheDeviceForNothingAboutNoBytes) {
   on_gpu.copy_out(nullptr, {});
 }
 
-// Batches of two sizes, and an evaluation of more, which moves the memory of batches.
+// Trains with batches of two sizes. In between, evaluates a larger batch, so that the memory of batches moves.
 std::vector<float> train_in_turns(Backend& backend) {
   const Dataset data = some_data();
   Model model(backend, kInputs, make_mlp(kInputs, std::vector<std::size_t>{5}, kClasses), 3);
@@ -112,8 +112,8 @@ std::vector<float> train_in_turns(Backend& backend) {
   return parameters;
 }
 
-// There is one graph for each batch size, pass (first and second) and layer with parameters, and another one after the
-// evaluation. Nothing is captured the first time, and before batches have had their largest size.
+// There is one graph for each batch size, pass (first and second) and layer with parameters; after the evaluation there
+// is another set of graphs. Nothing is captured in the first call, or before a batch has had its largest size.
 TEST(CudaBackend, GraphsOfABatchAreCapturedOnceAndComeToTheSame) {
   const auto cpu = make_cpu_backend();
   const std::vector<float> expected = train_in_turns(*cpu);

@@ -50,7 +50,7 @@ class OrderOnTheDevice : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, OrderOnTheDevice, ::testing::Values("auto", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Each round writes another value behind slow work; the copy that is queued after the call must see its result.
+// Each round writes another value behind slow work. The copy that is queued after the call must see the call's result.
 TEST_P(OrderOnTheDevice, CallsWaitForSlowWorkAndAreWaitedFor) {
   run_world(GetParam() == "auto" ? 1 : 2, [](World& world) {
     GpuGroup gpus = GpuGroupAccess::make(ranks_on_one_gpu(world, {.backend = GetParam()}));
@@ -75,7 +75,7 @@ TEST_P(OrderOnTheDevice, CallsWaitForSlowWorkAndAreWaitedFor) {
   });
 }
 
-// The plugin's table has no call for it, so this asks the driver that the plugin has loaded.
+// The plugin's table has no call for this number, so this function asks the driver that the plugin has loaded.
 std::size_t free_on_device() {
   const gpu::DeviceGuard guard(device());
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -96,8 +96,8 @@ std::size_t free_on_host() {
 }
 
 // Streams, events and the pinned memory of the segments are given back. A group has three segments, so 200 groups have
-// 9.4 GiB on the host, where half of that is left to other programs. On the device they have only streams and events;
-// the first group is not counted, since it also makes what the process keeps.
+// 9.4 GiB of memory on the host; the test leaves half of this for other programs. On the device they have only streams
+// and events. The first group is not counted, because it also makes objects that the process keeps.
 TEST(DeviceTrouble, TwoHundredGroupsLeaveNothingBehind) {
   constexpr std::size_t kSegmentBytes = 16 << 20, kGroups = 200;
   run_world(1, [](World& world) {
@@ -115,7 +115,8 @@ TEST(DeviceTrouble, TwoHundredGroupsLeaveNothingBehind) {
   });
 }
 
-// Work on the stream before a call of NCCL counts as part of it. It takes some seconds, and the limit half of one.
+// Work that was queued on the stream before a call of NCCL counts as part of the call. Here it takes some seconds, and
+// the limit is half a second.
 TEST(DeviceTrouble, ACallOverItsLimitEndsTheWorld) {
   for (const Told& told : told_on_all_ranks(1, [](World& world) {
          const char* why = "";
@@ -190,7 +191,7 @@ TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
     const Tensor tensor(mirror.get(), kCount, DType::f32);
     nccl.allreduce(tensor, tensor, stream.get(), Op::average, {});
     const auto part = nccl.split(world.split(0, -world.rank()));
-    const int other = world.rank();  // the numbers are the other way round there
+    const int other = world.rank();  // in the part, the peer has this number, because the order is reversed
     const Mirror arrived(values.data(), kCount * 4, stream.get());
     part->exchange(tensor, other, Tensor(arrived.get(), kCount, DType::f32), other, stream.get(), {});
     std::vector<float> found(kCount);

@@ -37,7 +37,7 @@ class ElasticGpus : public ElasticJob, public ::testing::WithParamInterface<cons
 INSTANTIATE_TEST_SUITE_P(Backends, ElasticGpus, ::testing::Values("nccl", "staged"),
                          [](const auto& its) { return std::string(its.param); });
 
-// The kernels of the others wait for it.
+// The kernels of the other ranks wait for the dead rank.
 TEST_P(ElasticGpus, GoOnWhenARankDiesInACollective) {
   serve({.min = 1, .max = 4, .first = 3});
   let_one_be("1", "dies");

@@ -132,7 +132,7 @@ int stream_create(GpuStream* stream, int urgent) {
   return 0;
 }
 
-// In blocks without other memory, like a device's.
+// Allocates separate blocks, so that no other memory is in them, as on a device.
 int memory_create(void** memory, std::size_t bytes) {
   if (const int status = refused_by_capture()) return status;
   if (const int status = status_of("memory_create")) return status;
@@ -275,7 +275,7 @@ const AnelloGpuTable& table() {
       .ignore_captures = ignore_captures,
       .event_create =
           [](void** event) {
-            auto fresh = std::make_shared<FakeEvent>();  // before anything that its failure could leave behind
+            auto fresh = std::make_shared<FakeEvent>();  // made first, so that a failure leaves nothing behind
             const int status = create<EventOf>("event_create", event);
             if (status == 0) *static_cast<EventOf*>(*event) = std::move(fresh);
             return status;

@@ -26,8 +26,8 @@ void forget_contexts();
 
 // Queues a function on the stream, which runs it in its turn.
 void queue(GpuStream stream, std::function<void()> kernel);
-// From capture() on, work queued on the stream goes into a graph, as in CUDA's global mode: threads that do not ignore
-// captures must neither make or free memory nor query events on that device, otherwise they invalidate the capture.
+// From capture() on, work queued on the stream goes into a graph, as in CUDA's global mode. Any thread that allocates
+// or frees memory on that device, or queries an event, invalidates the capture, unless the thread ignores captures.
 // replay() ends the capture and queues the graph, unless it is invalid. Events of a graph and other events must not be
 // mixed.
 void capture(GpuStream stream);
@@ -35,7 +35,7 @@ void replay(GpuStream stream);
 void finish(GpuStream stream);  // blocks until everything queued on the stream has run
 void wait_for_all();            // blocks until everything queued on any stream has run
 
-// From now on calls this before each copy, on its stream's thread; null: calls nothing.
+// From now on `call` is called before each copy, on the stream's thread; null: nothing is called.
 void before_copies(std::function<void(const void* to)> call);
 
 int alive();                                               // streams, events, memories and graphs
@@ -43,18 +43,19 @@ int graphs_alive(), graphs_captured(), graphs_launched();  // now; since the pro
 int urgent();                                              // urgent streams
 int reclaim();  // frees the memory that was leaked; returns the number of blocks
 
-// For this thread, memory that is not registered counts as memory of that device; -1: as host memory.
+// On this thread, memory that is not registered counts as memory of that device; -1: it counts as host memory.
 void pretend(int device);
 
-// For this thread, devices are instances with that number of their GPUs (MIG).
+// On this thread, each device is instance `number` of its GPU (MIG).
 void pretend_instance(int number);
 
 // The call of that name ("copy", "event_record", ...) fails once in this thread, after `after` calls that succeed.
 void fail(const std::string& call, int after = 0);
-void limit_memory(std::size_t bytes);  // of each device: an allocation beyond that fails
+void limit_memory(std::size_t bytes);  // limit of each device; an allocation beyond it fails
 
-void hang();     // from now on no stream runs anything; work that is queued meanwhile is lost
-void corrupt();  // from now on every question about an event is an error, in all threads, as behind an illegal address
+void hang();  // from now on no stream runs anything; work that is queued meanwhile is lost
+// From now on every query of an event is an error, in all threads, as after an access to an illegal address.
+void corrupt();
 void recover();  // ends fail(), limit_memory(), hang() and corrupt()
 
 }  // namespace anello::gpu::fake

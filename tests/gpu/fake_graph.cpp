@@ -14,7 +14,7 @@ struct FakeGraph {
   std::shared_ptr<const Work> work;  // also the work that is being run
 };
 std::atomic<int> graphs{0}, captured_graphs{0}, launched_graphs{0};
-std::array<FakeStream*, kDevices> captured{};  // by capture(), one of each device at a time
+std::array<FakeStream*, kDevices> captured{};  // the streams that capture() captures, at most one of each device
 thread_local bool ignores_captures = false;
 
 Work end_of_capture(FakeStream& stream) {

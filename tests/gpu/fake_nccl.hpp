@@ -28,7 +28,7 @@ struct NcclFaults {
   bool kernels_hang = false;            // until the communicator is aborted
   int abort_takes_ms = 0;
 };
-NcclFaults& nccl_faults();  // of this thread, for the communicators that it makes from now on
+NcclFaults& nccl_faults();  // faults of the communicators that this thread makes from now on
 
 void nccl_breaks();     // the newest communicator reports an error from now on
 int nccl_alive();       // communicators, of all threads

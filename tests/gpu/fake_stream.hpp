@@ -64,8 +64,8 @@ struct FakeStream {
 inline thread_local FakeStream* own_capture = nullptr;  // by this thread, through the table
 
 FakeStream& stream_of(CUstream_st* stream);
-// In a capture by this thread, a call that CUDA does not allow there is refused, and spoils the capture. So it does in
-// one by fake::capture() on the current device, of whatever thread, unless this thread ignores captures.
+// In a capture by this thread, a call that CUDA does not allow there is refused, and spoils the capture. Likewise in a
+// capture by fake::capture() on the current device, by any thread, unless this thread ignores captures.
 int refused_by_capture();
 int ignore_captures();
 int capture_begin(CUstream_st* stream);

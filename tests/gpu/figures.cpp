@@ -178,7 +178,7 @@ int main() {
     kernels(64 << 20);
     for (const int ranks : {2, 4})
       for (const std::size_t elems : {1 << 10, 256 << 10, 4 << 20, 16 << 20}) staged(ranks, elems);
-    nccl();  // last: if NCCL does not start here, the other figures are printed before
+    nccl();  // last, so that the other figures are printed even if NCCL does not start here
   } catch (const std::exception& error) {
     std::fprintf(stderr, "figures: %s\n", error.what());
     return 1;

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// Returns the backend and the reason, which must be equal on all ranks of such a world.
+// Returns the backend and the reason for it. Expects that both are equal on all ranks of the world.
 std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
   std::vector<std::string> ways(std::size_t(ranks), "");
   run_world(ranks, [&](World& world) {
@@ -221,7 +221,7 @@ TEST_P(GpuGroupBy, HasTheVerbsOfAGroup) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// NCCL launches from its own threads, for which that handle is another stream.
+// NCCL launches from threads of its own, and there the handle of a thread's default stream means another stream.
 TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});

@@ -54,7 +54,7 @@ TEST(GpuMemory, IsRegisteredAsLongAsItsHandleLives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The memory is not registered any more by then.
+// The memory is no longer registered when the group has ended.
 TEST(GpuMemory, MayOutliveItsGroup) {
   run_world(2, [](World& world) {
     std::optional<GpuGroup> gpus(gpus_of(world));

@@ -39,7 +39,7 @@ TEST(NamedCallsEnd, ThatARankHasNoPluginIsAnErrorOfAll) {
   });
 }
 
-// One rank dies: the operations for which the others wait on their GPUs end, and fail.
+// One rank dies. The operations for which the others wait on their GPUs must end, and fail.
 TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -66,8 +66,8 @@ TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
   }
 }
 
-// The world fails while an operation is queued behind slow work: the operation fails too, but only when the device does
-// not use its tensors any more.
+// The world fails while an operation is queued behind slow work. The operation fails too, but only when the device no
+// longer uses the operation's tensors.
 TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
   for (const Told& each : told_on_all_ranks(2, [](World& world) {
          const auto scheduler = Scheduler::make(world);
@@ -120,8 +120,8 @@ TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
   }
 }
 
-// An agenda ends while one operation is being started and another waits behind it: nothing may wait forever. The first
-// succeeds; the second too, unless it was not given to the device yet.
+// An agenda ends while one operation is being started and another one waits behind it. Nothing may wait forever. The
+// first operation succeeds. The second one succeeds too, unless it was not given to the device yet.
 TEST(NamedCallsEnd, AnAgendaEndsWhileOperationsAreStarted) {
   run_world(1, [](World& world) {
     const auto scheduler = Scheduler::make(world);

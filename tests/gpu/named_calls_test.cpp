@@ -20,7 +20,7 @@ class NamedCallsBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, NamedCallsBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Each rank submits in its own order, while work on its stream is still being done.
+// Each rank submits in an order of its own, while its stream still has work.
 TEST_P(NamedCallsBy, AreCarriedOutInAnyOrder) {
   run_agendas(3, GetParam(), [](World& world, Scheduler& scheduler) {
     constexpr int kNames = 8;
@@ -49,7 +49,7 @@ TEST_P(NamedCallsBy, AreCarriedOutInAnyOrder) {
   });
 }
 
-// No rank waits, and no handle is kept. One rank has joined meanwhile.
+// No rank waits, and no handle is kept. One of the ranks has joined.
 TEST_P(NamedCallsBy, AreFollowedByTheirCallbacks) {
   run_agendas(3, GetParam(), [](World& world, Scheduler& scheduler) {
     constexpr int kTimes = 20;
@@ -180,7 +180,7 @@ TEST_P(NamedCallsBy, AJoinedRankGivesWhatChangesNothing) {
   });
 }
 
-// Nothing has moved by then, and the world goes on.
+// The ranks find the difference before anything moves, so the world goes on.
 TEST_P(NamedCallsBy, TensorsInDifferentMemoriesDoNotMatch) {
   run_agendas(2, GetParam(), [](World& world, Scheduler& scheduler) {
     const OnGpu tensor(world, {1, 2});

@@ -112,7 +112,7 @@ TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// Like a kernel of the program that writes to an illegal address: no event completes any more.
+// The device behaves as after a kernel that writes to an illegal address: no event completes any more.
 TEST(NcclFailure, AnErrorOfTheDeviceEndsTheWorld) {
   const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
     const auto on_gpu = nccl(world);
@@ -155,7 +155,7 @@ TEST(NcclFailure, AKernelThatHangsIsEndedAfterTheLimit) {
               AllOf(HasSubstr("has stalled for 0.3 s: all ranks have called it"), HasSubstr("ANELLO_OPERATION_LIMIT")));
 }
 
-// Its peers may wait for it on the device, or inside NCCL, which connects them at the first call.
+// The peers of this rank may wait for it on the device, or inside NCCL, which connects ranks at the first call.
 TEST(NcclFailure, ARankThatDoesNotComeIsNamedAfterTheLimit) {
   for (const bool while_connecting : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -291,8 +291,8 @@ TEST(NcclFailure, RecordsAndErrorsNumberACallAlike) {
   EXPECT_THAT(told[0].error->what(), HasSubstr("NCCL allreduce #3 (max of 100 i32)"));
 }
 
-// Its first call waits for peers to connect; meanwhile another communicator of the device, used by another thread, must
-// be able to launch.
+// The first call of a communicator waits for its peers to connect. Meanwhile another communicator of the device must be
+// able to launch from another thread.
 TEST(NcclFailure, ALaunchThatWaitsDoesNotKeepOthersBack) {
   run_world(1, [](World& world) {
     const auto quick = nccl(world);
@@ -314,7 +314,7 @@ TEST(NcclFailure, ALaunchThatWaitsDoesNotKeepOthersBack) {
   });
 }
 
-// NCCL's kernels would wait for those of the dead rank; the error must name the death.
+// NCCL's kernels would wait for the kernels of the dead rank; the error must name the death.
 TEST(NcclFailure, ARankThatDiesFreesTheOthers) {
   const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
     if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;

@@ -158,7 +158,7 @@ TEST(Nccl, ExchangesWithAnEmptySide) {
       fake::finish(stream.get());
       EXPECT_EQ(received, std::vector<int>(5, me == 0 ? 8 : 0));
       EXPECT_EQ(last, std::vector<int>(9, other));
-      // These come after all announcements of the two ranks.
+      // these messages come after all announcements of the two ranks
       Work coming = world.recv_async(received, other);
       world.send(sent, other);
       coming.wait();

@@ -1,5 +1,5 @@
-# Tests what CMake says of a CUDA or an NCCL that is too old; and, where there are headers (CUDA_INCLUDE, NCCL_INCLUDE),
-# that the plugin compiles with those of the oldest versions: headers of today without the calls that came later.
+# Tests CMake's messages about a CUDA or an NCCL that is too old. Where there are headers (CUDA_INCLUDE, NCCL_INCLUDE),
+# also tests that the plugin compiles with the oldest versions: with today's headers, without the calls that came later.
 cmake_minimum_required(VERSION 3.22)
 include(${ROOT}/gpu/versions.cmake)
 

@@ -1,4 +1,4 @@
-// Exercises on the memory of a real or a fake GPU: runs a rank's part of one, and lists of them.
+// Runs a rank's part of an exercise, and lists of exercises, on the memory of a real or a fake GPU.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -84,7 +84,7 @@ TEST(GpuPrograms, TrainWithEachOptionAsTheProcessorDoes) {
   }
 }
 
-// From the processor to a GPU and back.
+// A training continues first from the processor to a GPU, and then from the GPU to the processor.
 TEST(GpuPrograms, ResumeOnAnotherDevice) {
   const Scratch folder;
   const std::string file = folder / "checkpoint";

@@ -18,8 +18,8 @@ NcclCommunicator::Limits limited() {
   return limits;
 }
 
-// A call that moves nothing on this rank is done at once on its stream, which says nothing about earlier calls on
-// others.
+// A call that moves nothing on this rank is done at once on its stream. That does not show whether earlier calls on
+// other streams are done.
 TEST(QueuedCalls, ACallThatMovesNothingDoesNotHideOneThatHangs) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const Stream one = make_stream(fake::device(world.rank())), other = make_stream(fake::device(world.rank()));

@@ -20,7 +20,8 @@ struct Outcome {
   std::vector<std::string> ways = std::vector<std::string>(2);  // the description of each rank's group, if it has one
 };
 
-// From the moment on in which a rank looks for NCCL, no thread can be made. Before that, the fake GPU makes some.
+// From the moment at which a rank looks for NCCL, no thread can be started. Before that, the fake GPU starts some
+// threads.
 const AnelloGpuTable& table_without_threads() {
   static const AnelloGpuTable table = [] {
     AnelloGpuTable its = fake::table();

@@ -33,7 +33,7 @@ TEST(TensorPlaces, KnowsHostMemory) {
 
 // The receive has begun when the send is refused, and writes to the caller's memory until it is done.
 TEST(TensorPlaces, AnExchangeWhoseSendIsRefusedWaitsForItsReceive) {
-  alignas(64 << 10) static std::array<int, 16 << 10> refused;  // it shares no block with what is accepted
+  alignas(64 << 10) static std::array<int, 16 << 10> refused;  // shares no block with the memory that is accepted
   group::tell_devices_by([](const void* memory) { return memory == refused.data() ? 1 : -1; });
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = "staged"});
@@ -107,7 +107,7 @@ TEST(TensorPlaces, InPlaceIsAskedForOnce) {
   });
 }
 
-// For example the part of a rank that has none, at the end of the buffer from which parts are taken.
+// An example is the part of a rank without elements, which lies at the end of the buffer from which parts are taken.
 TEST(TensorPlaces, ThoseWithoutElementsMayLieAnywhere) {
   for (const std::string backend : {"nccl", "staged"})
     run_world(2, [&](World& world) {

@@ -53,7 +53,8 @@ lists = hvd.grouped_allreduce([torch.full((k,), float(rank + k), device="cuda") 
 for k, each in enumerate(lists, 1):
     check("a list", each, torch.full((k,), sum(other + k for other in range(ranks)) * 1.0))
 
-# After slow work, on a stream of the program, and not contiguous. The order differs between ranks.
+# The tensors come after slow work, are on a stream of the program, and are not contiguous. The order of the calls
+# differs between ranks.
 stream = torch.cuda.Stream()
 with torch.cuda.stream(stream):
     for _ in range(3):

@@ -54,7 +54,7 @@ TEST(Buckets, OfNothingAreNone) {
   EXPECT_TRUE(make_buckets(sizes.tensors, std::vector<std::uint32_t>{0}, 100).empty());
 }
 
-// For any drawn gradients: every element is in one bucket, and no bucket has two types or is too large.
+// For any drawn gradients, every element is in exactly one bucket, and each bucket has one type and is not too large.
 TEST(Buckets, HaveEveryElementOnce) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay(seed));

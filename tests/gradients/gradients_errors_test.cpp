@@ -85,7 +85,7 @@ TEST(GradientErrors, ThatDifferBetweenRanksAreNamed) {
   }
 }
 
-// Rank 1 forgets two of three; the others wait for a bucket that rank 1 never sends.
+// Rank 1 forgets two of three gradients. The other ranks wait for a bucket that rank 1 never sends.
 TEST(GradientErrors, ThatAreNotAnnouncedAreNamedOnAllRanks) {
   for (const std::int64_t bucket_bytes : {4, 1 << 20}) {
     const auto told = told_on_all_ranks(3, [&](World& world) {

@@ -75,7 +75,7 @@ TEST_P(GradientsOf, AreMultipliedAndAddedIfSoWanted) {
   });
 }
 
-// For a last batch of 3 samples on rank 0 and none on rank 1.
+// The last batch has 3 samples on rank 0 and none on rank 1.
 TEST_P(GradientsOf, AreWeightedBySamples) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
@@ -135,7 +135,7 @@ TEST_P(GradientsOf, OfSeveralPassesAreAnnouncedAsOften) {
   });
 }
 
-// The norm is that of the average, as a single rank would compute it.
+// The norm is the norm of the average, as a single rank would compute it.
 TEST_P(GradientsOf, AreScaledDownToTheNorm) {
   with_ranks(GetParam(), [](World& world) {
     for (const std::int64_t bucket_bytes : {100, 3000, 1 << 20}) {
@@ -168,7 +168,7 @@ TEST_P(GradientsOf, BelowTheNormStayAsTheyAre) {
   });
 }
 
-// Only rank 0 uses the second of three, and no rank the last.
+// There are three gradients. Only rank 0 uses the second, and no rank uses the last.
 TEST_P(GradientsOf, ThatAreNotUsedCountAsZero) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20, 30});
@@ -315,7 +315,7 @@ TEST(Gradients, ThatRoundingLosesComeBackByFeedback) {
     });
 }
 
-// In one step one rank has a gradient that 16 bits cannot represent: it must not affect the next step.
+// In one step, one rank has a gradient that 16 bits cannot represent. This gradient must not affect the next step.
 TEST(Gradients, ThatAreNotFiniteDoNotComeBackByFeedback) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto& [wire, wrong] : std::vector<std::pair<DType, float>>{

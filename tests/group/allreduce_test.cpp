@@ -196,7 +196,7 @@ TEST(Allreduce, SlabsFollowEachOther) {
         with(algorithm, kSmallBuffers, 2000));
 }
 
-// Their sum depends on the order, so equal bits mean that all ranks have used the same order.
+// The sum of floats depends on the order, so equal bits mean that all ranks have used the same order.
 TEST(Allreduce, FloatsHaveEqualBitsOnAllRanksAndInEveryRun) {
   for (const int ranks : {2, 4, 7})
     for (const std::string& algorithm : kAlgorithms) {
@@ -246,7 +246,7 @@ TEST(Allreduce, IntegersWrapAndAveragesTruncate) {
   });
 }
 
-// Each call has its own plan; old plans are forgotten.
+// Each call needs a plan of its own, so old plans are forgotten.
 TEST(Allreduce, MoreShapesThanAreRemembered) {
   run_world(2, [](World& world) {
     for (std::uint64_t count = 1; count <= 1100; count++) {

@@ -153,7 +153,7 @@ TEST(Arguments, FactorsThatAreNone) {
   });
 }
 
-// Products of counts that are a multiple of 2^64 must not be taken for zero.
+// A product of counts that is a multiple of 2^64 must not be mistaken for zero.
 TEST(Arguments, CountsBeyondMemory) {
   std::byte byte{};
   constexpr std::size_t kHalf = std::size_t(1) << 63;

@@ -134,7 +134,7 @@ TEST(Async, WaitAllWaitsForAll) {
 }
 
 TEST(Async, WaitAllThrowsTheFirstErrorInTheOrderOfTheList) {
-  std::atomic<bool> started = false;  // rank 0 is done with the first and has started the others
+  std::atomic<bool> started = false;  // rank 0 is done with the first operation and has started the others
   run_world(2, [&](World& world) {
     std::vector<float> a(10), b(10), c(10);
     std::vector<Work> works = {world.allreduce_async(a)};

@@ -35,8 +35,8 @@ class CollectivesInWorldsOf : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesInWorldsOf, testing::ValuesIn(world_sizes()));
 
-// Also finds a signature that is sent in parts, which three arguments do not. Uses numbers that every type can
-// represent, so that all results are exact.
+// Also finds errors of a signature that is sent in parts, which combinations of three arguments do not find. Uses
+// numbers that every type can represent, so that all results are exact.
 TEST_P(CollectivesInWorldsOf, FactorsBeforeAndAfterTheReduction) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})

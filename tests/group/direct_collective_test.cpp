@@ -75,7 +75,7 @@ constexpr std::array kKinds{Kind::allreduce, Kind::broadcast, Kind::reduce, Kind
 
 struct Layout {
   Kind kind = Kind::allreduce;
-  std::size_t count = 100;  // of a part, if the kind has parts
+  std::size_t count = 100;  // elements of the tensor; of one part, if the kind has parts
   bool in_place = true;
   std::set<int> elsewhere = {};  // ranks whose tensors cannot be mapped
   bool average = false;
@@ -107,7 +107,7 @@ class Ranks {
     for (int rank = 0; rank < size(); rank++) start((*this)[rank], rank, new_tensors);
   }
 
-  // One turn of this rank. False if it could not do anything.
+  // Gives this rank one turn. False if the rank could not do anything.
   bool turn(int rank) {
     Rank& me = (*this)[rank];
     if (me.complete) return false;
@@ -183,7 +183,7 @@ class Ranks {
     return layout_.average ? sum / size() : sum;
   }
 
-  // Does what its program would do: checks the result, and uses the tensors for something else.
+  // Acts as the rank's program: checks the result, and then overwrites the tensors.
   void complete(int rank) {
     Rank& me = (*this)[rank];
     me.complete = true;
@@ -293,8 +293,8 @@ TEST(DirectCollective, CountsWhatMoves) {
   EXPECT_EQ(moved(Kind::reduce_scatter, 0), Chunks(2, 2));
 }
 
-// The tensors are unchanged, and no rank completes or stays active: for any ranks whose tensors lie elsewhere, in any
-// order.
+// The tensors are unchanged, and no rank completes or stays active. This holds for any ranks whose tensors lie in other
+// memory, in any order.
 TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   Ranks ranks(3);
   std::vector<int> order;
@@ -311,7 +311,7 @@ TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   EXPECT_TRUE(ranks.all_complete());
 }
 
-// For example by a root that has sent everything by the plan.
+// An example is a root that has already sent everything by the plan.
 TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
   Ranks ranks(2);
   ranks.start({.kind = Kind::broadcast, .elsewhere = {1}});
@@ -385,8 +385,8 @@ bool is_stopped_after(int turns, Kind kind) {
   return true;
 }
 
-// If a rank gives up at any moment, no other rank completes unless that rank had ended its part, and then none uses its
-// tensors.
+// After a rank has given up, at any moment, no other rank uses its tensors. Another rank completes only if that rank
+// had ended its part.
 TEST(DirectCollective, StopsWhenARankGivesUp) {
   for (const Kind kind : {Kind::allreduce, Kind::allgather})
     for (int turns = 1; turns < 14 && is_stopped_after(turns, kind);) turns++;

@@ -103,7 +103,7 @@ TEST_P(GroupsInWorldsOf, ComeAndGo) {
   });
 }
 
-// One group's operations go on while the other group's wait, in any order on other ranks.
+// The operations of one group go on while those of the other group wait. On other ranks the order is reversed.
 TEST(Groups, OverlapInOppositeOrderOnTwoThreads) {
   run_world(3, [](World& world) {
     constexpr int kRounds = 200 / kSlowdown;
@@ -138,7 +138,7 @@ TEST(Groups, OfTheSameMembersAreNotTheSameGroup) {
   });
 }
 
-// Two threads, each with a different group, may make parts of them in either order.
+// Two threads, each with a different group, may make parts of their groups in either order.
 TEST(Groups, OfTheSameMembersBelongToTheGroupThatMadeThem) {
   run_world(2, [](World& world) {
     Group first = world.group({0, 1}), second = world.group({0, 1});
@@ -267,8 +267,8 @@ TEST(Groups, AnAbortReachesAllOfThem) {
   }
 }
 
-// The world ends while another thread waits in a group: that call fails, and then the world is gone. On a busy machine
-// the call may come after finish(), which is another error: then the test tries again.
+// The world ends while another thread waits in a group. The call of that thread fails, and then the world is gone. On a
+// busy machine the call may begin only after finish(), and then gets another error: the test tries again.
 TEST(Groups, ACallInProgressFailsWhenTheWorldEnds) {
   for (const int how : {0, 1, 2}) {
     bool late = true;

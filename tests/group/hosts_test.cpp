@@ -84,7 +84,7 @@ float fraction(int rank, std::size_t i) {
   return std::sin(float(i * 7 + std::size_t(rank) + 1));
 }
 
-// A rank that is alone on its host sends no result to others, where it would be rounded.
+// A rank that is alone on its host sends its result to no other rank, so sending does not round the result.
 TEST(WorldsOnHosts, HaveTheSameBitsOnAllRanksAlsoAsNarrowTypes) {
   for (const Algorithm algorithm : of_two_levels())
     for (const auto wire : {std::optional<DType>{}, std::optional(DType::bf16)}) {

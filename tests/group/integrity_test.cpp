@@ -15,7 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 4;
-constexpr std::uint64_t kElems = 16384, kWithin = 1 << 15;  // bytes: in the data, and where no other connection comes
+// Number of a byte that is in the data, and that no other connection reaches.
+constexpr std::uint64_t kElems = 16384, kWithin = 1 << 15;
 
 Settings with_integrity(int on) {
   Settings settings = Settings::from_environment();
@@ -23,7 +24,7 @@ Settings with_integrity(int on) {
   return settings;
 }
 
-// One bit of the first broadcast is flipped for some ranks.
+// One bit of the first broadcast is flipped on its way to some ranks.
 std::vector<Told> told_of_a_damaged_broadcast(int on, std::vector<std::vector<float>>& values) {
   Proxied world(kRanks);
   world.between(0, 1, {.corrupt_at = kWithin});

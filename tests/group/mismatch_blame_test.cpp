@@ -25,7 +25,7 @@ std::vector<float> zeros(std::size_t count = kElems) {
   return std::vector<float>(count);
 }
 
-// A call that one rank, the odd one, makes differently.
+// A call that all ranks make in the same way, except for one, the odd one.
 struct Row {
   const char* difference;
   std::function<void(Group&, bool odd)> call;
@@ -131,13 +131,14 @@ const std::vector<Row> kTable = {
        auto input = zeros(count * std::size_t(world.size())), output = zeros(count * std::size_t(world.size()));
        world.alltoall(input, output);
      }},
-    // The rank sends other counts than the others expect; expects others than they send; both.
+    // Three cases: the odd rank sends other counts than the others expect; it expects other counts than the others
+    // send; both.
     {"splits", [](Group& world, bool odd) { alltoall(world, odd ? 4 : 3, 3); }},
     {"splits", [](Group& world, bool odd) { alltoall(world, 3, odd ? 4 : 3); }},
     {"splits", [](Group& world, bool odd) { alltoall(world, odd ? 4 : 3, odd ? 4 : 3); }},
 };
 
-// In the world, or in a group of these ranks in another order, beside two ranks that are not members.
+// A trial is in the world, or in a group with these ranks in another order, beside two ranks that are not members.
 struct Trial {
   std::size_t row;
   int ranks, odd;
@@ -243,7 +244,8 @@ TEST(BlameOfNobody, WhereNoCallHasAMajority) {
   }
 }
 
-// One rank sends another more than that one expects; and two ranks have other splits than the other two.
+// Two cases: one rank sends another more elements than that rank expects; or two ranks have other splits than the other
+// two.
 TEST(BlameOfNobody, WhereNoRankContradictsMoreRanksThanTheOthers) {
   const auto one_contradiction = [](World& world) {
     std::vector<std::uint64_t> sends{3, world.rank() == 0 ? 4u : 3u, 3};

@@ -15,7 +15,8 @@ constexpr int kRanks = 4;
 // The rank whose call differs.
 class OddRank : public testing::TestWithParam<int> {
  protected:
-  // It calls `different` as its operation #1, the others call `usual`. More calls follow, as in a program that goes on.
+  // The odd rank calls `different` as its operation #1, and the others call `usual`. More calls follow, as in a program
+  // that goes on.
   std::vector<Told> told(const Exercise& usual, const Exercise& different) const {
     return told_on_all_ranks(kRanks, [&](World& world) {
       world.barrier();
@@ -202,7 +203,7 @@ TEST_P(OddRank, HasAMuchLargerCount) {
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100000 f32)");
 }
 
-// The odd rank is the root of its own call, sends and is done at once, while the others have another root.
+// The odd rank is the root of its own call, so it sends and is done at once. The other ranks have another root.
 TEST_P(OddRank, HasAnotherRoot) {
   const Exercise usual{.kind = Kind::broadcast, .dtype = DType::f32, .count = 100, .root = 2};
   Exercise different = usual;

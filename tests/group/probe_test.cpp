@@ -1,4 +1,4 @@
-// Whether a rank has sent something: for programs that receive from any rank.
+// Tests how a rank asks whether another rank has sent something, for programs that receive from any rank.
 #include <gmock/gmock.h>
 
 #include <anello/memory.hpp>
@@ -30,7 +30,7 @@ class ProbesInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProbesInWorldsOf, testing::Values(2, 3, 4, 7));
 
 // In shared memory, large tensors in memory of the engine are not copied into a link, and short messages have a cache
-// line of their own. With these counts messages end anywhere in a cache line.
+// line of their own. With these counts, messages end at any place in a cache line.
 TEST_P(ProbesInWorldsOf, FindWhatAnyRankHasSent) {
   run_world(GetParam(), [](World& world) {
     const int n = world.size(), rank = world.rank();

@@ -1,4 +1,4 @@
-// When the progress thread gives up its core, with queues that are stuck.
+// Tests when the progress thread gives up its core, with queues that are stuck.
 #include "ring/group/progress_thread.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,8 @@ TEST(ProgressThread, SleepsAfterAYieldThatTookSeveralSlices) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// One yield took a whole time slice of another thread of the same rank, which would have to wake this thread.
+// One yield took a whole time slice, because another thread of the same rank ran. That thread would have to wake this
+// one if it slept.
 TEST(ProgressThread, YieldsOnAfterOneThatTookASlice) {
   EXPECT_EQ(rounds_before_sleep(100, milliseconds(4)), 101);
 }

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ReproducibleIn,
 
 constexpr std::size_t kCounts[] = {1, 5, 1000, 70'001};
 
-// By count; computed once for all ranks, algorithms and slabs.
+// The sums by count, computed once for all ranks, algorithms and slabs.
 using Sums = std::map<std::size_t, std::vector<float>>;
 Sums sums_in_rank_order(int ranks, std::size_t times = 1) {
   Sums sums;

@@ -1,6 +1,6 @@
-// A rank's memory runs out at any place of an operation, for all following allocations: every operation ends on all
-// ranks with the right result, or with an error that names that rank. The rank leaves groups and the world as usual.
-// Also a rank that cannot start the thread for asynchronous work.
+// A rank's memory runs out at any place of an operation, and all later allocations fail too. Every operation ends on
+// all ranks with the right result, or with an error that names this rank. The rank leaves groups and the world as
+// usual. Also tests a rank that cannot start the thread for asynchronous work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,9 +96,8 @@ TEST(Scarcity, TheProgressThreadLives) {
   at_each_place(fails_on_the_progress_thread);
 }
 
-// The rank neither leaves nor makes another call. Its memory runs out in the code that carries out its operations,
-// between two of them. Not under ThreadSanitizer: a thread that waits for a static object is not woken if its
-// constructor throws.
+// The rank neither leaves nor makes another call. Its memory runs out between two operations, in the code that carries
+// them out. Not under ThreadSanitizer: a thread that waits for a static object is not woken if its constructor throws.
 #ifndef __SANITIZE_THREAD__
 TEST(Scarcity, TheOthersAreInformedAtOnce) {
   std::atomic<bool> planned = false, poor = false, ended = false, over = false;

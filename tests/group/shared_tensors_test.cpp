@@ -81,7 +81,7 @@ TEST(SharedTensors, AreScaledAsOthersAre) {
   });
 }
 
-// Each call shares the tensors of some ranks only.
+// In each call, only some ranks share their tensors.
 TEST(SharedTensors, MeetThoseThatAreNotShared) {
   run_world(4, [](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter})
@@ -111,7 +111,7 @@ TEST(SharedTensors, AreReducedInSeveralGroupsAtATime) {
   });
 }
 
-// One rank aborts at some moment, and all get the error; nothing may use the others' tensors any more.
+// One rank aborts at some moment, and all ranks get the error. After that no rank may use the tensors of another.
 TEST(SharedTensors, AreGivenUpWhenARankAborts) {
   for (int moment = 0; moment < 12; moment++) {
     std::atomic<int> told = 0;
@@ -136,8 +136,8 @@ TEST(SharedTensors, AreGivenUpWhenARankAborts) {
   }
 }
 
-// One rank forces two_shot, which the other chooses through shared memory: their signatures are equal, and no rank
-// waits for the other to share its tensor. Over TCP the choice is another one.
+// One rank forces two_shot, which the other rank chooses through shared memory anyway. So their signatures are equal,
+// and neither rank waits for the other to share its tensor. Over TCP, the other rank chooses another algorithm.
 TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
   run_world(2, [](World& world) {
     SharedFloats values(50'000, 1.F);
@@ -201,8 +201,8 @@ TEST(SharedTensors, MayBeMany) {
   });
 }
 
-// The receiving rank lacks a descriptor to map the root's memory: both by the plan, since its own tensor is not shared,
-// and when tensors are used directly.
+// The receiving rank lacks a descriptor to map the root's memory. Tries this by the plan, because its own tensor is not
+// shared, and also when tensors are used directly.
 TEST(SharedTensors, ThatARankCannotMapAreItsOwnFault) {
   Settings settings = Settings::from_environment();
   settings.transport = "shm";

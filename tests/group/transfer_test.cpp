@@ -85,7 +85,7 @@ TEST(Transfers, ThatWereStartedWaitForNobody) {
   });
 }
 
-// Even without elements there is a signature to send.
+// Even a transfer without elements sends a signature.
 TEST(Transfers, ThatAreSmallNeedNoReceiverYet) {
   for (const std::size_t count : {0, 1}) {
     std::promise<void> sent;

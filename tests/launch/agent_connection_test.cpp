@@ -19,7 +19,7 @@ namespace {
 using asio::ip::tcp;
 using ::testing::ElementsAre;
 
-// A launcher that closes every second connection. Returns the lanes of the others, in order.
+// Runs a launcher that closes every second connection. Returns the lanes of the other connections, in order.
 std::vector<std::uint32_t> lanes_at_a_busy_launcher(tcp::acceptor& acceptor, const net::Credentials& credentials) {
   std::vector<std::uint32_t> lanes;
   std::vector<tcp::socket> accepted;

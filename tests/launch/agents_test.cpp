@@ -116,7 +116,8 @@ TEST_F(Agents, MuchOutputArrivesWholeAndInOrder) {
 }
 
 TEST_F(Agents, AStoppedLauncherLosesNothing) {
-  // More than the window holds, so the rank waits; and longer than a connection to a dead host lives.
+  // The output is more than the window holds, so the rank waits. The launcher is stopped for longer than a connection
+  // to a dead host lives.
   expect_all_lines_of_a_stopped_launcher(200000, milliseconds(6000));
 }
 

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using ::testing::ContainsRegex;
 
-constexpr int kSteps = 4000;  // at 10 ms, until it is disturbed
+constexpr int kSteps = 4000;  // each takes 10 ms until the job is disturbed
 
 class ElasticLaunch : public Agents {
  protected:
@@ -246,7 +246,7 @@ TEST_F(ElasticLaunch, ALineThatAProcessHasNotEndedIsNotContinuedByTheNextOne) {
   }
 }
 
-// The launcher and its keeper each have more to say than their channel holds.
+// The launcher and its keeper each send more than their channel holds.
 TEST_F(ElasticLaunch, ManyProcessesStart) {
   const Outcome outcome =
       testing::run(anello({"run", "-n", "700", "--min-np", "1", "--max-restarts", "0", "--", "true"}), around());

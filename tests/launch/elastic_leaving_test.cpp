@@ -11,7 +11,7 @@
 namespace anello::launch {
 namespace {
 
-// Waits until the condition is true, for half a minute. Returns false if it is still false then.
+// Waits until the condition is true, for at most half a minute. Returns false if it does not become true.
 bool soon(const std::function<bool()>& condition) {
   for (int look = 0; look < 3000 && !condition(); look++) std::this_thread::sleep_for(milliseconds(10));
   return condition();

@@ -1,7 +1,7 @@
-// One elastic job of 2 to 8 processes, which is disturbed some times a second for ANELLO_ELASTIC_WORLDS worlds (20).
-// Each world must begin with the state of an undisturbed training. The processes that live as long as the job may hold
-// no more in the end than after the first worlds: the launcher, which serves the rendezvous; the keeper below it; and
-// process 0, which is spared, and has been in every world.
+// One elastic job of 2 to 8 processes, which is disturbed several times a second until it has had ANELLO_ELASTIC_WORLDS
+// worlds (20). Each world must begin with the state of an undisturbed training. Three processes live as long as the
+// job, and may hold no more in the end than after the first worlds: the launcher, which serves the rendezvous; the
+// keeper below it; and process 0, which is spared, and has been in every world.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -105,7 +105,7 @@ class Soak {
     for (std::size_t i = 0; i < before.size(); i++) found += compare(before[i], after[i]);
     return found;
   }
-  // A thread that is about to end, or a world that has just begun, is no leak: that would stay.
+  // A thread that is about to end, or a world that has just begun, is not a leak, because a leak would stay.
   std::vector<Held> held_as(const std::vector<Held>& before) {
     constexpr int kLooks = 10;
     std::vector<Held> now = held();

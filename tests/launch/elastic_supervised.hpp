@@ -16,7 +16,7 @@ inline constexpr int kSuccess = 0, kStatus1 = 1 << 8, kStatus127 = 127 << 8;  //
 
 class ElasticSupervisorTest : public ::testing::Test {
  protected:
-  // Places on two hosts; the first `first` of them get a process at the beginning.
+  // Makes places on two hosts. The first `first` places get a process at the beginning.
   void supervise(ElasticJob limits, int here = 4, int there = 0) {
     job_.command = {"train"};
     job_.size = here + there;

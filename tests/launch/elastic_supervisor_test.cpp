@@ -1,4 +1,4 @@
-// The supervisor of an elastic job: which failures are made good, which end the job, and what is printed.
+// The supervisor of an elastic job: after which failures the job goes on, which failures end it, and what is printed.
 #include "tests/launch/elastic_supervised.hpp"
 
 namespace anello::launch {

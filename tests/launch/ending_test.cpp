@@ -189,8 +189,8 @@ TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
   EXPECT_EQ(job.wait(), 130);
 }
 
-// One rank sleeps where no signal reaches it, and two wait for it: if the launcher did not abort the world, the kill
-// would end these two without a reason.
+// One rank sleeps where no signal reaches it, and two ranks wait for it. If the launcher did not abort the world, the
+// two would be killed without a reason.
 TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
   Process job(anello({"run", "-n", "3", "--grace", "2", "--", WAITER, "asleep"}));
   ASSERT_TRUE(job.says("[0] asleep\n"));
@@ -216,7 +216,7 @@ TEST(Ending, RanksAreToldOfAFailureThatTheyCannotSee) {
   EXPECT_TRUE(contains(outcome.err, ") exited with status 3 on ")) << outcome.err;
 }
 
-// Ranks 1 and 2 exit with an error before rank 0, whose failure is the cause, ends at all.
+// Rank 0's failure is the cause, but ranks 1 and 2 exit with an error before rank 0 ends.
 TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
   const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "gone"}));
   EXPECT_EQ(outcome.code, 5);

@@ -1,4 +1,4 @@
-// `anello flight`: finds the ranks that did not come in the files of all ranks.
+// `anello flight` reads the files of all ranks, and finds the ranks that did not come to an operation.
 #include "rendezvous/launch/flight/flight.hpp"
 
 #include <gmock/gmock.h>

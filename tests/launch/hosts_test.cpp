@@ -173,7 +173,7 @@ TEST_F(Allocations, AStepHasItsOwnHosts) {
                 {"SLURM_STEP_ID", "0"},
                 {"SLURM_STEP_NODELIST", "h1"}};
   EXPECT_EQ(found(), "Slurm job 7: h1=1 ");
-  variables_["SLURM_STEP_ID"] = "4294967290";  // of the shell of salloc, which has all hosts
+  variables_["SLURM_STEP_ID"] = "4294967290";  // the step of salloc's shell, which has all hosts
   variables_["SLURM_TASKS_PER_NODE"] = "1(x3)";
   EXPECT_EQ(found(), "Slurm job 7: h0=1 h1=1 h2=1 ");
 }

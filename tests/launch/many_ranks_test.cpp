@@ -9,7 +9,7 @@ namespace {
 using ::anello::testing::Outcome;
 using ::anello::testing::run;
 
-// On a machine with any load, so with limits that only a rank which hangs exceeds.
+// The machine may have any load, so only a rank that hangs exceeds the limits.
 TEST(ManyRanks, StartReduceAndLeave) {
   const Outcome outcome =
       run({ANELLO_PROGRAM, "run", "-n", "256", "--", SUMMING},

@@ -154,7 +154,7 @@ TEST_F(MixerTest, AnEndlessProgressBarIsBrokenAtItsReturns) {
   EXPECT_EQ(line, "[1] goes on");
 }
 
-// Returns what a terminal of one line would show after `bytes`, with every finished line above it.
+// Returns the text that a terminal with one line would show after `bytes`, with every finished line above it.
 std::string on_screen(const std::string& bytes) {
   std::string done, line;
   std::size_t column = 0;
@@ -236,7 +236,7 @@ TEST_F(MixerTest, LabelsAreColouredWhereThatIsWanted) {
   EXPECT_EQ(take(mixer), "\033[32m[1]\033[0m x\n");
 }
 
-// For any pieces in any order: every stream's lines arrive complete, once, in order.
+// For pieces of any size in any order, the lines of every stream arrive complete, once and in order.
 TEST_F(MixerTest, AnyPiecesGiveTheSameLines) {
   for (unsigned seed = 1; seed <= 200; seed++) {
     std::mt19937 random(seed);

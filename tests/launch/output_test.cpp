@@ -48,7 +48,7 @@ TEST(Output, LinesOfFourRanksAreNeverTorn) {
 }
 
 TEST(Output, NeitherAreLinesLongerThanAPipe) {
-  undisturbed(std::chrono::seconds(1), [] {  // or a line is broken for the ranks that wait
+  undisturbed(std::chrono::seconds(1), [] {  // otherwise a line is broken for the sake of the ranks that wait
     expect_untorn(testing::run(anello({"run", "-n", "4", "--", TALKER, "40", "300000", "5000"})), 40, 300000);
   });
 }

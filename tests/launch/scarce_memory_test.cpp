@@ -1,4 +1,4 @@
-// A launcher without memory. Sanitizers end a process by themselves then.
+// A launcher without memory. Not with sanitizers, because they end a process that has no memory.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <arpa/inet.h>
 #include <netinet/in.h>

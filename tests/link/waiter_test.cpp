@@ -84,7 +84,7 @@ TEST(Waiter, SleepsAfterAYieldThatTookASlice) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// The load is like that of ranks of a job that share cores.
+// The load is like that of several ranks of a job on one core.
 TEST(Waiter, YieldsToRanksThatTakeShortTurnsAsOftenAsEver) {
   Bell bell;
   Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(900)));
@@ -108,7 +108,7 @@ TEST(Waiter, LosesLittleTimeToThreadsThatCompute) {
   EXPECT_LE(FakeCore::yields * milliseconds(30), milliseconds(kWaits) / 100);
 }
 
-// A waiter of a thread that has lost so much time to computing threads that it does not yield any more.
+// A waiter whose thread has lost so much time to computing threads that it no longer yields.
 Waiter on_a_busy_core(Bell& bell) {
   Waiter waiter({milliseconds(1), 100}, bell, FakeCore(milliseconds(30)));
   rounds_of_a_wait(waiter);

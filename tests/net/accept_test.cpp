@@ -76,7 +76,7 @@ TEST(Accept, StrangersDoNotKeepRanksOut) {
   }
 }
 
-// They wait only as long as hostile connections come.
+// Other connections wait only as long as hostile connections come.
 TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   for (const char first : {'.', '?'}) {
     bool in_time = false;
@@ -100,7 +100,7 @@ TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   }
 }
 
-// No connection has to be closed for another one while each finds a descriptor.
+// As long as each connection gets a descriptor, no connection has to be closed for another one.
 TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   Doorstep doorstep;
   doorstep.knock('.');

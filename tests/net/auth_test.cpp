@@ -59,7 +59,7 @@ TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
   EXPECT_EQ(from_file(file(std::string(kMaxSecretBytes, 'x') + "\n")).size(), kMaxSecretBytes);
 }
 
-// A container gets such a file from its host.
+// A container gets a secret's file of this kind from its host.
 TEST_F(Secret, AnothersFileMayBeReadableByItsGroup) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string path = file("open sesame", 0640);

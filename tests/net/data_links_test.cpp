@@ -228,7 +228,7 @@ TEST(DataLinks, GroupsAndLinksCostFewDescriptors) {
 TEST(DataLinks, WhatFailedBeforeTheGroupWasMadeCountsThen) {
   Rank low(0, 1, over(true));
   {
-    Rank high(1, 1, over(false));  // it does not offer memory, so the other side waits for an offer
+    Rank high(1, 1, over(false));  // this rank offers no memory, so the other rank waits for an offer
     high.begin();
     low.open(low, high);
     high.open(low, high);

@@ -21,7 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct Result {
-  ErrorCode code{};  // of the thrown error; none if the handshake succeeded
+  ErrorCode code{};  // code of the thrown error; none if the handshake succeeded
   std::string message;
   Claim claim;
   std::optional<trace::RejectReason> reason;
@@ -192,7 +192,7 @@ TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
   EXPECT_EQ(both.welcomed.reason, trace::RejectReason::generation);
 }
 
-// It is closed to make room for others; the handshake must not count as complete.
+// The connection is closed to make room for others, so its handshake must not count as complete.
 TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
   Pair pair;
   Result result, other;

@@ -57,16 +57,16 @@ TEST(Hmac, FollowsItsStandard) {
 }
 
 // Handlers run in the opposite order of their registration, so one that is registered before the first use of OpenSSL
-// runs after OpenSSL has freed its locks. It ends the process before anything looks for what detached threads have
-// left.
+// runs after OpenSSL has freed its locks. This handler ends the process, so that a leak check does not report memory of
+// detached threads.
 [[noreturn]] void exit_and_call() {
   std::atexit([] { _exit(is_refused() ? 7 : 1); });
   hmac_sha256("secret", "message");
   std::exit(0);
 }
 
-// The thread must not end while OpenSSL ends: a destructor of OpenSSL for threads uses a lock that may be freed.
-// Threads of the library do not.
+// The thread must not end while OpenSSL ends, because OpenSSL's destructor for threads uses a lock that may be freed.
+// The library's own threads do not end then.
 void call_until_the_end() {
   while (!is_refused()) {
   }
@@ -106,7 +106,7 @@ std::chrono::nanoseconds undelayed() {
   _exit(slow > 5 ? kWaited : 0);
 }
 
-// In a new process, in which nothing has used OpenSSL before.
+// Each test runs in a new process, in which nothing has used OpenSSL before.
 class HmacDeathTest : public ::testing::Test {
  protected:
   void SetUp() override {

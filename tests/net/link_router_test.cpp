@@ -36,7 +36,8 @@ TEST(LinkRouter, MoreConnectionsThanThereIsRoomForComeLater) {
   EXPECT_EQ(low.failed.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
-// Otherwise they would take the room of connections for groups that this rank has not made yet.
+// Connections for groups that this rank has left must not take the room of connections for groups that it has not made
+// yet.
 TEST(LinkRouter, ConnectionsForGroupsThatARankHasLeftTakeNoRoom) {
   std::optional<TwoRanks> few;
   {

@@ -43,7 +43,7 @@ struct Linked : Loopback {
   TcpLink left, right;
 };
 
-// Moves all bytes, in any parts; with pieces of `piece_bytes` on both sides.
+// Moves all bytes, in parts of any size. On both sides the memory is in pieces of `piece_bytes`.
 std::vector<std::byte> carry(link::Link& from, link::Link& to, const std::vector<std::byte>& bytes,
                              std::size_t piece_bytes) {
   std::vector<std::byte> out(bytes.size());

@@ -15,7 +15,7 @@
 namespace anello::net {
 
 struct Rank {
-  // With `further` addresses, each rank counts as on a different host.
+  // With `further` addresses, each rank counts as if it were on a host of its own.
   static Identity identity_of(int rank, std::uint32_t generation, std::vector<std::string> further = {}) {
     return {.job = "links",
             .generation = generation,

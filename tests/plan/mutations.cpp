@@ -26,7 +26,7 @@ std::uint32_t dependent(const Plan& plan, std::size_t dep) {
   return step;
 }
 
-// One element of one step, to walk backwards through everything that must be done before it.
+// One element of one step. Events are used to walk backwards through everything that must be done before an event.
 struct Event {
   std::uint32_t step;
   std::uint64_t elem;
@@ -148,7 +148,7 @@ bool shift_source(Plan& plan, std::size_t site) {
 // Shifts the range and everything in the caller's buffers together, so that only the peer could notice.
 bool shift_all(Plan& plan, std::size_t site) {
   Step& step = plan.steps[site];
-  if (step.act == Act::fold) return false;  // alone it has no effect but takes longer
+  if (step.act == Act::fold) return false;  // alone it has no effect, and only takes longer
   step.range.begin++;
   step.place.at++;
   for (std::uint32_t k = 0; k < step.sources; k++) plan.sources[step.first_source + k].at++;

@@ -150,8 +150,8 @@ TEST(PlanBuilder, TheLowerRankStandsOnTheLeft) {
   EXPECT_FALSE(plan.steps[1].incoming_left);
 }
 
-// The size of a plan, and so the work of making it, grows with the number of ranks or its logarithm, but not with its
-// square. So does a rank's part of the work for other ranks.
+// The size of a plan, and so the time to make it, grows with the number of ranks or its logarithm, but not with its
+// square. The same is true of the work that one rank does for other ranks.
 TEST(Plans, StayInProportionToTheWorld) {
   constexpr int kWorld = 4096;
   constexpr std::uint64_t kCount = 1 << 20;
@@ -182,7 +182,8 @@ std::vector<std::uint32_t> replies(const Plan& plan) {
   return orders;
 }
 
-// Each slab: a send of the other's half, a reduction, a send of the result, a copy of the other's result.
+// For each slab: a send of the other rank's half, a reduction, a send of the result, and a copy of the other rank's
+// result.
 TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
   using algorithms::plan_allreduce;
   for (const int rank : {0, 1}) {

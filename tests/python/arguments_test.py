@@ -14,7 +14,7 @@ RANGE = [-1, 99, 2**32, 2**31, -2**63, 10**30]
 
 
 def calls(world, agenda, one):
-    """Each verb that takes the number of a rank, and the argument's name."""
+    """Each verb that takes the number of a rank, with the name of that argument."""
     return {
         "reduce": ("root", lambda v: world.reduce(one, v)),
         "broadcast": ("root", lambda v: world.broadcast(one, v)),

@@ -55,7 +55,7 @@ def add_group(model, optimizer):
 
 
 def replace(model, optimizer):
-    """Replaces a layer by a smaller one, as pruning does; merging adapters has the same effect."""
+    """Replaces a layer by a smaller one, as pruning does. Merging adapters changes the parameters in the same way."""
     made = torch.nn.Sequential(torch.nn.Linear(4, 2, bias=False), torch.nn.Linear(2, 4, bias=False))
     old = list(model[1].parameters())
     model[1] = made
@@ -112,7 +112,7 @@ def test_they_travel_in_buckets_again_after_one_step():
 
 
 def test_layers_may_be_frozen_and_unfrozen_in_turn():
-    """Like a generator and a discriminator, in one backward pass through both."""
+    """The layers are used like a generator and a discriminator, in one backward pass through both."""
     models = [network(1), network(2)]
     optimizers = [wrapped(model) for model in models]
     for k in range(STEPS):
@@ -126,7 +126,7 @@ def test_layers_may_be_frozen_and_unfrozen_in_turn():
 
 
 def odd_rank():
-    """The last rank, if the others are a majority; with two ranks neither can be said to be at fault."""
+    """The last rank, if the other ranks are a majority. With two ranks, neither can be said to be at fault."""
     return hvd.size() - 1 if hvd.size() > 2 else None
 
 
@@ -297,7 +297,7 @@ def test_two_optimizers_over_one_model_may_take_turns():
 
 @pytest.mark.parametrize("kept", ["none", "all", "rank 0"])
 def test_a_model_may_be_wrapped_again(kept):
-    """As in a notebook whose cell is run twice; something may still refer to the first optimizer."""
+    """This happens in a notebook whose cell is run twice. Something may still refer to the first optimizer."""
     model, old = network(), []
     for _ in range(3):
         optimizer = wrapped(model)

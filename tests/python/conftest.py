@@ -1,4 +1,4 @@
-"""The test files of a process share it one after the other: each ends its world."""
+"""The test files of a process run in it one after another, and each ends its world."""
 import itertools
 import os
 import tempfile
@@ -42,7 +42,7 @@ def horovod_for_tensorflow():
 
 @pytest.fixture(scope="module")
 def process_group():
-    """Not by env://, whose store each file would make anew at the same port: a rank may still reach the old one."""
+    """Does not use env://: each file would make its store anew at the same port, and a rank might reach the old one."""
     import torch.distributed as dist
 
     import anello.torch.distributed  # noqa: F401, registers the backend

@@ -1,4 +1,4 @@
-"""TensorFlow gives equal constants one memory: writing to one would change the others, and later ones."""
+"""TensorFlow gives equal constants the same memory: writing to one constant would change all of them."""
 import pytest
 import tensorflow
 

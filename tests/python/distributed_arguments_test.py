@@ -43,7 +43,7 @@ def test_complex_tensors_move_and_are_summed():
         dist.recv(got, 0)
         assert got.tolist() == [1 + 2j, 3j]
     given = mine.clone().conj()  # read on rank 0 and written elsewhere
-    if hasattr(torch, "compiler"):  # torch itself refuses its bit, since 2.0 or later
+    if hasattr(torch, "compiler"):  # newer torch (2.0 or later) refuses the conjugate bit itself
         given = given.resolve_conj()
     dist.broadcast(given, 0)
     assert given.tolist() == [1 - 2j, -3j]
@@ -121,7 +121,7 @@ def test_a_rank_listed_twice_is_named():
 
 
 def verbs():
-    """Calls that write a result into a tensor, each with how to make it and what its elements are afterwards."""
+    """Calls that write a result into a tensor. For each: a function that makes the tensor, and its later elements."""
     total, others = sum(range(1, size() + 1)), [each for each in range(size()) if each != 0]
 
     def reduce(made):

@@ -34,7 +34,7 @@ def for_each(count=4):
 
 
 def on(receiver, made):
-    """Returns what only the receiver gives or gets."""
+    """Returns `made` on the receiver, and None on other ranks."""
     return made if rank() == receiver else None
 
 
@@ -209,7 +209,10 @@ CALLS = {
 
 
 class Modern:
-    """Calls that torch has added since 1.13. The first that torch lacks skips the test: it would fail over Gloo."""
+    """Calls that torch has added since 1.13.
+
+    If torch lacks one of them, the test is skipped, because it would fail over Gloo too.
+    """
 
     def __getattr__(self, name):
         for each in ("_functional_collectives", "device_mesh", "tensor", "_tensor", "fsdp", "_composable.fsdp"):
@@ -224,7 +227,10 @@ modern = Modern()
 
 
 def mesh(group):
-    """Meshes of one name are equal, and torch uses the first one's group for all of them, even when it is gone."""
+    """Meshes with the same name are equal.
+
+    torch uses the first mesh's group for all of them, even after that mesh is gone.
+    """
     return modern.DeviceMesh.from_group(group, "cpu", mesh=list(range(size())),
                                         mesh_dim_names=(dist.get_backend(group),))
 

@@ -108,7 +108,7 @@ def test_functional_collectives_also_when_compiled():
 
 
 def test_many_functional_collectives_are_waited_for_late():
-    """torch's C++ code waits: it has its own part of each operation, and one for each tensor of a list."""
+    """torch's C++ code waits here. It has its own part of each operation, and one part for each tensor of a list."""
     functional = pytest.importorskip("torch.distributed._functional_collectives")
     alone = [functional.all_reduce(mine(), "sum", dist.group.WORLD) for _ in range(20)]
     listed = functional.all_reduce_coalesced([mine()] * 3, "sum", dist.group.WORLD)

@@ -198,7 +198,7 @@ def test_an_operation_that_was_seen_done_is_forgotten():
     while not work.is_completed():
         time.sleep(0.001)
     del work, tensor
-    dist.barrier()  # the thread that completes operations has left the one above
+    dist.barrier()  # the thread that completes operations does not hold the operation above any more
     assert kept() is None
 
 
@@ -273,7 +273,10 @@ def test_groups():
 
 
 def assert_trains_as_one(width, state=None, **options):
-    """Checks that a data parallel model, also with shared_memory_hook, computes what one does. Returns it."""
+    """Checks that a data parallel model, also with shared_memory_hook, computes the same as a model of one process.
+
+    Returns the model.
+    """
     torch.manual_seed(0)
     alone = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)).double()
     data = torch.randn(2 * size(), 4, dtype=torch.float64)

@@ -36,7 +36,7 @@ def test_they_keep_no_group():
     before = descriptors()
     for _ in range(4):
         receive_from_any()
-    # The engine's threads close the links of a group when they have received that the other ranks have left it.
+    # The engine's threads close the links of a group when they find that the other ranks have left the group.
     end = time.monotonic() + 20
     while descriptors() > before and time.monotonic() < end:
         time.sleep(0.05)

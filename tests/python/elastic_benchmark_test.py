@@ -1,4 +1,4 @@
-"""bench/elastic.sh: what it concludes from diaries, and a disturbed job of its own."""
+"""bench/elastic.sh: its conclusions from given diaries, and from a disturbed job of its own."""
 import argparse
 import os
 import pathlib

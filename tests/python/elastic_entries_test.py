@@ -1,4 +1,4 @@
-"""The entries of a state of torch: an optimizer that has not made its tensors yet receives those of another one."""
+"""The entries of a state of torch. An optimizer without tensors receives the tensors of another optimizer."""
 import pickle
 
 import pytest
@@ -104,7 +104,7 @@ def test_a_module_that_cannot_be_sent(model, why):
 
 
 class WithExtraState(torch.nn.Linear):
-    """Has what is neither a parameter nor a buffer."""
+    """A layer with a state that is neither a parameter nor a buffer."""
 
     def get_extra_state(self):
         return {"calls": 3}

@@ -1,6 +1,5 @@
-"""Elastic jobs of real processes, for tests that kill, stop and add them.
-
-The processes are forks of one that has imported torch, which takes longer than most tests.
+"""Elastic jobs of real processes, for tests that kill, stop and add processes. The processes are forks of a process
+that has imported torch, because this import takes longer than most tests.
 """
 import contextlib
 import itertools
@@ -24,7 +23,7 @@ def _until(condition, what):
 
 
 class Nursery:
-    """The process that forks the others: it has imported the modules that it is given."""
+    """The process that forks the other processes. It has imported the given modules."""
 
     def __init__(self, *modules):
         self._popen = subprocess.Popen([sys.executable, "-B", __file__, *modules], text=True, bufsize=1,
@@ -41,7 +40,7 @@ class Nursery:
 
 
 def _answer(modules):
-    """Forks processes until the input ends. Returns in each of them: with its script."""
+    """Forks processes until the input ends. Returns in each forked process, with its script."""
     for each in modules:
         __import__(each)
     for line in sys.stdin:
@@ -90,7 +89,7 @@ class Process:
         return match
 
     def ends(self):
-        """Waits for the end. Returns the exit code; that of a killed process is negative."""
+        """Waits for the end of the process. Returns its exit code, which is negative if the process was killed."""
         _until(self.has_ended, self.out)
         return self.code
 
@@ -113,7 +112,7 @@ class Job(elastic_jobs.Job):
         self.add(ranks)
 
     def add(self, count=1, script=None):
-        """Starts processes of the job's script, or of another one. Returns the last one."""
+        """Starts processes of the job's script, or of another script. Returns the last process."""
         for number in itertools.islice(self._numbers, count):
             path = self.folder / f"script{number}.py"
             path.write_text(script or self._script)

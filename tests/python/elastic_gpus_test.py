@@ -1,4 +1,4 @@
-"""Elastic jobs whose tensors lie on fake GPUs: what is on its way when a rank dies, and the state of the others."""
+"""Elastic jobs whose tensors lie on fake GPUs: operations under way when a rank dies, and the state of the others."""
 import re
 import signal
 

@@ -7,8 +7,8 @@ from elastic_forks import Job, Nursery
 
 STEPS, ROWS, RATE = 60, 24, 0.05
 
-# Each step uses all rows, divided between the ranks, so that the result does not depend on their number. In the middle of
-# the training, the ranks commit again and again until the test calls go().
+# Each step uses all rows, divided between the ranks, so that the result does not depend on the number of ranks. In the
+# middle of the training, the ranks commit again and again until the test calls go().
 BEGINNING = """
 import os, sys, time, torch
 import anello.torch as hvd

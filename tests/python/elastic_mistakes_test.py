@@ -1,4 +1,4 @@
-"""Elastic jobs of scripts with mistakes, and of processes that do not fit: the errors, and that the others go on."""
+"""Elastic jobs with mistakes in scripts, or with processes that do not fit: the errors, and that the others go on."""
 import signal
 import time
 
@@ -26,7 +26,7 @@ for world in elastic.worlds(state):
 
 
 def code(text, begin=LOOP):
-    """A script whose text is the body of the `with` block."""
+    """A script; the text is the body of its `with` block."""
     return begin + "\n".join(" " * 8 + line for line in text.strip().splitlines())
 
 

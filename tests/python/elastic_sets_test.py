@@ -13,7 +13,10 @@ pytest_plugins = "elastic_horovod_scripts"  # its fixtures
 
 
 def follow(processes):
-    """Calls follow() in a world of these processes. Returns for each the ranks of all sets and of the lost ones."""
+    """Calls follow() in a world of these processes.
+
+    Returns, for each process, the ranks of all sets and of the lost ones.
+    """
     texts = []
 
     class Asks(Exception):

@@ -76,7 +76,7 @@ def torch_model(pace, optimizer_of, steps, shares=direct):
     torch.manual_seed(time.time_ns() % 2**31)  # so that only the first rank's model can be the result
     model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30), torch.nn.Tanh(),
                                 torch.nn.Linear(30, 5)).double()
-    model[1].eval()  # it must not depend on the number of ranks
+    model[1].eval()  # its output must not depend on the number of ranks
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(torch.linspace(-1, 1, parameter.numel(), dtype=torch.float64).reshape(parameter.shape)

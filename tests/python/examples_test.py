@@ -34,7 +34,7 @@ def test_digits_are_learned_by_an_elastic_job(tmp_path):
 
 
 def write_digits_as_mnist(folder):
-    """The digits of the examples, in MNIST's size and files; one of these compressed."""
+    """Writes the digits of the examples as MNIST's four files, in MNIST's size. One of the files is compressed."""
     sys.path.insert(0, str(FOLDER))
     import digits
     for part, rows in zip(("train", "t10k"), digits.split(digits.rows())):

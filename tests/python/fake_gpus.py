@@ -47,12 +47,12 @@ def move_to_gpu(model):
 
 
 def install(replace):
-    """Lets torch have GPUs. Returns a list, to which each operation adds whether it used the GPU.
+    """Makes torch report that it has GPUs. Returns a list; each operation appends to it whether it used the GPU.
 
     Args:
         replace: sets an attribute, like setattr().
     """
-    # In this thread, host memory counts as memory of that GPU; -1: as host memory.
+    # On this thread, host memory counts as memory of the given GPU; -1: it counts as host memory.
     pretend = ctypes.CDLL(os.environ["ANELLO_GPU_PLUGIN"])._ZN6anello3gpu4fake7pretendEi
     stream = types.SimpleNamespace(cuda_stream=STREAM, device=None)
     taken = []

@@ -56,7 +56,7 @@ def test_callbacks_need_one_more_thread():
 
 
 def test_callbacks_come_in_the_order_of_the_operations():
-    """So the operations that they start come in the same order on all ranks."""
+    """So the operations that callbacks start come in the same order on all ranks."""
     for _ in range(50):
         works, futures = [], [start().get_future() for _ in range(4)]
         done = [each.then(lambda _, k=k, works=works: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
@@ -99,7 +99,10 @@ def test_what_a_callback_raises_is_told_and_harms_nobody():
 
 
 def test_powersgd_trains():
-    """Several buckets, so the hook waits, as the README says: otherwise the order of operations might differ."""
+    """There are several buckets, so the hook must wait, as the README says.
+
+    Otherwise the order of operations might differ.
+    """
     state = PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=0.5)
 
     def hook(state, bucket):

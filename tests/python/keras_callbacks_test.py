@@ -83,7 +83,7 @@ def test_metrics_are_averages():
 
 
 def test_the_rate_warms_up(capfd):
-    """Goyal et al., 2017: from the rate of one rank to that of all, in equal steps."""
+    """Goyal et al., 2017: the rate rises from that of one rank to that of all ranks, in equal steps."""
     rates, final = Rates(), 0.1
     fit(sgd(final), mine(), epochs=3, callbacks=[
         hvd.callbacks.LearningRateWarmupCallback(final, warmup_epochs=2, verbose=1), rates])
@@ -166,7 +166,7 @@ def test_only_rank_0_writes_the_best_model(tmp_path):
 
 
 def test_the_best_model_is_kept(tmp_path):
-    """By the given metric and in the given direction; only rank 0 writes, also after a batch."""
+    """Selects by the given metric and direction. Only rank 0 writes, and it can also write after a batch."""
     file, trained = tmp_path / "best.weights.h5", model(0)
     best = hvd.callbacks.BestModelCheckpoint("score", save_weights_only=True, mode="max", filepath=str(file))
     trained.compile(optimizer=sgd(), loss="mse")
@@ -175,7 +175,7 @@ def test_the_best_model_is_kept(tmp_path):
         trained.set_weights(model(epoch).get_weights())
         best.on_epoch_end(epoch, {"score": score, "val_loss": -epoch})
     assert file.exists() == (hvd.rank() == 0)
-    kept = model(1).get_weights()  # on all ranks: names of later layers are the same on them
+    kept = model(1).get_weights()  # called on all ranks, so that the names of later layers are the same on them
     if hvd.rank() == 0:
         trained.load_weights(str(file))
         assert are_close(trained.get_weights(), kept, 0)

@@ -9,14 +9,14 @@ IS_KERAS_3 = hasattr(tf.keras.optimizers.Optimizer, "apply")
 
 
 def batches(ranks=None):
-    """The batches of one rank, or larger batches composed of those of some ranks."""
+    """Returns the batches of one rank, or larger batches, each composed of one batch of each given rank."""
     made = numpy.random.default_rng(0).normal(size=(STEPS, hvd.size(), BATCH, 7)).astype("f4")
     chosen = made[:, range(hvd.size()) if ranks is None else ranks].reshape(-1, 7)
     return chosen[:, :5], numpy.tanh(chosen[:, 5:])
 
 
 def model(seed=0, hidden=6, dtype=None):
-    """A model with the weights of a seed."""
+    """A model whose weights are random numbers from this seed."""
     made = tf.keras.Sequential([tf.keras.layers.InputLayer((5,)),
                                 tf.keras.layers.Dense(hidden, activation="tanh", dtype=dtype),
                                 tf.keras.layers.Dense(2, dtype=dtype)])
@@ -33,7 +33,7 @@ def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **opti
     """The weights after a training with the batches of some ranks, which are combined into the batch of one step.
 
     Args:
-        passes: of so many steps the batches are put together too.
+        passes: the batches of this number of steps are combined into one step too.
     """
     trained = trained or model()
     trained.compile(optimizer=optimizer, loss="mse", **options)
@@ -51,7 +51,7 @@ def take_step(optimizer, tape, loss, trained):
 
 
 def operations_of(optimizer, layers):
-    """The allreduces of a step that trains layers, as nodes of TensorFlow."""
+    """Returns the allreduces of a step that trains these layers, as nodes of a graph of TensorFlow."""
     trained = [each for layer in layers for each in layer.trainable_variables]
 
     @tf.function

@@ -24,7 +24,7 @@ def train(job, callbacks=()):
 
 @pytest.fixture(scope="module")
 def alone(horovod_for_tensorflow):
-    """The weights that one process gets with the batches of all ranks, and the rate for it."""
+    """The weights that one process gets with the batches of all ranks, and with a rate that fits this larger batch."""
     return fit(sgd(0.1 * hvd.size()), everyone())
 
 

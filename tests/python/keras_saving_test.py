@@ -128,7 +128,7 @@ def test_the_optimizer_keeps_its_state_and_is_made_again_from_its_description():
 
 
 def test_checkpoints_of_tensorflow_have_the_variables_of_keras(tmp_path):
-    """Sums of gradients and counters of passes are not part of them."""
+    """Checkpoints contain neither sums of gradients nor counters of passes."""
     def names(optimizer):
         fit(optimizer, mine())
         path = tf.train.Checkpoint(optimizer=optimizer).save(str(tmp_path / "checkpoint"))

@@ -85,7 +85,7 @@ def test_passes_are_added_up_unless_they_are_averaged():
 
 
 def test_a_variable_without_gradient_in_the_last_pass_takes_part_in_the_step():
-    """Its gradients of earlier passes belong to this step, and not to the next one."""
+    """The gradients of the variable in earlier passes belong to this step, and not to the next one."""
     made = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), backward_passes_per_step=2)
     weights = [tf.Variable([0.0]) for _ in range(2)]
     for used in (2, 1, 2, 1):

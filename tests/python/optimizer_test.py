@@ -142,7 +142,7 @@ def test_a_compressor_of_the_programs_own_is_used():
 
 
 class InPlace:
-    """Returns the given tensor itself, as a compressor may."""
+    """A compressor that returns the given tensor itself, which is allowed."""
 
     @staticmethod
     def compress(tensor):

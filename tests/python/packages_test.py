@@ -60,7 +60,7 @@ def test_none_of_its_binaries_looks_for_libraries_where_it_is_started(wheel, tmp
 
 
 def test_a_wheel_for_others_has_the_licences_of_its_libraries(backend, tmp_path, monkeypatch):
-    """As wheel.sh asks for it. One that is missing is an error, which names its package."""
+    """With the setting that wheel.sh uses. A missing licence is an error that names the library's package."""
     debian, cuda, settings = tmp_path / "share", tmp_path / "cuda", {"licenses": "libraries"}
     monkeypatch.setattr(backend.licences, "DEBIAN", debian)
     monkeypatch.setenv("CUDAToolkit_ROOT", str(cuda))

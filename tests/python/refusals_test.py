@@ -12,7 +12,7 @@ READ_ONLY.flags.writeable = False
 
 
 def calls(agenda, one):
-    """For each verb a right call and a wrong one, with the reason."""
+    """For each verb: a right call, a wrong call, and the reason why it is wrong."""
     return {
         "allreduce": (agenda.allreduce, [one], [READ_ONLY], "ValueError: this numpy.ndarray is read-only"),
         "allgather": (agenda.allgather, [one], one, "TypeError: named operations take a list of tensors"),

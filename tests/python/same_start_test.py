@@ -14,7 +14,7 @@ def initialised(horovod):
 
 
 def odd_rank(differs):
-    """The rank that differs, if the others are a majority; with two ranks neither can be said to be at fault."""
+    """The rank that differs, if the other ranks are a majority. With two ranks, neither can be said to be at fault."""
     return differs if hvd.size() > 2 else None
 
 
@@ -96,7 +96,7 @@ def test_a_shape_that_differs_is_named():
 
 
 def another_model_on_rank_1():
-    """With one layer more, or with other names of layers; and the text of the error about both."""
+    """Rank 1 has one layer more, or other names of layers. Also returns the text of the error for each case."""
     layers = {name: torch.nn.Linear(2, 2) for name in ("first", "second")}
     more = {**layers, "third": torch.nn.Linear(2, 2)}
     other = {name.upper(): layer for name, layer in layers.items()}

@@ -1,4 +1,4 @@
-"""Buckets that move to shared memory, without a world: what may happen at the same time, and what may fail."""
+"""Buckets that move to shared memory, without a world: what may happen at the same time, and which steps may fail."""
 import gc
 import mmap
 import os

@@ -30,7 +30,7 @@ def layers(features=3, dtype=torch.float32, **options):
 
 
 def share(rows):
-    """This rank's rows; ranks have different numbers of them."""
+    """This rank's rows. Ranks have different numbers of rows."""
     ends = [rows * r * (r + 1) // (hvd.size() * (hvd.size() + 1)) for r in range(hvd.size() + 1)]
     return slice(ends[hvd.rank()], ends[hvd.rank() + 1])
 
@@ -87,7 +87,7 @@ def test_more_than_65504_values_of_a_feature(dtype, layer_dtype, mean):
 
 
 def test_the_variance_of_values_far_from_zero():
-    """In float32, the sum of squares minus the square of the sum would lose all digits of it."""
+    """In float32, the sum of squares minus the square of the sum would lose all digits of the variance."""
     whole = torch.randn(4096, 3) + 3000
     ours, alone = layers()
     out, expected = ours(whole[share(4096)]), alone(whole.double())[share(4096)]

@@ -1,6 +1,5 @@
-"""Kinds of objects that people pass as tensors, and what may become of each.
-
-A verb CHANGES a kind in place, returns a NUMBER, accepts an INPUT only with out=, or the kind is REFUSED.
+"""Kinds of objects that people pass as tensors. CHANGES: a verb changes the object in place. NUMBER: a verb returns a
+number. INPUT: a verb accepts the object only with out=. REFUSED: every verb refuses the object.
 """
 import array
 import ctypes
@@ -81,7 +80,7 @@ class Interface:
 
 
 class Stored:
-    """Like torch's buckets: stores its interface, and its memory is not described by anything else."""
+    """Like torch's buckets: the object stores its interface, and only this interface describes its memory."""
 
     def __init__(self, value):
         self.array = full(value)
@@ -131,7 +130,7 @@ def last(owner, count):
 
 
 class Bytes:
-    """Like an image of PIL: the interface contains bytes, made anew at each access."""
+    """Like an image of PIL: its interface contains bytes, which are made anew at each access."""
 
     def __init__(self, value, kind=bytes, shape=(COUNT,), **more):
         self.data, self.kind, self.shape, self.more = [value] * COUNT, kind, shape, more

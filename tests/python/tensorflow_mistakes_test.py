@@ -17,7 +17,7 @@ def the_world_goes_on():
 
 
 def test_gradients_of_different_variables_are_not_added_up():
-    """Each rank has the gradient of one variable; the gradients of the others are None there."""
+    """Each rank has the gradient of one variable. On that rank, the gradients of the other variables are None."""
     variables = [tf.Variable(1.0) for _ in range(hvd.size())]
     with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
         value = 2.0 * variables[hvd.rank()]

@@ -20,7 +20,7 @@ def is_late():
 
 
 def meet():
-    """Ranks go on at once. Whoever compiles a function longer has done so."""
+    """Ranks go on at the same time, after the slowest rank has compiled its function."""
     hvd.barrier()
 
 
@@ -41,7 +41,7 @@ def test_operations_of_a_function_start_in_any_order():
 
 
 def test_operations_of_constants_are_not_run_while_a_graph_is_prepared():
-    """Otherwise they would be run once for all calls, and perhaps one after the other, in each rank's order."""
+    """Otherwise TensorFlow would run such an operation once for all calls. The order may also differ between ranks."""
 
     @tf.function
     def step():
@@ -132,7 +132,10 @@ def test_a_late_rank_does_not_stop_what_needs_no_other_rank():
 
 
 def test_a_late_rank_does_not_stop_a_backward_pass(monkeypatch):
-    """Each gradient is a bucket: the last layer's waits for the late rank while the first layer's is computed."""
+    """Each gradient is a bucket.
+
+    The last layer's bucket waits for the late rank while the first layer's gradient is computed.
+    """
     monkeypatch.setenv("HOROVOD_FUSION_THRESHOLD", "0")
     weights = [tf.Variable(tf.ones([4, 4])) for _ in range(3)]
     reached = tf.Variable(tf.zeros([], tf.float64))

@@ -1,4 +1,4 @@
-"""Custom loops whose ranks do not begin alike: rank 0 warns where an eager loop has forgotten the broadcast."""
+"""Custom loops whose ranks begin with different values: rank 0 warns if an eager loop has forgotten the broadcast."""
 import warnings
 
 import pytest

@@ -98,7 +98,7 @@ def test_a_source_without_gradient(run, weights):
 
 
 def test_the_tape_is_the_one_that_it_wraps(weights):
-    """It may be wrapped before it records, meanwhile, and afterwards; sources may have any structure."""
+    """The tape may be wrapped before, while and after it records; sources may have any structure."""
     with hvd.DistributedGradientTape(tf.GradientTape(persistent=True)) as tape:
         value = loss(weights, batches()[1])
     made = tape.gradient(value, {"first": weights[0], "others": tuple(weights[1:])})
@@ -140,7 +140,7 @@ def test_local_sources(run, weights, scales):
 
 
 def test_an_infinite_gradient_of_a_local_source_reaches_all_ranks(run):
-    """With scaled losses all ranks then skip the step."""
+    """With scaled losses, all ranks then skip this step."""
     local, others = tf.Variable([1.0]), [tf.Variable([1.0]), tf.Variable([[2.0]])]
 
     def gradients(factor):
@@ -219,7 +219,7 @@ def test_broadcast_variables(threshold, monkeypatch):
 
 
 def test_sync_batch_normalization(run):
-    """Ranks have different numbers of rows; if there are three, one has none."""
+    """Ranks have different numbers of rows; if there are three ranks, one of them has no rows."""
     whole = numpy.random.default_rng(2).normal(3, 2, size=(4 * hvd.size(), 5, 3)).astype("f4")
     ends = [0, 1, len(whole)] if hvd.size() == 2 else [0, 1, 1, len(whole)]
     mine = slice(ends[hvd.rank()], ends[hvd.rank() + 1])
@@ -300,7 +300,7 @@ def test_elastic_states_restore_optimizers_that_had_taken_no_step():
 
 
 def test_optimizers_are_numbered_by_their_process_set():
-    """Optimizers of a set, or that some ranks use while others have joined, do not count for the others."""
+    """Optimizers of a set do not count for the others. Nor do those that some ranks use after others have joined."""
 
     def train(optimizer):
         variable = tf.Variable([0.0])
@@ -331,7 +331,7 @@ def test_the_variables_of_an_optimizer_that_scales_losses_are_a_method_too():
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_an_optimizer_of_a_graph(passes):
-    """With a session, as in TensorFlow 1: the root's variables, then steps with the gradients of all ranks."""
+    """Runs in a session of TensorFlow 1: broadcasts the root's variables, then steps with all ranks' gradients."""
     with tf.Graph().as_default():
         variable = tf.compat.v1.get_variable("weight", initializer=tf.constant([float(hvd.rank() + 3)]))
         step = tf.compat.v1.train.get_or_create_global_step()

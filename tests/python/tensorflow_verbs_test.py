@@ -119,7 +119,7 @@ def test_broadcast(run, root):
 
 
 def test_alltoall(run):
-    """Each rank sends r + 1 rows to rank r."""
+    """Each rank sends r + 1 rows to each rank r."""
     size, rank = hvd.size(), hvd.rank()
     splits = [each + 1 for each in range(size)]
     given = tf.fill([sum(splits), 2], float(rank))

@@ -54,7 +54,7 @@ def load_tests_of_torch():
 
 
 def import_expecttest():
-    """torch's tests import it; the tests of the backends do not use it."""
+    """torch's tests import expecttest, but the tests of the backends do not use it."""
     if importlib.util.find_spec("expecttest") is None:
         sys.modules["expecttest"] = types.ModuleType("expecttest")
         sys.modules["expecttest"].__dict__.update(ACCEPT=False, TestCase=unittest.TestCase)

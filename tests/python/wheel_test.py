@@ -1,4 +1,4 @@
-"""The wheel that trainer/python/wheel.sh makes: what it needs of a machine, and that it trains where there is no compiler."""
+"""Tests the wheel that trainer/python/wheel.sh makes: its requirements, and a training where there is no compiler."""
 import os
 import pathlib
 import re

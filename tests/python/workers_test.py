@@ -43,7 +43,8 @@ os._exit(0)
 
 
 def test_a_rank_that_dies_with_living_workers_is_told_at_once(tmp_path):
-    # Without a launcher, which would also report it, and without a limit of silence: only the connections show it.
+    # Started without a launcher, which would also report the death, and without a limit of silence: only the
+    # connections show the death.
     ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(tmp_path)], start_new_session=True)
              for rank in range(2)]
     try:

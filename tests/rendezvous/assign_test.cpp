@@ -66,7 +66,7 @@ TEST(Assign, HostsOfOneNameLookDifferent) {
   EXPECT_EQ(rows[2].host, "localhost");
 }
 
-// For any given ranks, the numbers fit together.
+// The numbers fit together, whichever ranks are given.
 TEST(Assign, NumbersAlwaysFitTogether) {
   for (unsigned seed = 0; seed < 500; seed++) {
     std::mt19937 random(seed);

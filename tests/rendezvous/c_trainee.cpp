@@ -1,4 +1,4 @@
-// c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: like trainee, by the C API: it sends its state itself.
+// c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: does the same as trainee through the C API, and sends its state itself.
 #include <anello/anello.h>
 
 #include <chrono>

@@ -105,7 +105,7 @@ TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
   });
 }
 
-// For example because a firewall drops packets, or a program does not answer.
+// An address is mute if a firewall drops packets, for example, or if a program does not answer.
 TEST(Client, MuteAddressesTakeNoTimeFromOneThatRefuses) {
   undisturbed(milliseconds(100), [&] {
     std::deque<Listener> mute(8);
@@ -127,7 +127,7 @@ std::vector<tcp::endpoint> dead_and_good(const std::string&, std::uint16_t, asio
   return {{asio::ip::make_address("127.0.0.2"), 0}, {asio::ip::address_v4::loopback(), 0}};
 }
 
-// For example an AAAA record with an unreachable address, and an A record.
+// An example is a name with an AAAA record that cannot be reached, and an A record.
 TEST(Client, ADeadAddressOfANameTakesNoTimeFromTheOther) {
   undisturbed(milliseconds(100), [&] {
     const std::uint16_t port = consecutive_free_ports(1);
@@ -187,7 +187,7 @@ TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
   serving.join();
 }
 
-// So that a rank of an earlier run does not get into a later one with the same job, secret and ports.
+// A rank of an earlier run must not get into a later run that has the same job, secret and ports.
 TEST(Client, KnowsWhichServerBroughtItsWorldTogether) {
   std::set<std::uint64_t> incarnations;
   for (int run = 0; run < 2; run++) {

@@ -7,8 +7,8 @@
 namespace anello {
 namespace {
 
-// Each of three processes sends a third of the state; one of them ends when it has begun. In the last round all but one
-// end, one after the other.
+// Each of three processes sends a third of the state. One of them ends after it has begun to send. In the last round
+// all processes except one end, one after the other.
 TEST_F(ElasticJob, GoesOnWhenSourcesAreKilledWhileTheySend) {
   constexpr std::size_t kBallast = 48'000'000;
   for (int victims = 1; victims <= 2; victims++) {

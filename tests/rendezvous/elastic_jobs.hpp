@@ -73,7 +73,7 @@ class ElasticJob : public ::testing::Test {
   std::string trainee_ = TRAINEE;
   std::vector<std::string> further_environment_;
   int silence_ms_ = 10000;
-  std::uint16_t port_ = 0;  // of the server at which processes join
+  std::uint16_t port_ = 0;  // port of the server at which processes join
   std::unique_ptr<RendezvousServer> server_;
   std::vector<std::unique_ptr<testing::Process>> processes_;
 };

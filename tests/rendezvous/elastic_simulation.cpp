@@ -178,7 +178,7 @@ void ElasticSimulation::unstop(Model& model) {
   for (auto& missed : std::exchange(model.while_stopped, {})) missed();
 }
 
-// No rank may begin with less than one of them had completed.
+// No rank may begin with fewer commits than one of these ranks had completed.
 void ElasticSimulation::check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision) {
   note(text("world ", world->generation, " of ", world->size, " goes on at ", decision.revision));
   if (world->failed) return;  // the others may be in another world already
@@ -201,7 +201,7 @@ void ElasticSimulation::check_commit(const Model& model) {
   if (known->second != model.state) violated(text("two worlds have completed commit ", model.revision));
 }
 
-// The state is not lost while a process has it that can enter a world.
+// The state is not lost while a process that can enter a world has it.
 void ElasticSimulation::check_loss(const Server& server, const Reply& reply) {
   const auto* failed = std::get_if<Failed>(&reply);
   if (failed && failed->message.find("lost its place") != std::string::npos &&
@@ -214,7 +214,7 @@ void ElasticSimulation::check_loss(const Server& server, const Reply& reply) {
       violated(text("the state is called lost, but process ", model->id, " has it"));
 }
 
-// The states of all that finished are equal, and each revision was applied once on the way to them.
+// The states of all processes that have finished are equal. On the way to them, each revision was applied once.
 void ElasticSimulation::check_end() {
   for (Model* model : living()) violated(text("process ", model->id, " never ended; stage ", int(model->stage)));
   std::set<std::uint64_t> last;

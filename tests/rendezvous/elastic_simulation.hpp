@@ -1,10 +1,11 @@
 // An elastic job in virtual time: the real membership, the real decision about the state and the real gate at commits,
 // with processes, worlds and a network that are models. Events (kill, stop, continue, add, cut) come from a seed.
-// Everything that must always hold is checked while it runs; violation() is empty if all of it did.
+// Everything that must always hold is checked while the job runs; violation() is empty if all of it held.
 //
-// A world is a barrier at each step, and at each part of its start: it is passed when all ranks have come. The passing
-// reaches each rank at another time, and so does the failure of the world when one of its processes has ended. So ranks
-// differ in what they have finished, as real ones do. A state is a number that depends on all commits before.
+// A world is a barrier at each step, and at each part of its start: it is passed when all ranks have come. Each rank
+// finds out at a different time that a barrier is passed, or that the world has failed because a process has ended. So
+// ranks differ in the steps that they have finished, like real ranks. A state is a number that depends on all commits
+// before.
 //
 // Processes of host a and of host b alternate. While the network is cut, each process reaches only those of its side.
 #pragma once
@@ -44,12 +45,13 @@ class ElasticSimulation {
 
   explicit ElasticSimulation(const Options& options);
   ~ElasticSimulation();
-  void run();  // to the end of the job
+  void run();  // runs to the end of the job
 
-  const std::string& violation() const { return violation_; }  // the first one, with the seed; empty if there was none
-  const std::string& script() const { return script_; }        // what happened, a line each
-  bool finished() const { return finished_; }                  // all steps were committed
-  bool lost() const { return lost_; }                          // all processes that had the state ended
+  // The first violation, with the seed; empty if there was none.
+  const std::string& violation() const { return violation_; }
+  const std::string& script() const { return script_; }  // what happened, a line each
+  bool finished() const { return finished_; }            // all steps were committed
+  bool lost() const { return lost_; }                    // all processes that had the state ended
   std::uint32_t generations() const { return worlds_.empty() ? 0 : worlds_.rbegin()->first.first; }
   int successions() const { return successions_; }  // worlds of successors that went on
   std::size_t events_done() const { return events_done_; }
@@ -138,8 +140,8 @@ class ElasticSimulation {
   std::map<MemberId, std::unique_ptr<Model>> processes_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::shared_ptr<World>> worlds_;  // by generation and incarnation
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>
-      complete_;                                    // by job and revision: what all ranks had
-  std::map<std::uint64_t, std::uint64_t> parents_;  // of each state: the state before its last commit
+      complete_;                                    // by job and revision: the state that all ranks had
+  std::map<std::uint64_t, std::uint64_t> parents_;  // by state: the state before its last commit
   std::uint64_t next_garbage_ = 1ull << 63;
   std::string violation_, script_;
   std::size_t events_done_ = 0, killed_ = 0, released_ = 0;
@@ -147,7 +149,7 @@ class ElasticSimulation {
   std::set<int> batches_joined_;
   bool finished_ = false, lost_ = false;
   bool is_cut_ = false;
-  std::uint64_t jobs_ = 0;  // after the loss of the state another one begins
+  std::uint64_t jobs_ = 0;  // after the loss of the state another job begins
   std::uint64_t cuts_ = 0, next_incarnation_ = 1;
   MemberId next_member_ = 1;
   int successions_ = 0;

@@ -53,7 +53,8 @@ struct ElasticSimulation::World {
   std::map<int, elastic::Report> reports;
   bool begun = false;
   std::vector<std::pair<Model*, std::function<void()>>> at_barrier;
-  std::vector<std::pair<Model*, std::uint64_t>> passing;  // the last barrier; with the lives at that moment
+  // The ranks that pass the last barrier, with their lives at that moment.
+  std::vector<std::pair<Model*, std::uint64_t>> passing;
 };
 
 struct ElasticSimulation::Model {
@@ -81,7 +82,8 @@ struct ElasticSimulation::Model {
   bool begun = false;     // the server said so
   bool has_place = true;  // the server has not refused it
   std::shared_ptr<World> world;
-  std::uint64_t life = 0;  // changes with each stage, so that what was planned for an earlier one does not happen
+  // Changes with each stage, so that events that were planned for an earlier stage do not happen.
+  std::uint64_t life = 0;
   std::vector<std::function<void()>> while_stopped;
 
   Peer peer() const { return {join.host, std::uint16_t(id), std::uint32_t(id)}; }

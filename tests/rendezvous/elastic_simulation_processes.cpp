@@ -121,8 +121,8 @@ void ElasticSimulation::make(Model& model, const Assigned& assigned) {
   });
 }
 
-// Ranks that wait for others notice it. A rank that computes, or waits for the server, notices it when it next needs
-// the others.
+// Ranks that wait for others notice the failure. A rank that computes, or waits for the server, notices it when it next
+// needs the others.
 void ElasticSimulation::world_fails(const std::shared_ptr<World>& world) {
   if (std::exchange(world->failed, true)) return;
   for (auto& [model, passed] : std::exchange(world->at_barrier, {})) notice_failure(*model);
@@ -160,7 +160,7 @@ void ElasticSimulation::come_to_barrier(Model& model, std::function<void()> pass
   if (!calm_ && chance(options_.sabotage)) kill_soon(*world->ranks.at(int(random_() % world->size)));
 }
 
-// While some ranks have passed the barrier and others have not.
+// Kills the process while some ranks have passed the barrier and others have not.
 void ElasticSimulation::kill_soon(Model& model) {
   after(draw(0, 5'000), [this, &model] {
     if (model.alive && !calm_) kill(model);

@@ -1,5 +1,5 @@
-// The servers and the network of a simulation, and the succession: how processes find the successor of a server. The
-// choice is that of rendezvous/elastic/succession.cpp, and the successor's view that of RendezvousServer.
+// The servers and the network of a simulation, and the succession: how processes find the successor of a server.
+// Processes choose as in rendezvous/elastic/succession.cpp, and the successor acts as RendezvousServer does.
 #include <algorithm>
 #include <anello/error.hpp>
 #include <utility>
@@ -250,7 +250,7 @@ void ElasticSimulation::try_successor(Model& model, int rank) {
   watch_link(link);
 }
 
-// A process that waits at a successor which does not answer looks for another one.
+// If a process waits at a successor that does not answer, it looks for another one.
 void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
   after(kSilence, [this, link] {
     Model& model = *link->model;

@@ -42,7 +42,7 @@ TEST(ElasticSimulation, EveryJobFinishesOrSaysThatItsStateIsLost) {
 }
 
 // Processes are also killed while some ranks have passed a barrier and others have not, and while a state is sent. If a
-// half-received state counted as one, six of these jobs would end with it.
+// half-received state counted as a state, six of these jobs would end with such a state.
 TEST(ElasticSimulation, NoStepIsLostOrRepeatedByDeathsAtTheWorstMoments) {
   Totals totals;
   simulate({.first = 4, .min = 1, .max = 6, .steps = 150, .events = 8, .sabotage = 4}, 1200, totals);
@@ -67,7 +67,7 @@ void expect_successions(const Totals& totals, int least) {
   EXPECT_GT(totals.successions, least / kSlowdown);
 }
 
-// The server ends while processes are killed, stopped and cut off from each other, and so do its successors.
+// The server ends while processes are killed, stopped and cut off from each other. Its successors end in the same way.
 TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   Totals totals;
   for (const int first : {2, 3, 4, 5, 8}) simulate(with_mortal_server(first, 2 * first), 200, totals);

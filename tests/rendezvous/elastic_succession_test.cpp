@@ -72,7 +72,7 @@ class ElasticSuccession : public ElasticJob {
   }
 };
 
-// Also rank 0, which would have been the successor.
+// Also ends rank 0, which would have been the successor.
 TEST_F(ElasticSuccession, TheOthersGoOnWhenTheServerAndARankEnd) {
   for (const int victim : {0, 1}) {
     serve(kLimits);
@@ -213,7 +213,7 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
 }
 
-// On one host the end of the others is certain, but not that they had gone on meanwhile.
+// On one host it is certain that the others have ended, but not whether they had gone on before.
 TEST_F(ElasticSuccession, AStoppedRankDoesNotGoOnAfterTheOthersHaveFinished) {
   silence_ms_ = 3000;
   ElasticLimits limits = kLimits;

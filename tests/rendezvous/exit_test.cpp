@@ -39,7 +39,7 @@ Exits exits_of(const std::string& how, const std::string& timeline = "none") {
   return {code, leaver.out(), other.out};
 }
 
-// Independent of the world's owner: none, a static object, or C.
+// Holds for every owner of the world: none, a static object, or C.
 TEST(Exit, WithStatus0IsNoDeath) {
   for (const char* how : {"exit 0", "exit 0 without memory", "owned", "static", "C", "busy"}) {
     const Exits ends = exits_of(how);

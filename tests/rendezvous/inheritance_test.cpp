@@ -62,8 +62,8 @@ TEST(Inheritance, AProcessThatAnswersIsAwaitedAndASilentOneForAWhile) {
   EXPECT_FALSE(two.awaits_nobody({0}));
 }
 
-// Until it is certain that all ranks have made the new world, those of the last one that have not could go on without
-// it.
+// Until it is certain that all ranks have made the new world, ranks of the last world that have not made it could go on
+// without it.
 TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   Lineage lineage;
   lineage.starts({.generation = 1, .rank = 0}, peers({1, 2, 3}), {}, {});
@@ -238,7 +238,7 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
 }
 
-// It was given up before the start, and so the two others have begun without it.
+// This process was given up before the start, so the two others have begun without it.
 TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
   Inherited3 job;
   job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));

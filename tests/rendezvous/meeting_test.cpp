@@ -62,7 +62,7 @@ TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   }
 }
 
-// In a container, a host's name may not be resolvable.
+// A host's name may have no address, for example in a container.
 TEST_F(MeetingWithASecret, OnOneHostWhoseNameDoesNotResolve) {
   const Scratch scratch;
   TestJob job;
@@ -205,7 +205,7 @@ TEST_F(MeetingWithASecret, ARankOfAnotherRunIsNamedAtAMaster) {
   undisturbed(milliseconds(20), [&] { expect_other_run_named(secret_file); });
 }
 
-// The second job's rank 0 joins the first one's server, which informs both.
+// The second job's rank 0 joins the server of the first job, which informs both jobs.
 void expect_second_job_found(const std::string& secret_file) {
   TestJob job;
   job.way.way = Way::master;

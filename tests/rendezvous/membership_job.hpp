@@ -1,4 +1,4 @@
-// A membership in tests, with functions that do what its processes do.
+// A membership for tests, with functions that act as its processes.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace anello::rendezvous {
 
-// A membership with the messages that each process has received, and functions that do what a process does.
+// A membership with the messages that each process has received. Its functions act as the processes.
 class Job {
  public:
   explicit Job(ElasticLimits limits) : membership(limits, std::chrono::seconds(60), 42) {}
@@ -46,7 +46,7 @@ class Job {
     }
     now = until;
   }
-  // Like wait(), and all processes answer, except for those that are stopped.
+  // Like wait(), but all processes answer inquiries, except for those that are stopped.
   void answer_for(std::chrono::milliseconds time) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += std::chrono::milliseconds(500)) {
       wait(std::chrono::milliseconds(500));

@@ -53,7 +53,7 @@ TEST(Membership, AFailureWhileCommitsAreCountedReleasesTheOthers) {
   EXPECT_EQ(job.count<Boundary>(job.b), 0u);
 }
 
-// A process that waits alone may end, and another one come much later.
+// A process that waits alone may end, and another process may come much later.
 TEST(Membership, AWaitForProcessesBeginsWithTheFirstThatIsThere) {
   Job job({.min = 2, .max = 4, .first = 2});
   job.end(job.come());

@@ -155,7 +155,7 @@ TEST(Membership, ADeathDuringTheStartMakesTheOthersComeAgain) {
   EXPECT_EQ(job.membership.phase(), Membership::Phase::steady);
 }
 
-// Its world stands, and fails before those of the others stand.
+// One rank has made its world, and this world fails before the other ranks have made theirs.
 TEST(Membership, AWorldThatFailsBeforeAllAreCompleteStartsAgain) {
   Three job;
   job.end(job.a);

@@ -1,4 +1,4 @@
-// The ranks to which a roster can report that a world is to end, and how it does so.
+// The ranks to which a roster can send the end of a world, and how it sends this.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/rosters.hpp"

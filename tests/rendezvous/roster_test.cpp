@@ -292,7 +292,7 @@ class Life {
     bool contributed = false;
   };
 
-  // Without a message, the world counts as started.
+  // No message is sent, so the world counts as started.
   void expire() {
     const auto sends = roster_.expired();
     if (sends.empty()) members_.clear();

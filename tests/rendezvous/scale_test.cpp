@@ -71,7 +71,7 @@ class LightClients {
   LightClients(std::uint16_t port, std::string secret, int count)
       : server_(asio::ip::address_v4::loopback(), port), secret_(std::move(secret)), count_(count) {}
 
-  // All of them join, exchange and leave at the same time. Throws the error of any of them.
+  // All ranks join, exchange and leave at the same time. Throws the error of any rank.
   void start() {
     for (int rank = 0; rank < count_; rank++)
       asio::co_spawn(context_, start_one(rank), [this](std::exception_ptr error) {
@@ -102,7 +102,8 @@ class LightClients {
     co_await asio::async_write(socket, asio::buffer(leaving), asio::use_awaitable);
   }
 
-  // False if the server has not received the handshake in time, as on a busy machine: try again, like RendezvousClient.
+  // False if the server did not receive the handshake in time, as on a busy machine. Then try again, like
+  // RendezvousClient.
   asio::awaitable<bool> opened(tcp::socket& socket, int rank) {
     const net::Credentials credentials{"default", secret_};
     const net::Claim claim{net::Role::rendezvous, 0, rank, -1};
@@ -132,7 +133,7 @@ class LightClients {
   std::vector<std::string> blobs_;
 };
 
-// Both ends of each connection are in this process.
+// Both ends of each connection are in this process, so a connection needs two descriptors.
 void allow_descriptors(rlim_t count) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

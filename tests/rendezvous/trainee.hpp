@@ -9,7 +9,7 @@
 
 namespace anello::trainee {
 
-inline constexpr int kSamples = 60;  // of a step, on all ranks together
+inline constexpr int kSamples = 60;  // samples of a step, on all ranks together
 inline constexpr double kModulus = 1099511627689.0;
 
 inline double contribution(std::uint64_t step, int sample, std::size_t weight) {
@@ -37,7 +37,7 @@ inline double digest(const std::vector<double>& weights) {
 inline void mark(std::vector<unsigned char>& ballast, std::uint64_t step, int sign = 1) {
   ballast[step * 1000003 % ballast.size()] += static_cast<unsigned char>(sign * int(step + 1));
 }
-// True if nothing but the marks of these steps was added to bytes that were all equal.
+// True if all bytes were equal before, and only the marks of these steps were added to them.
 inline bool is_marked(std::vector<unsigned char> ballast, std::uint64_t steps) {
   for (std::uint64_t step = 0; step < steps && !ballast.empty(); step++) mark(ballast, step, -1);
   return std::ranges::adjacent_find(ballast, std::ranges::not_equal_to()) == ballast.end();

@@ -151,8 +151,8 @@ TEST(Execution, OneSendMaySpanSteps) {
   EXPECT_TRUE(execution.ended(0));
 }
 
-// Rank 1's input of both slabs has to be in the scratch before it is folded, and the halves of the scratch are reused:
-// the third slab waits for the first one's fold.
+// Rank 1's input of both slabs has to be in the scratch before it is folded. The halves of the scratch are used again,
+// so the third slab waits for the fold of the first one.
 TEST(Execution, WhatComesWaitsUntilTheScratchIsFree) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
   Words mine = numbers(6, 100), out(6);

@@ -55,7 +55,7 @@ TEST_P(EveryFault, EndsInAnErrorThatNamesTheLinkAndNeverInAWrongResult) {
   EXPECT_TRUE(struck.harmed > 0 || struck.unharmed < 10) << "no fault ever struck";
 }
 
-// One of several ranks makes a different call; barriers follow, as in a program that goes on.
+// One of several ranks makes a different call. Barriers follow, as in a program that goes on.
 void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
   Random random(seed);
   Scenario scenario(int(random.from(2, 9)), random);

@@ -144,6 +144,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   anello::run::Ranks ranks(algorithm, std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10));
-  ranks.allreduce();  // the first one allocates memory and fills caches
+  ranks.allreduce();  // the first call allocates memory and fills caches
   counted(ranks, std::atoi(argv[4]));
 }

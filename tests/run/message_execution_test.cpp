@@ -156,7 +156,7 @@ TEST(MessageExecution, ErrorsOfALinkGetThePeersRank) {
     }
 }
 
-// In place: a result of the peer's data would otherwise be sent to the peer.
+// The call is in place, so a result that is written too early would be sent to the peer.
 TEST(MessageExecution, WritesNothingBeforeAllIsSent) {
   for (const bool shows : {true, false}) {
     Member one(Kind::allreduce, 0, 6);
@@ -240,7 +240,7 @@ TEST(MessageExecution, LeavesOnItsLinkWhatComesBeforeItsTurn) {
   }
 }
 
-// Only the first message of a direction has the signature.
+// In each direction, only the first message has the signature.
 TEST(MessageExecution, SendsOnWhatItReduced) {
   for (const bool shows : {true, false}) {
     Member middle(Kind::allreduce, 1, 6, Algorithm::chain, 3);
@@ -343,7 +343,7 @@ TEST(MessageExecution, SendsTheMessagesThatAreReadyTogether) {
   EXPECT_TRUE(one.execution.done());
 }
 
-// In blocks, because elements of 16 bits are added in f32.
+// Folds in blocks, because elements of 16 bits are added in f32.
 TEST(MessageExecution, FoldsMoreThanABlock) {
   constexpr std::size_t kHalves = MessageExecution::kMaxDataBytes / 2;
   Member one(Kind::allreduce, 0, 1, Algorithm::one_shot, 3);

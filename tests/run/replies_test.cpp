@@ -152,7 +152,7 @@ TEST_P(Exchange, OfSumsThatAreScaled) {
   }
 }
 
-// Then the data travel while the beginning of the call is recorded.
+// With several pieces in the first send, the data travels while the beginning of the call is recorded.
 TEST_P(Exchange, TheFirstSendCarriesMoreThanTheSignature) {
   Links links(GetParam().pipe_bytes);
   const Scaling same{.divisor = 1, .factor = 1, .multiply = [](void* to, const void* from, std::size_t elems, double) {
@@ -188,7 +188,7 @@ TEST_P(Exchange, OfAListWithAnother) {
   EXPECT_EQ(b, both);
 }
 
-// Returns the processor time of a call with that many slabs, and the number of recorded sends.
+// Returns the processor time of a call with this number of slabs, and the number of recorded sends.
 std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
   constexpr std::uint32_t kSlab = 8, kShift = 2;
   const std::array<int, 2> members{0, 1};

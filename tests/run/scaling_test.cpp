@@ -19,7 +19,7 @@ Buffer buffer(std::vector<T>& elements) {
   return {reinterpret_cast<std::byte*>(elements.data()), elements.size()};
 }
 
-// One allreduce, in place or not, by these plans.
+// One allreduce by these plans, in place or out of place.
 struct Reduction {
   std::vector<plan::Plan> plans;
   bool in_place;

@@ -83,7 +83,7 @@ TEST_P(EveryAlgorithm, AddsFloatsToEqualBits) {
     }
 }
 
-// Also, no element differs from the sum by more than the roundings allow.
+// Also checks that no element differs from the sum by more than the roundings allow.
 TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
   for (const std::uint64_t seed : seeds(8))
     for (const int world : kWorlds) {

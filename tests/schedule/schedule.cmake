@@ -1,14 +1,15 @@
 # Read by CTest after all tests. takes(SECONDS FIFTHS TEST...): how long tests take on two cores, and which part of a
-# place they need. What takes longer begins earlier; what is not here takes less than two seconds. A test that computes
-# needs a whole place. One that mostly waits needs a fifth of it, so that others compute meanwhile. tests/run.sh has one
-# place more than the machine has cores.
+# place they need. Longer tests begin earlier. Tests that are not listed here take less than two seconds. A test that
+# computes needs a whole place. A test that mostly waits needs a fifth of a place, so that other tests can compute
+# meanwhile. tests/run.sh has one place more than the machine has cores.
 function(takes seconds fifths)
   set_tests_properties(${ARGN} PROPERTIES COST ${seconds} PROCESSORS ${fifths})
 endfunction()
 
-# The soak judges how soon ranks receive errors, and what they leave. It takes two places: on two cores one is left, so
-# that its ranks and what runs beside them, which has a lower priority, get their cores in time. CTest fills places that
-# become free one at a time, so two are free together only at the beginning: the soak comes before what takes longer.
+# The soak judges how soon ranks receive errors, and what they leave. It takes two places. On two cores this leaves one
+# place, so that its ranks, and other tests, which have a lower priority, get their cores in time. CTest fills each
+# place as soon as it becomes free, so two places are free together only at the beginning. Therefore the soak comes
+# before longer tests.
 execute_process(COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/../faults/undisturbed.sh RESULT_VARIABLE disturbed OUTPUT_QUIET
   ERROR_QUIET)
 takes(1000 10 Soak.LeavesNothingBehind)

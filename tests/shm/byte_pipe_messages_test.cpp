@@ -12,8 +12,9 @@
 namespace anello::shm {
 namespace {
 
-// Like an operation: messages of whole elements, the writer some messages ahead of the reader, both aligned at the
-// beginning of a message; the reader takes only whole elements. Every byte has its value, and all bytes arrive.
+// Acts like an operation: messages consist of whole elements, the writer is some messages ahead of the reader, and both
+// align at the beginning of a message. The reader takes only whole elements. Every byte has its value, and all bytes
+// arrive.
 void carry_at_random(std::size_t capacity, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::size_t end) { return std::size_t(random() % end); };

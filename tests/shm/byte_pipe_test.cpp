@@ -95,7 +95,7 @@ TEST(BytePipe, WhatFindsNoFreeSlotIsWrittenBesideThem) {
   EXPECT_EQ(pipe.reader.peek().data(), pipe.state->slots[0].bytes.data());
 }
 
-// A pipe reaches these positions after days of constant use. Once the reader waited forever there.
+// A pipe reaches these positions after days of constant use. An earlier version waited forever there.
 TEST(BytePipe, BytesBeyondThePositionsOfSlotsAreWrittenBesideThem) {
   BytePipe pipe;
   constexpr std::size_t kEnd = std::size_t{1} << (64 - PipeState::kLengthBits);
@@ -269,8 +269,8 @@ TEST(BytePipe, WhatIsKeptTakesRoomUntilItIsTaken) {
   EXPECT_EQ(pipe.write(1000), kCapacity) << "nothing is kept any more";
 }
 
-// The reader reports what it has read, but did not report what it has skipped: then the smallest pipe had no room for
-// the next operation.
+// The reader must report skipped bytes too. An earlier version did not, and then the smallest pipe had no room for the
+// next operation.
 TEST(BytePipe, WhatIsSkippedTakesNoRoom) {
   BytePipe pipe(kLineBytes);
   EXPECT_EQ(pipe.write(200, 4), 4);

@@ -46,7 +46,7 @@ TEST_F(FdMessages, SayWhatToDoIfNoDescriptorIsLeft) {
   }
 }
 
-// There is room for one of the two descriptors. It is closed again.
+// There is room for only one of the two descriptors, and this one is closed again.
 TEST_F(FdMessages, LeaveNoDescriptorIfOneOfThemDoesNotFit) {
   const std::array<int, 2> both{mine_.get(), mine_.get()};
   (void)receive_fd_message(mine_, 5);

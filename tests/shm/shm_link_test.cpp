@@ -85,8 +85,8 @@ TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
   EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";
 }
 
-// The pieces of a call still begin with bytes that the other side has just taken. The rest of the pieces may fit a
-// line, but all of them do not.
+// The pieces of a call still begin with bytes that the other side has just taken. The remaining pieces may fit into one
+// line, although all pieces together do not.
 TEST(ShmLink, TheRestOfAReferenceIsNotSentTwice) {
   Pair pair;
   constexpr std::size_t kBytes = 40000, kRest = 100;
@@ -138,7 +138,7 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
 
 using Memory = std::vector<char, Allocator<char>>;
 
-// The error must not be the peer's, whose rank an Error would get.
+// The error must not blame the peer: an Error of a link gets the peer's rank.
 TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   for (const bool shown_first : {false, true}) {
     Pair pair;
@@ -161,7 +161,7 @@ TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   }
 }
 
-// A list in which tensors whose memory is unmapped next are between new ones.
+// A list in which tensors whose memory is unmapped next lie between new tensors.
 TEST(ShmLink, KeepsWhatIsReferredToMapped) {
   Pair pair;
   pair.maker.begin(true, true);

@@ -33,7 +33,7 @@ inline Identity identity_of(int rank, int size, std::vector<std::string> further
           .further_addresses = std::move(further)};
 }
 
-// One rank. Its destructor closes everything without a goodbye, like the end of a killed process.
+// One rank. Its destructor closes all connections without a goodbye, as the kernel does for a killed process.
 class Plane {
  public:
   Plane(int rank, int size, milliseconds silence_limit, std::vector<std::string> further = {})
@@ -97,7 +97,7 @@ class ControlPlanes {
     for (int rank = 0; rank < size; rank++) planes_[std::size_t(rank)]->open(peers, rank < size - silent);
   }
 
-  // All ranks that have a control plane. Throws the exception of the lowest rank that threw one.
+  // Connects all ranks that have a control plane. Throws the exception of the lowest rank that threw one.
   void connect(milliseconds limit = milliseconds(20000)) {
     std::vector<std::future<void>> all;
     for (const auto& plane : planes_)

@@ -249,8 +249,9 @@ bool Part::is_right(T value, T exact) const {
   return value == exact || (exercise_.op == Op::average && value == as_sent(exact));
 }
 
-// How many elements are right before the first wrong one. What follows the first period is compared with the part
-// already found right, all bytes at once: equal numbers may differ in bits, but seldom do.
+// Returns the number of right elements before the first wrong one. Elements after the first period are compared with
+// the part that was already found right: first all bytes at once, and then each number, because equal numbers may
+// differ in their bits.
 template <class T>
 std::uint64_t Part::right_elems(const Block& block) const {
   const T* const result = reinterpret_cast<const T*>(output_) + block.begin;

@@ -21,7 +21,7 @@ struct Exercise {
   DType dtype = DType::f32;
   std::uint64_t count = 0;  // the same as in Shape
   int world = 1;
-  int root = 0;  // of operations that have a root
+  int root = 0;  // used by operations that have a root
   bool in_place = false;
   bool shareable = false;  // memory from anello::allocate
   std::optional<DType> wire = {};
@@ -29,14 +29,14 @@ struct Exercise {
   double prescale = 1, postscale = 1;
   Algorithm algorithm = Algorithm::automatic;  // of allreduce, forced
 
-  // In the form for the operation and Shape; empty if the parts are equal.
+  // The counts in the form that the operation and Shape need; empty if the parts are equal.
   std::vector<std::uint64_t> counts(int rank) const;
   std::vector<std::uint64_t> received(int rank) const;
 };
 std::string describe(const Exercise& exercise);
 
-// Bytes of a resource, which are filled, copied and compared all at once. A std::pmr::vector does so one by one, which
-// took a third of the processor time of anello-conformance under the thread sanitizer.
+// Bytes of a resource, which are filled, copied and compared all at once. A std::pmr::vector handles each byte
+// separately, which took a third of the processor time of anello-conformance under the thread sanitizer.
 class Memory {
  public:
   explicit Memory(std::pmr::memory_resource* resource = std::pmr::get_default_resource()) : resource_(resource) {}
@@ -59,7 +59,7 @@ class Memory {
 class Part {
  public:
   Part(const Exercise& exercise, int rank);
-  ~Part();  // in the .cpp: inlined without optimisation it takes longer than most exercises
+  ~Part();  // defined in the .cpp: inlined without optimisation, it takes longer than most exercises
   Part(const Part&) = delete;
 
   ConstTensor input() const { return {input_, input_elems_, exercise_.dtype}; }
@@ -99,9 +99,10 @@ class Part {
 
   Exercise exercise_;
   int rank_;
-  plan::Parts parts_;  // of the larger buffer; of alltoall, of the output
+  plan::Parts parts_;  // parts of the larger buffer; for alltoall, of the output
   std::uint64_t input_elems_ = 0, output_elems_ = 0;
-  Memory first_, second_, original_;  // memory of both or of the input; of the output; the input before
+  // first_: memory of both, or of the input; second_: of the output; original_: the input as it was.
+  Memory first_, second_, original_;
   std::byte *input_ = nullptr, *output_ = nullptr;
 };
 

@@ -19,9 +19,9 @@ inline bool is_free(std::uint16_t port) {
   return !taken;
 }
 
-// Returns the first of `count` consecutive ports on which no process listens. They are below the ports that jobs choose
-// (rendezvous/join/job_ports.hpp) and those that the system gives to outgoing connections, so that another test that
-// runs at the same time does not take them. Throws std::runtime_error if there are none.
+// Returns the first of `count` consecutive ports on which no process listens. These ports are below the ports that jobs
+// choose (rendezvous/join/job_ports.hpp), and below those of outgoing connections. So other tests that run at the same
+// time do not take them. Throws std::runtime_error if there are none.
 inline std::uint16_t consecutive_free_ports(int count) {
   constexpr int kFirst = 10000, kEnd = 20000;
   const int blocks = (kEnd - kFirst) / count;

@@ -1,5 +1,5 @@
 // Replaces all forms of operator new and delete in a program: a test includes this in one source file, and defines
-// before_allocation() there. The forms are complete, so no memory of a sanitizer's operator new reaches free().
+// before_allocation() there. No form is missing: memory from a sanitizer's operator new must not reach the free() here.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr Milliseconds kLook{10};
 
-// Returns the content of a file in /proc; nothing if its process ends meanwhile.
+// Returns the content of a file in /proc; nothing if the process ends while the file is read.
 std::string content(const std::string& path) try {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -91,7 +91,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 [[noreturn]] void become(char** argv, char** envp, const Surroundings& surroundings, const Ends& ends) {
   if (surroundings.terminal_columns > 0) login_tty(dup(ends.child_in));
   if (surroundings.background) {
-    // The terminal's foreground group is that of this session leader, so it stays the session leader.
+    // The terminal's foreground group is the group of this session leader, so this process stays the session leader.
     if (const pid_t child = fork(); child != 0) {
       int status = 0;
       while (waitpid(child, &status, 0) < 0) continue;
@@ -138,7 +138,7 @@ Process::~Process() {
     reaped();
     std::this_thread::sleep_for(kLook);
   }
-  if (!reaped()) {  // a process that is ending has no environment any more, and so no mark
+  if (!reaped()) {  // a process that is ending has no environment any more, and so no mark: it is killed by its id
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }

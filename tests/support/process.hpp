@@ -1,6 +1,6 @@
 // Real processes for tests: start a program, write to it and read from it, wait for it with a limit, and check that
 // none of its processes is left. For a test of one thread. Every process has a mark in its environment, which its
-// children inherit. All are found by it, even those that have left their process group.
+// children inherit. By this mark all of them are found, even those that have left their process group.
 #pragma once
 #include <sys/types.h>
 

@@ -6,7 +6,7 @@
 
 namespace anello {
 
-// Waits until it can, for `limit` at most.
+// Waits until the link can move bytes, for `limit` at most.
 inline bool ready(link::Link& link, link::Wanted wanted, std::chrono::milliseconds limit) {
   link::Bell bell;
   link::Waiter waiter({}, bell);

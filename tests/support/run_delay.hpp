@@ -1,5 +1,5 @@
-// How long each thread of a process was ready to run but had no core, as counted by Linux: on a busy machine no limit
-// of time can be kept meanwhile. Any thread.
+// How long each thread of a process was ready to run but had no core, as counted by Linux. In such a time a process
+// cannot keep a time limit. Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -11,7 +11,7 @@ const std::vector<int> kWorlds = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
 namespace {
 
 const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
-                                    DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
+                                    DType::f64, DType::i16, DType::boolean};  // types of 1, 2, 4 and 8 bytes
 const std::vector<Op> kOps = {Op::sum,     Op::average, Op::min,    Op::max,
                               Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 const std::vector<Kind> kKinds = collectives();

@@ -66,6 +66,6 @@ struct Scenario {
 };
 
 std::uint64_t draw_slab(std::uint64_t count, Random& random);
-Algorithm draw_algorithm(Random& random);  // of one level or two
+Algorithm draw_algorithm(Random& random);  // an algorithm of one level or of two
 
 }  // namespace anello

@@ -20,16 +20,16 @@ namespace anello {
 
 // How adverse the world is; times in ticks.
 struct Weather {
-  std::uint64_t capacity_bytes = 1000;  // of a link, each way
+  std::uint64_t capacity_bytes = 1000;  // capacity of a link, each way
   std::uint64_t max_delay = 0;          // from sending until it can be received
-  int short_percent = 0;                // of moves that are shortened
-  int refused_percent = 0;              // of moves that move nothing although they could
+  int short_percent = 0;                // percentage of moves that are shortened
+  int refused_percent = 0;              // percentage of moves that move nothing although they could
   bool lends = false;                   // bytes count as sent only when they have been received
   bool shows_room = false;              // computed bytes are written directly to a link's memory
   bool shows = false;                   // received bytes can be read in the link's memory
   bool joins = true;                    // short messages are sent in one piece
-  int by_message_percent = 0;           // of operations by short messages that use MessageExecution
-  std::uint64_t max_lazy = 1;           // a rank uses one of this many turns, drawn for each rank
+  int by_message_percent = 0;           // percentage of operations by short messages that use MessageExecution
+  std::uint64_t max_lazy = 1;           // a rank uses one turn in at most this many, drawn for each rank
   int stalls = 0;                       // number of pauses in which a rank makes no pass or a link moves no byte
   std::uint64_t longest_stall = 0;
 };

@@ -137,7 +137,7 @@ void Simulation::take(Pipe& pipe, std::span<const Bytes> pieces, std::uint64_t b
   pipe.received += bytes;
 }
 
-// Copies the next bytes, and leaves them there.
+// Copies the next bytes, without removing them from the pipe.
 void Simulation::copy(const Pipe& pipe, Bytes to) {
   for (auto batch = pipe.batches.begin(); !to.empty(); ++batch) {
     const std::size_t part = std::min(to.size(), batch->bytes.size());

@@ -36,11 +36,11 @@ class LongestWait {
   std::chrono::nanoseconds longest_{0};
 };
 
-// True if a healthy rank could be considered silent, if each thread that a message needs waited this long for a core. A
-// heartbeat needs three threads: the sender's, that of the proxies and the receiver's; and two heartbeats are an eighth
-// of the limit apart. `ping`, if the ranks ping each other: the proxies' time for the messages of one ping. The ranks
-// themselves need six turns more: the pinging rank begins, and then both answer each other until the pinged rank has
-// accepted.
+// Assumes that each thread that a message needs waits for a core for `longest_wait`. True if a healthy rank could then
+// be considered silent. A heartbeat needs three threads: one of the sender, one of the proxies and one of the receiver.
+// Two heartbeats are an eighth of the limit apart. `ping`: if the ranks ping each other, the proxies' time for the
+// messages of one ping. The ranks themselves need six turns more: the pinging rank begins, and then both answer each
+// other until the pinged rank has accepted.
 inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit,
                             std::optional<std::chrono::milliseconds> ping) {
   constexpr int kHeartbeatTurns = 3, kPingTurns = 6;
@@ -59,8 +59,8 @@ inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait
   return lateness(longest_wait) + (longest_wait >= limit / 4 ? limit : std::chrono::milliseconds(0));
 }
 
-// Takes samples of these processes' threads in its own thread. If that wakes up late, this counts too: the machine may
-// have stood still.
+// Takes samples of these processes' threads in its own thread. If this thread wakes up late, that counts too: the
+// machine may have stood still.
 class Starvation {
  public:
   explicit Starvation(std::vector<std::string> processes = {"self"}) : processes_(std::move(processes)) {}
@@ -69,7 +69,7 @@ class Starvation {
     watcher_.join();
   }
 
-  // The longest wait so far, including that of a thread that runs again since the last sample.
+  // The longest wait so far, including the wait of a thread that has run again since the last sample.
   std::chrono::milliseconds longest() {
     const std::lock_guard lock(mutex_);
     wait_.add(sample());

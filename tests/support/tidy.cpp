@@ -174,7 +174,7 @@ Complaints hard_comments(const std::vector<File>& tree) {
 }
 
 Complaints leftovers(const std::vector<File>& tree) {
-  // In two halves, so that this file does not match itself.
+  // Written in two halves, so that this file does not match itself.
   return matches(tree,
                  "\\b(TO"
                  "DO|FIX"
@@ -195,7 +195,7 @@ Complaints machine_paths(const std::vector<File>& tree) {
   return out;
 }
 
-// Finds two names of the table one after the other: such a list would lack a new algorithm.
+// Finds lists of algorithms, which would lack a new algorithm: two names of the table, one after the other.
 Complaints algorithm_lists(const std::vector<File>& tree) {
   static const std::regex row(R"(^ANELLO_ALGORITHM\((\w+))");
   std::string names;

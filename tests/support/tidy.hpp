@@ -22,19 +22,19 @@ std::vector<File> read_tree(const std::filesystem::path& root);
 
 Complaints foreign_names(const std::vector<File>& tree);    // Asio and CUDA outside their rooms
 Complaints wrong_direction(const std::vector<File>& tree);  // includes of other rooms than a room uses
-Complaints wrong_picture(const std::vector<File>& tree);    // of the rooms in ring/README.md, and circles of rooms
+Complaints wrong_picture(const std::vector<File>& tree);    // errors of ring/README.md's picture; circles of rooms
 Complaints rooms_in_circles(Uses uses);
-Complaints loose_sources(const std::vector<File>& tree);      // at the top of ring/
+Complaints loose_sources(const std::vector<File>& tree);      // sources at the top of ring/
 Complaints wrong_namespaces(const std::vector<File>& tree);   // headers of a room outside the room's namespace
-Complaints environment_reads(const std::vector<File>& tree);  // other than that of ring/base/config.cpp
-Complaints wall_clocks(const std::vector<File>& tree);        // read by anything but the flight recorder's date
-Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
-Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
-Complaints private_words(const std::vector<File>& tree);      // in the product and the README files
-Complaints hard_comments(const std::vector<File>& tree);      // without a subject, or that describe code as a person
+Complaints environment_reads(const std::vector<File>& tree);  // reads outside of ring/base/config.cpp
+Complaints wall_clocks(const std::vector<File>& tree);        // reads, except for the flight recorder's date
+Complaints unlisted_sources(const std::vector<File>& tree);   // sources that no list has; headers without an include
+Complaints shared_names(const std::vector<File>& tree);       // types with the same full name in two files
+Complaints private_words(const std::vector<File>& tree);      // words that are not plain, in the product and the pages
+Complaints hard_comments(const std::vector<File>& tree);      // comments without a subject, or with code as a person
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
-Complaints algorithm_lists(const std::vector<File>& tree);    // outside of ring/algorithms
+Complaints algorithm_lists(const std::vector<File>& tree);    // lists outside of ring/algorithms
 Complaints long_files(const std::vector<File>& tree);
 
 }  // namespace anello::tidy

@@ -78,7 +78,7 @@ struct Told {
   int rank = -1;
   std::optional<Error> error;
   std::chrono::steady_clock::duration after{};
-  std::chrono::milliseconds lateness{0};  // by which errors may be late on this machine
+  std::chrono::milliseconds lateness{0};  // how late errors may be on this machine
 };
 
 using Program = std::function<void(World&)>;

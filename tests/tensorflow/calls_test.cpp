@@ -23,7 +23,7 @@ bool is_ready(const std::future<Result>& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-// One thread of each rank runs all nodes, in an order that differs between ranks: none may wait.
+// Each rank runs all nodes on one thread, in an order that differs between ranks. So no node may wait.
 TEST_F(Calls, MayComeInAnotherOrderOnEachRank) {
   on_ranks(3, [](const Rank& its) {
     constexpr std::size_t kNodes = 24;
@@ -72,8 +72,8 @@ TEST_F(Calls, OfALateRankComeToTheSameEnd) {
   });
 }
 
-// A library of another compiler would pass such a callback: the kernel must then wait as long as TensorFlow's object
-// may be used.
+// A library of another compiler would pass a callback like this one. The kernel must then wait for the operation's end
+// before it returns, because TensorFlow's object is valid only until then.
 TEST_F(Calls, WaitIfTheCallbackCannotBeKept) {
   fake::give_other_callbacks();
   on_ranks(2, [](const Rank& its) {
@@ -227,7 +227,7 @@ TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
     auto first = node.run({ones(1), now()});
     if (its.rank == 0) {
       const Result second = run(node, {ones(1)});
-      // Rank 1 may have come, so that the name is free again; then the second call waits for rank 1's second.
+      // Rank 1 may have come, so that the name is free again; then the second call waits for rank 1's second call.
       if (second.code != 0) {
         EXPECT_EQ(second.code, kInvalidArgument);
       }

@@ -103,7 +103,8 @@ TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
 }
 
 TEST_F(Failures, OfTheWorldNameTheRankThatEndedIt) {
-  std::latch first_has_ended(3);  // on all ranks, or the end of the world meets it
+  // Counted down when the first operation has ended on a rank; otherwise the end of the world could meet it.
+  std::latch first_has_ended(3);
   const auto program = [&](anello::World& world) {
     anello_group group{world};
     Rank its{world.rank(), world.size(), nullptr, world};

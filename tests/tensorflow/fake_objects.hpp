@@ -39,7 +39,7 @@ struct TF_Tensor : anello::tensorflow::fake::Counted {
   explicit TF_Tensor(anello::tensorflow::fake::Value its, std::shared_ptr<void> of_kernel = nullptr)
       : value(std::move(its)), held(std::move(of_kernel)) {}
   anello::tensorflow::fake::Value value;
-  std::shared_ptr<void> held;  // shows that the kernel that took it from its context has it
+  std::shared_ptr<void> held;  // shows whether the kernel that took the value from its context still holds it
 };
 struct TF_OpDefinitionBuilder : anello::tensorflow::fake::Counted {
   std::string name;

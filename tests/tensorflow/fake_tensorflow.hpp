@@ -30,7 +30,7 @@ template <>
 inline constexpr int kTypeOf<uint8_t> = 4;
 template <>
 inline constexpr int kTypeOf<int64_t> = 9;
-// Memory that tensors share; freed with the last of them.
+// Memory that several tensors share. It is freed with the last of them.
 struct Buffer {
   void* data = nullptr;
   std::size_t bytes = 0;

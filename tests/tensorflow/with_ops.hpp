@@ -64,7 +64,7 @@ inline Value now() {
 inline Result result_of(std::future<Result>& future) {
   if (future.wait_for(kAtMost) != std::future_status::ready) {
     ADD_FAILURE() << "a kernel did not end";
-    std::abort();  // it would still write to memory that is about to be freed
+    std::abort();  // otherwise the node would write to memory that is about to be freed
   }
   return future.get();
 }
@@ -81,7 +81,7 @@ inline std::vector<Value> outputs_of(Result result) {
   return std::move(result.outputs);
 }
 
-// Registers a rank's agenda under its number. The library has one world: that of the process.
+// Registers a rank's agenda under its number. The library has only one world, the world of the process.
 inline void add_set(const Rank& its, const std::vector<int>& members) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);

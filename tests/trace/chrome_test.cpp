@@ -10,7 +10,7 @@ namespace {
 
 const TickClock::Scale kMicroseconds({0, 0}, {1, 1000});  // a tick is one
 
-// One allreduce of rank 1 with rank 0, from tick 20 to 40, queued at 10.
+// One allreduce between rank 1 and rank 0: queued at tick 10, carried out from tick 20 to tick 40.
 Recording recording() {
   Recording all;
   all.groups[0] = {"the world", {0, 1}};

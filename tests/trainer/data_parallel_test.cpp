@@ -104,7 +104,8 @@ TEST(Metrics, WeighBySamples) {
   });
 }
 
-// For any number of ranks the sum is kept; for the same number each rank gets its own residuals back.
+// For any number of ranks, the sum of the residuals is kept. For an unchanged number, each rank gets its own residuals
+// back.
 TEST(DataParallel, ResidualsComeBack) {
   Residuals saved;
   float sum = 0;

@@ -103,7 +103,7 @@ TEST_F(ModelTest, GradientsOfPartsAddUp) {
   EXPECT_THAT(model_.gradient(), testing::Pointwise(testing::FloatNear(1e-5F), whole)) << "summed by the model";
 }
 
-// The last layer's gradient is first, and complete by then.
+// The last layer's gradient is announced first, and is complete by then.
 TEST_F(ModelTest, SaysWhichGradientIsReady) {
   train(first(9));
   const std::vector<float> whole(model_.gradient().begin(), model_.gradient().end());

@@ -54,7 +54,7 @@ TEST(Adam, FollowsItsDefinition) {
   for (std::size_t i = 0; i < kParameters; i++) EXPECT_NEAR(parameters[i], expected[i], 2e-5) << i;
 }
 
-// Without earlier gradients to average, Adam's first step has the size of the rate, for any gradient.
+// There are no earlier gradients to average, so Adam's first step has the size of the rate, for any gradient.
 TEST(Adam, FirstStepIsTheRate) {
   const auto parameters = after("adam", 1);
   for (std::size_t i = 0; i < kParameters; i++) EXPECT_NEAR(std::abs(parameters[i] - 1), kRate, 1e-5) << i;

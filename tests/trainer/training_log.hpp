@@ -25,11 +25,12 @@ class Log {
   double accuracy() const { return accuracy_; }
   std::size_t worlds() const { return worlds_; }  // of an elastic job
 
-  // Returns the first thing in which the disturbed training is not as the other one: a step that was left out or
-  // repeated, a sample that was used in another step, a loss that differs by more than rounding explains, or an
-  // accuracy that differs by half a percent.
+  // Returns the first difference of the disturbed training from the other one: a step that was left out or repeated, a
+  // sample that was used in another step, a loss that differs by more than rounding explains, or an accuracy that
+  // differs by half a percent.
   friend std::string difference(const Log& disturbed, const Log& other) {
-    constexpr double kRounding = 1e-2;  // of the loss, after many steps in which sums were in another order
+    // Allowed difference of the loss, after many steps whose sums were made in another order.
+    constexpr double kRounding = 1e-2;
     constexpr double kHalfPercent = 0.005;
     for (const auto& [epoch, entry] : other.epochs_) {
       const auto found = disturbed.epochs_.find(epoch);

@@ -92,11 +92,12 @@ TEST_P(Curve, IsTheSameOnAnyNumberOfRanks) {
   }
 }
 
-// 96 divides by most worlds, 100 by few, and after 1437 of 1438 samples one rank has one and the others none.
+// Most numbers of ranks divide 96, and few divide 100. After a batch of 1437 of the 1438 samples, one rank has one
+// sample and the others have none.
 INSTANTIATE_TEST_SUITE_P(GlobalBatches, Curve, testing::Values("96", "100", "1437"),
                          [](const auto& batch) { return std::string(batch.param); });
 
-// A batch of 96, as one pass, and as three passes over thirds of each rank's share.
+// A batch of 96 samples is processed in one pass, and in three passes over thirds of each rank's share.
 TEST_F(Training, AccumulatedPassesAreOneLargeBatch) {
   const Arguments arguments = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
   const auto whole = train_on(2, arguments);
@@ -218,7 +219,8 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
   }
 }
 
-// In halves, or with a stop after each of the first steps: the bits at the end are equal, including the residuals.
+// Trains in two halves, or with a stop after each of the first steps. The bits at the end are equal, including the
+// residuals.
 TEST_F(Training, GoesOnAsIfItHadNotBeenInterrupted) {
   for (const Arguments& way : {Arguments{"--optimizer", "adam"}, Arguments{"--compression", "bf16", "--feedback"}}) {
     SCOPED_TRACE(testing::PrintToString(way));

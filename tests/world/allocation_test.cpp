@@ -34,7 +34,7 @@ using Call = std::function<void(Group&, Buffers&)>;
 // The allocations of the whole process while all ranks repeat the call.
 struct Trial {
   std::uint64_t allocations = 0;
-  bool stalled = false;  // a call took long enough to be reported to the other ranks, which does allocate
+  bool stalled = false;  // a call took so long that it was reported to the other ranks, and the report allocates memory
 };
 Trial try_call(const Call& call, int times) {
   using Clock = std::chrono::steady_clock;
@@ -65,9 +65,9 @@ Trial try_call(const Call& call, int times) {
   return {counted, stalled};
 }
 
-// On a busy machine calls stall: then the trial is repeated with fewer calls. Returns nothing if every trial had
-// stalled. The background thread allocates for its heartbeats: the allocations of a call occur in every trial, those of
-// a heartbeat do not.
+// On a busy machine calls may stall; then the trial is repeated with fewer calls. Returns nothing if every trial has
+// stalled. The background thread allocates memory for its heartbeats, but not in every trial. The allocations of a call
+// occur in every trial.
 std::optional<std::uint64_t> allocations_of(const Call& call) {
   constexpr int kTrials = 30, kEnough = 5;
   int calm = 0;
@@ -119,8 +119,8 @@ TEST(Allocations, ThereAreNoneInCallsThatBlock) {
   }
 }
 
-// On a busy machine the progress thread may hold an operation that is done, and the next call takes another from the
-// pool.
+// On a busy machine, the progress thread may still hold an operation that is done. Then the next call takes another one
+// from the pool.
 TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   const auto count = allocations_of([](Group& g, Buffers& b) {
     const std::span<Work> works = std::span(b.works).first(b.warm ? 1 : b.works.size());

@@ -101,7 +101,7 @@ TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
   });
 }
 
-// One of the two ranks writes first, the other one receives its heartbeats.
+// One of the two ranks writes first, and the other rank receives its heartbeats meanwhile.
 TEST(BlockedOutput, InAFlightFileIsNoFailure) {
   undisturbed(milliseconds(50), [&] {
     const Scratch scratch;

@@ -155,7 +155,7 @@ std::string flight_in(const std::filesystem::path& folder, int rank) {
 }
 
 // When a rank receives the error, its file is there already. With two ranks, both have begun the differing operation;
-// with more, one could receive the error before it begins.
+// with more ranks, one could receive the error before it begins the operation.
 TEST(Flight, IsWrittenByEveryRankWhenTheWorldFails) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();

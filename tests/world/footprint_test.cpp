@@ -36,8 +36,8 @@ void transfer(World& world, int from, int to) {
   }
 }
 
-// Returns the open descriptors, without the one that lists them. Each has its number: another socket with that number
-// is another entry.
+// Returns the open descriptors, except for the one that lists them. An entry has the descriptor's number and its file,
+// so another socket with the same number is another entry.
 std::set<std::string> opened() {
   std::set<std::string> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -84,7 +84,7 @@ void expect_added(int ranks, const testing::Matcher<const Held&>& expected, Use 
   EXPECT_THAT(added, expected);
 }
 
-// A link over TCP is a connection; through memory it is the other side's bell and a socket for files.
+// The descriptors of a link: over TCP a connection; through memory the other side's bell and a socket for files.
 std::ptrdiff_t link() {
   return Settings::from_environment().transport == "tcp" ? 1 : 2;
 }

@@ -32,7 +32,7 @@ class Program {
   }
 
  private:
-  // All ranks draw the same members, or some of them, in the same order.
+  // All ranks draw the same members, which are some or all of them, in the same order.
   void make_group() {
     std::vector<int> all(std::size_t(world_.size()));
     std::iota(all.begin(), all.end(), 0);

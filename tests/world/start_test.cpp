@@ -140,7 +140,7 @@ TEST(Start, AnExceptionIsWhyARankLeft) {
   }
 }
 
-// Even while the stack of an earlier exception is unwound.
+// Tries this also while the stack of an earlier exception is unwound.
 TEST(Start, AWorldThatEndsInGoodOrderDuringAnExceptionSaysNothing) {
   const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
     struct AtEnd {
@@ -246,7 +246,7 @@ TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
   }
 }
 
-// The rank's own error names it, and so must the errors of the others.
+// The error of the rank itself names this rank, and so must the errors of the others.
 TEST(Start, ARankThatLacksSomethingIsNamed) {
   InProcessExchange hall(2, milliseconds(20000));
   const auto make = [&](int rank) {
@@ -292,7 +292,7 @@ TEST(Start, WorldsDoNotDisturbEachOther) {
   for (auto& world : worlds) world.get();
 }
 
-// One program is in two worlds at the same time, like tests of programs with separate groups.
+// One program is in two worlds at the same time, as a test may be that needs separate groups.
 TEST(Start, AThreadMayHaveTwoWorlds) {
   run_world(2, [](World& outer) {
     run_world(3, [](World& inner) { EXPECT_EQ(carry_out(inner, {.count = 10}), ""); });
@@ -318,7 +318,7 @@ TEST(Start, AHundredWorldsLeaveNothingBehind) {
   EXPECT_EQ(running_threads(threads), threads);
 }
 
-// Otherwise its connections would stay open after this rank's death, and the other ranks would wait.
+// If the program inherited a connection, it would stay open after this rank's death, and the other ranks would wait.
 TEST(Start, AProgramThatARankStartsInheritsNoConnection) {
   const std::set<std::string> before = inherited_sockets();
   for (const std::string transport : {"tcp", "auto"})
