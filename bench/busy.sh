@@ -60,48 +60,24 @@ wants() {
   [[ -z $wanted || ,$wanted, == *",$1,"* ]] && [[ -z $("$1_missing") ]]
 }
 
-# run PEER ALGORITHM CALLS FLAGS...: prints "median p90 p99 worst", in microseconds.
-run() {
-  local peer=$1 algorithm=$2 calls=$3 command
-  shift 3
-  place_ranks
-  bound=("${launched[@]}")
-  "${peer}_command" "$algorithm"
-  command[-1]=busy
-  timeout 300 "${command[@]}" --calls "$calls" --budget_ms "$budget_ms" "$@" >"$scratch/out" 2>&1 </dev/null || {
-    tail -n 20 -- "$scratch/out" >&2
-    fail "$peer failed (see above)"
-  }
-  sed 's/^\[[^]]*\] *//' "$scratch/out" | awk '/^ *[0-9]/ && NF == 8 { print $5, $6, $7, $8; found++ } END { exit !found }' ||
-    fail "$peer did not print figures"
-}
-
-# measure WHAT TRANSPORT NAME FLAGS...: runs every contender `rounds` times in turn; prints a row for each, with medians
-# over the rounds.
+# measure WORK TRANSPORT FLAGS...: runs every contender `rounds` times in turn; prints a row for each, with medians over
+# the rounds.
 measure() {
-  local name=$1 over=$2 round peer algorithm calls figures
+  local work=$1 over=$2 round peer algorithm calls figures
   shift 2
-  : >"$scratch/rows"
   for ((round = 1; round <= rounds; round++)); do
     while read -r peer algorithm calls; do
-      [[ $name != single || $calls == blocking ]] || continue
-      figures=$(run "$peer" "$algorithm" "$calls" "$@")
-      echo "$peer $calls $figures" >>"$scratch/rows"
+      [[ $work != single || $calls == blocking ]] || continue
+      figures=$(row_of "$peer" "$algorithm" 8 busy --calls "$calls" --budget_ms "$budget_ms" "$@")
+      read -ra figures <<<"$figures"
+      echo "$peer $calls ${figures[*]:4}"
     done < <(contenders_over "$over")
-  done
-  awk "$awk_quantile"'
-    { key = $1 " " $2; if (!(key in count)) order[++keys] = key
-      n = ++count[key]; for (k = 0; k < 4; k++) value[key, k, n] = $(k + 3) }
-    END {
-      for (i = 1; i <= keys; i++) {
-        key = order[i]; split(key, name, " "); line = ""
-        for (k = 0; k < 4; k++) {
-          delete all
-          for (n = 1; n <= count[key]; n++) all[n] = value[key, k, n]
-          line = line sprintf(" %10.1f", quantile(all, count[key], 0.5))
-        }
-        printf "%s %-8s %-8s%s\n", head, name[1], name[2], line
-      } }' head="$(printf '%-6s %-7s %7s %5s' "$over" "$name" "$count" "$nice")" "$scratch/rows"
+  done >"$scratch/rows"
+  while read -r peer calls figures; do
+    # shellcheck disable=SC2086
+    printf '%-6s %-7s %7s %5s %-8s %-8s %10.1f %10.1f %10.1f %10.1f\n' "$over" "$work" "$count" "$nice" "$peer" "$calls" \
+      $figures
+  done < <(medians 2 <"$scratch/rows")
 }
 
 echo "step: 4 allreduces of 4 KiB; single: one of 1 KiB; $world ranks, $(machine); medians of $rounds rounds, microseconds"

@@ -209,7 +209,7 @@ torch_missing() {
 torch_algorithms() { echo gloo; }
 torch_command() {
   command=(env GLOO_SOCKET_IFNAME="${interface%%,*}" "${launched[@]}" "${torch_python:=$(find_torch_python)}"
-    "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" allreduce)
+    "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" --backend "$1" allreduce)
 }
 
 # Horovod's PyTorch operations over Gloo. Its thread looks for operations once in a millisecond (cycle), or always.
@@ -225,6 +225,24 @@ horovod_command() {
   [[ $1 == cycle ]] || command+=(HOROVOD_CYCLE_TIME=0)
   command+=("$python" -m horovod.runner.launch --gloo -np "$world" "$python"
     "$bench_root/bench/torch_peer.py" --library horovod allreduce)
+}
+
+# row_of PEER ALGORITHM COLUMNS SUBCOMMAND FLAGS...: runs another subcommand of the peer's program, without binding its
+# ranks to cores. Prints the row of figures, which has so many columns.
+row_of() {
+  local peer=$1 algorithm=$2 columns=$3 subcommand=$4 command
+  shift 4
+  place_ranks
+  bound=("${launched[@]}")
+  "${peer}_command" "$algorithm"
+  command[-1]=$subcommand
+  timeout 300 "${command[@]}" "$@" >"$scratch/out" 2>&1 </dev/null || {
+    tail -n 20 -- "$scratch/out" >&2
+    fail "$peer failed (see above)"
+  }
+  sed 's/^\[[^]]*\] *//' "$scratch/out" |
+    awk -v columns="$columns" '/^ *[0-9]/ && NF == columns { print; found++ } END { exit !found }' ||
+    fail "$peer did not print figures"
 }
 
 # find_contenders WANTED: fills `contenders` with "peer algorithm" for the peers of the list WANTED (empty: all) that

@@ -12,6 +12,7 @@
 
 #include "bench/benchmark.hpp"
 #include "bench/busy.hpp"
+#include "bench/idle.hpp"
 #include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 
@@ -41,7 +42,10 @@ class CommandLine {
                      "cores, some calls are short and others long: only the mean then is the cost of a call."));
     if (program.add_flags) program.add_flags(app_);
     for (const Collective& collective : collectives()) add_collective(collective);
-    add_busy();
+    add_beside_operations("busy", "how long ranks wait on busy cores: a step of small allreduces while threads compute",
+                          busy_, add_busy_flags, run_busy);
+    add_beside_operations("idle", "what a rank costs beside its operations: processor time, memory, context switches",
+                          idle_, add_idle_flags, run_idle);
     for (const Command& command : program.alone) {
       CLI::App* subcommand = add(command.name, command.sentence);
       subcommand->parse_complete_callback([this, run = command.add(*subcommand)] { chosen_ = run; });
@@ -88,11 +92,13 @@ class CommandLine {
     });
   }
 
-  void add_busy() {
-    CLI::App* const subcommand =
-        add("busy", "how long ranks wait on busy cores: a step of small allreduces while threads compute");
-    add_busy_flags(*subcommand, busy_);
-    add_for_ranks(*subcommand, [this](Library& library) { return run_busy(library, busy_, std::cout); });
+  template <class Request>
+  void add_beside_operations(std::string_view name, std::string_view sentence, Request& request,
+                             void (*add_its_flags)(CLI::App&, Request&),
+                             int (*run)(Library&, const Request&, std::ostream&)) {
+    CLI::App* const subcommand = add(name, sentence);
+    add_its_flags(*subcommand, request);
+    add_for_ranks(*subcommand, [&request, run](Library& library) { return run(library, request, std::cout); });
   }
 
   std::string names() const {
@@ -105,6 +111,7 @@ class CommandLine {
   CLI::App app_;
   Options options_;
   BusyRequest busy_;
+  IdleRequest idle_;
   std::vector<std::string> names_;
   std::function<int()> chosen_;
 };

@@ -58,6 +58,24 @@ awk_quantile='
     return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
   }'
 
+# medians WORDS: reads lines of WORDS words and then figures. Prints each beginning once, in their order, with medians.
+medians() {
+  awk -v words="$1" "$awk_quantile"'
+    { key = $1; for (k = 2; k <= words; k++) key = key " " $k
+      if (!(key in count)) order[++keys] = key
+      n = ++count[key]; for (k = words + 1; k <= NF; k++) value[key, k, n] = $k; last = NF }
+    END {
+      for (i = 1; i <= keys; i++) {
+        key = order[i]; line = key
+        for (k = words + 1; k <= last; k++) {
+          delete all
+          for (n = 1; n <= count[key]; n++) all[n] = value[key, k, n]
+          line = line sprintf(" %.12g", quantile(all, count[key], 0.5))
+        }
+        print line
+      } }'
+}
+
 # A function for awk programs: payload(collective, hosts, min, world) is the data that must leave or enter the busiest
 # host, divided by the bytes of the larger of a rank's two tensors. min: the smallest number of ranks of a host.
 awk_payload='

@@ -1,5 +1,5 @@
-"""Measures the allreduce of torch.distributed or Horovod over Gloo with the same loop as measure.cpp, and prints the
-columns of anello-bench:
+"""Measures the allreduce of torch.distributed or Horovod with the same loop as measure.cpp, and prints the columns of
+anello-bench; or what a rank of torch.distributed costs beside its operations (torch_idle.py):
 anello run -n 2 -- python3 bench/torch_peer.py --store $(mktemp -d) allreduce -s 4,65536
 """
 import argparse
@@ -16,11 +16,14 @@ FEWEST, MOST, MOST_WARMUP = 3, 20_000, 200
 
 
 class Torch:
-    def __init__(self, store):
+    def __init__(self, arguments):
+        if arguments.backend == "anello":
+            importlib.import_module("anello.torch.distributed")  # registers the backend
         self.dist = importlib.import_module("torch.distributed")
         self.version = torch.__version__
         self.rank, self.world = int(os.environ["ANELLO_RANK"]), int(os.environ["ANELLO_SIZE"])
-        self.dist.init_process_group("gloo", init_method=f"file://{store}/torch", rank=self.rank, world_size=self.world)
+        self.dist.init_process_group(arguments.backend, init_method=f"file://{arguments.store}/torch", rank=self.rank,
+                                     world_size=self.world)
 
     def add(self, tensor):
         self.dist.all_reduce(tensor)
@@ -38,7 +41,7 @@ class Torch:
 
 
 class Horovod:
-    def __init__(self, _store):
+    def __init__(self, _arguments):
         self.hvd = importlib.import_module("horovod.torch")
         self.hvd.init()
         self.version = importlib.import_module("horovod").__version__
@@ -130,23 +133,31 @@ def both_placements(library, size_bytes, budget_us, checked):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("operation", choices=["allreduce"])
+    parser.add_argument("operation", choices=["allreduce", "idle"])
     parser.add_argument("--library", choices=["torch", "horovod"], default="torch")
     parser.add_argument("--store", help="an empty folder where the ranks of torch find each other")
     parser.add_argument("-s", "--sizes", default="4,65536,67108864", help="sizes in bytes")
     parser.add_argument("--budget_ms", type=int, default=500, help="time of the timed calls of one size")
+    parser.add_argument("--backend", choices=["gloo", "anello"], default="gloo")
+    parser.add_argument("--idle_ms", type=int, default=2000)
+    parser.add_argument("--late_ms", type=int, default=1000)
+    parser.add_argument("--operations", type=int, default=1000)
+    parser.add_argument("--calls", choices=["blocking"], default="blocking")
     parser.add_argument("-c", "--check", type=int, default=1, help="0: results are not checked")
     parser.add_argument("--loopback", action="store_true", help="before each line, print a call's bytes over loopback")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    library = {"torch": Torch, "horovod": Horovod}[arguments.library](arguments.store)
+    library = {"torch": Torch, "horovod": Horovod}[arguments.library](arguments)
 
     def say(line):
         if library.rank == 0:
             print(line, flush=True)
 
     say("# " + json.dumps({"library": arguments.library, "version": library.version}, separators=(",", ":")))
-    for size_bytes in map(int, arguments.sizes.split(",")):
+    if arguments.operation == "idle":
+        row = importlib.import_module("torch_idle").measure(arguments.idle_ms, arguments.late_ms, arguments.operations)
+        say("  " + " ".join(f"{value:9.2f}" for value in row))
+    for size_bytes in map(int, arguments.sizes.split(",")) if arguments.operation == "allreduce" else ():
         figures = both_placements(library, size_bytes, arguments.budget_ms * 1e3, arguments.check)
         if arguments.loopback:
             say("# loopback: " + " ".join(f"{sent:.0f}" for _, sent in figures) + " bytes a call")

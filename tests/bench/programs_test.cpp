@@ -93,6 +93,21 @@ TEST(Programs, BusyMeasuresAStepOfEachKindOfCall) {
   EXPECT_THAT(launch({BENCH, "busy", "--nice", "20"}).err, HasSubstr("--nice"));
 }
 
+TEST(Programs, IdleMeasuresWhatARankCosts) {
+  for (const std::string calls : {"blocking", "waiting"}) {
+    const Outcome outcome =
+        launch({BENCH, "idle", "--calls", calls, "--idle_ms", "5", "--late_ms", "5", "--operations", "3"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string any = " +[0-9.]+", some = " +[0-9]*[1-9][0-9.]*";  // memory, files and threads are never zero
+    std::string row = "\\[0\\]" + any + any;
+    for (int k = 0; k < 5; k++) row += some;
+    for (int k = 0; k < 4; k++) row += any;
+    EXPECT_THAT(outcome.out, ::testing::ContainsRegex(row + "\n"));
+  }
+  EXPECT_THAT(run({BENCH, "idle"}).err, HasSubstr("a world of one rank does not wait: start two or more"));
+  EXPECT_EQ(launch({BENCH, "idle", "--idle_ms", "0"}).code, 2);
+}
+
 TEST(Programs, BusyWithMoreThreadsThanTheSystemAllowsIsAnError) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "sanitizers need more addresses than this test allows";

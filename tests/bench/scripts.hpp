@@ -45,6 +45,7 @@ class Scripts : public ::testing::Test {
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
   Outcome overlap(const std::string& arguments) const { return script("overlap.sh", arguments); }
   Outcome busy(const std::string& arguments) const { return script("busy.sh", arguments); }
+  Outcome idle(const std::string& arguments) const { return script("idle.sh", arguments); }
   Outcome startup(const std::string& arguments) const { return script("startup.sh", arguments); }
   Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
   Outcome peers(const std::string& arguments) const { return script("peers.sh", arguments); }
