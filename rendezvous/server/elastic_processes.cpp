@@ -55,9 +55,8 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
     return process.asked && now - process.answered >= limit;
   };
   const auto none_answers = [&] {
-    return std::ranges::all_of(all, [&](const auto& one) {
-      return !one.second.was_in_a_world() || is_silent(one.second, limits.silence);
-    });
+    return std::ranges::all_of(
+        all, [&](const auto& one) { return !one.second.was_in_a_world() || is_silent(one.second, limits.silence); });
   };
   const bool may_be_suspended = has_state && members_of(all) > 1 && none_answers();
   std::vector<Silent> silent;

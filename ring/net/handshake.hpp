@@ -30,7 +30,7 @@
 
 namespace anello::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 13;
+inline constexpr std::uint16_t kProtocolVersion = 14;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 // The connecting side waits longer than the accepting side does for `hello`, because the accepting side may be slow to
 // accept. After a `hello` with the right job, the accepting side also waits for this time: if many ranks share a core,
