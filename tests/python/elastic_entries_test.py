@@ -1,4 +1,5 @@
 """The entries of a state of torch. An optimizer without tensors receives the tensors of another optimizer."""
+import copy
 import pickle
 
 import pytest
@@ -80,6 +81,18 @@ def test_settings_are_set_back():
     entry.set_back()
     assert [group["lr"] for group in training.optimizer.param_groups] == [0.5, 0.1]
     assert all(group["params"] for group in training.optimizer.param_groups)
+
+
+@pytest.mark.parametrize("value", [{"a": 1, "b": "text"}, {"a": [1]}, {"a": {"b": 1}}, [{"a": 1}]])
+def test_a_value_that_the_program_changes_is_set_back(value):
+    entry, before = entry_of("value", value), copy.deepcopy(value)
+    entry.keep()
+    for _ in range(2):  # what is set back is a copy as well
+        inner = entry.value[0] if isinstance(entry.value, list) else entry.value
+        (inner["a"] if isinstance(inner["a"], (list, dict)) else inner).clear()
+        assert entry.value != before
+        entry.set_back()
+        assert entry.value == before
 
 
 def test_memory_is_sent_where_it_lies():
