@@ -77,6 +77,14 @@ def test_elements_that_share_their_place_take_no_result(verb):
     assert hvd.allreduce(torch.ones(1).expand(3), op=hvd.Sum).tolist() == [hvd.size()] * 3
 
 
+def test_a_tensor_that_gets_other_memory_meanwhile_gets_the_result():
+    tensor = torch.ones(3)
+    handle = hvd.allreduce_async_(tensor, op=hvd.Sum)
+    tensor.data = torch.zeros(3)
+    assert hvd.synchronize(handle) is tensor
+    assert tensor.tolist() == 3 * [float(hvd.size())]
+
+
 def test_a_handle_is_what_an_async_call_has_returned():
     sparse = hvd.sparse_allreduce_async(torch.eye(2).to_sparse())
     for call in (hvd.poll, hvd.synchronize):

@@ -20,6 +20,10 @@ from .tensors import View, array_over, empty_like, is_torch, kind_of, made_resul
 from .work import Owned, Pending
 
 _Array = header.structs["anello_array"]
+_shape = functools.lru_cache(maxsize=1024)(counts_array)  # a program sends tensors of the same shapes again and again
+# The options of most calls, by `waits`: nobody changes them, so each call need not make its own.
+_PLAIN_OPTIONS = [default("anello_named_options"), default("anello_named_options")]
+_PLAIN_OPTIONS[1].waits = 1
 
 
 class Gpu(NamedTuple):
@@ -149,10 +153,10 @@ class Agenda:
         """
         if outputs is not None and len(outputs) != len(inputs):
             raise ValueError(f"there are {len(inputs)} inputs, but {len(outputs)} outputs")
-        given = _Arrays(inputs, gpu, View.in_place if outputs is None else View.input, self._reduction(op))
-        made = None if outputs is None else _Arrays(outputs, gpu, View.output)
-        result = given.results() if outputs is None else lambda: outputs
-        return self._submit(C.ALLREDUCE, name, given, made, op=op_code(op), result=lambda _: result(),
+        given = _Arrays(inputs, gpu, View.require_unfixed if outputs is None else None, self._reduction(op))
+        made = None if outputs is None else _Arrays(outputs, gpu, View.require_output)
+        result = given.results() if made is None else lambda _: outputs
+        return self._submit(C.ALLREDUCE, name, given, made, op=op_code(op), result=result,
                             options=_options(prescale, postscale, wire, waits, gpu))
 
     def _reduction(self, op: str) -> Callable[[Any], Any]:
@@ -176,10 +180,9 @@ class Agenda:
     def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
                   gpu: Optional[Gpu] = None) -> Operation:
         """Copies the root's elements to the same tensors of every other rank. `gpu`: see allreduce()."""
-        given = _Arrays(tensors, gpu, View.in_place)
-        result = given.results()
+        given = _Arrays(tensors, gpu, View.require_unfixed)
         return self._submit(C.BROADCAST, name, given, root=arguments.rank("root", root, self.group.size),
-                            options=_options(waits=waits, gpu=gpu), result=lambda _: result())
+                            options=_options(waits=waits, gpu=gpu), result=given.results())
 
     @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
@@ -243,39 +246,47 @@ class _Arrays:
     """Tensors as anello_array, and the objects that keep the tensors' memory alive.
 
     Args:
-        use: converts a view: View.input, View.in_place or View.output. Raises if the verb cannot use the tensor.
+        require: raises if the verb cannot use a view.
         prepare: converts a number to the number that is sent.
         makes: whether the verb makes new tensors of the same kind for its result.
     """
 
-    def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None, use: Callable[[View], Any] = View.input,
+    def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None,
+                 require: Optional[Callable[[View], None]] = None,
                  prepare: Callable[[Any], Any] = lambda number: number, makes: bool = False) -> None:
         if not isinstance(tensors, (list, tuple)):
             raise TypeError(f"named operations take a list of tensors, not {kind_of(tensors)}: write [tensor]")
-        self.tensors, self.sent = tensors, list(tensors)
-        self.views = [view(each, gpu and gpu.device) for each in tensors]
-        for index, found in enumerate(self.views):
+        device = None if gpu is None else gpu.device
+        self.tensors = self.sent = tensors
+        self.views: List[View] = []
+        self.shapes: List[Any] = []
+        arrays: List[Any] = []
+        for tensor in tensors:
+            found = tensor if type(tensor) is View else view(tensor, device)
             if found.value is not None:
-                self.sent[index] = prepare(tensors[index])
-                found = view(self.sent[index])._replace(shape=(1,))  # one row
-                self.views[index] = found
-            use(found)
+                number = prepare(tensor)
+                found = view(number)._replace(shape=(1,))  # one row
+                self.sent = [*self.sent[:len(arrays)], number, *self.sent[len(arrays) + 1:]]
+            if require is not None and (found.fixed or found.value is not None):
+                require(found)
             if makes:
-                require_results(tensors[index])
-        self.shapes = [counts_array(each.shape) for each in self.views]
-        self.list = (_Array * len(tensors))(*map(_array, self.views, self.shapes))
+                require_results(tensor)
+            shape = _shape(found.shape)
+            self.views.append(found)
+            self.shapes.append(shape)
+            arrays.append((found.address, ctypes.addressof(shape), len(found.shape), found.dtype))
+        self.list = (_Array * len(arrays))(*arrays)
 
-    def results(self) -> Callable[[], Any]:
+    def results(self) -> Callable[[Operation], Any]:
         """Returns a function that makes the result of a verb which worked in place."""
-        return results(self.tensors, self.views)
-
-
-def _array(found: View, shape: Any) -> Any:
-    return _Array(found.address, ctypes.addressof(shape), len(found.shape), found.dtype)
+        made = results(self.tensors, self.views)
+        return lambda _: made()
 
 
 def _options(prescale: float = 1.0, postscale: float = 1.0, wire: Optional[str] = None, waits: bool = False,
              gpu: Optional[Gpu] = None) -> Any:
+    if gpu is None and wire is None and type(prescale) is type(postscale) is float and prescale == postscale == 1.0:
+        return _PLAIN_OPTIONS[bool(waits)]
     options = default("anello_named_options")
     if gpu is not None:
         options.on_gpu, options.device, options.stream = 1, gpu.device, gpu.stream

@@ -153,7 +153,8 @@ def options(name: Optional[str] = None, wire: Optional[str] = None, prescale: fl
     made.name = text("name", name)
     made.wire = wire_code(wire)
     made.prescale, made.postscale = factor("prescale", prescale), factor("postscale", postscale)
-    made.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
+    if type(consistency_token) is not int or consistency_token != 0:
+        made.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
     if counts is not None:
         numbers = counts_list("counts", counts)
         made.held = counts_array(numbers)  # Python keeps it as long as `made`

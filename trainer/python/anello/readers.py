@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import C
-from .element_types import BY_DLPACK, BY_NAME, BY_TYPESTR, SIGNED, UNSIGNED
+from .element_types import BY_DLPACK, BY_NAME, BY_TYPESTR, ITEM_BYTES, SIGNED, UNSIGNED
 from .view import View, aligned, kind_of, unaligned
 
 _TORCH = {f"torch.{name}": dtype for name, dtype in BY_NAME.items()}
@@ -28,6 +28,9 @@ def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
 
     The view holds the tensor's storage, because the program may give the tensor another storage during an operation.
     """
+    plain = view_plain(tensor) if gpu is None else None
+    if plain is not None:
+        return plain
     dtype = _dtypes.get(tensor.dtype) or _note_torch_dtype(tensor)
     if tensor.layout is not _strided() or tensor.is_nested:
         require_dense(tensor)
@@ -42,6 +45,18 @@ def view_torch(tensor: Any, gpu: Optional[int] = None) -> View:
     address, storage = _memory_of(tensor)
     found = View(address, tuple(tensor.shape), dtype, fixed, storage)
     return found if gpu is not None else aligned(found, tensor)
+
+
+def view_plain(tensor: Any) -> Optional[View]:
+    """view_torch() for a tensor that needs neither a copy nor a further check, as nearly all do; None for others."""
+    if (type(tensor) is not sys.modules["torch"].Tensor or tensor.is_nested or not tensor.is_cpu
+            or tensor.layout is not _strided() or tensor.is_neg() or not tensor.is_contiguous()):
+        return None
+    dtype = _dtypes.get(tensor.dtype)
+    if dtype is None:
+        return None
+    address, storage = _memory_of(tensor)
+    return View(address, tuple(tensor.shape), dtype, "", storage) if address % ITEM_BYTES[dtype] == 0 else None
 
 
 def require_dense(tensor: Any) -> None:

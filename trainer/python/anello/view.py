@@ -49,18 +49,27 @@ class View(NamedTuple):
         """The view as anello_input."""
         return Input(self.address, math.prod(self.shape), self.dtype)
 
-    def in_place(self) -> Any:
-        """The view as anello_tensor, for a result that replaces the input. ValueError if it must not be written."""
+    def require_unfixed(self) -> None:
+        """ValueError if a result must not replace the input."""
         if self.fixed:
             raise ValueError(self.fixed)
-        return Tensor(self.address, math.prod(self.shape), self.dtype)
 
-    def output(self) -> Any:
-        """The view as anello_tensor, for a result. TypeError or ValueError if the tensor must not be written."""
+    def require_output(self) -> None:
+        """TypeError or ValueError if the tensor must not be written."""
         if self.value is not None:
             raise TypeError(f"{kind_of(self.value())} has no memory for a result: give a tensor, for example of numpy "
                             "or torch")
-        return self.in_place()
+        self.require_unfixed()
+
+    def in_place(self) -> Any:
+        """The view as anello_tensor, for a result that replaces the input; see require_unfixed()."""
+        self.require_unfixed()
+        return Tensor(self.address, math.prod(self.shape), self.dtype)
+
+    def output(self) -> Any:
+        """The view as anello_tensor, for a result; see require_output()."""
+        self.require_output()
+        return Tensor(self.address, math.prod(self.shape), self.dtype)
 
     def result(self, tensor: Any) -> Callable[[], Any]:
         """Returns a function that makes the result of a verb which worked in place: the tensor, or the new number."""

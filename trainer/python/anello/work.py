@@ -27,18 +27,13 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _limit_ms(timeout: Optional[float]) -> Optional[int]:
-    """Converts a limit in seconds for the library; None for no limit, which is given as None or infinity."""
-    if timeout is None or timeout == math.inf:
+def _limit_ms(timeout: float) -> Optional[int]:
+    """Converts a limit in seconds for the library; None for no limit, which is given as infinity."""
+    if timeout == math.inf:
         return None
     if math.isnan(timeout):
         raise ValueError("timeout must be a number of seconds, or None for no limit, not nan")
     return int(max(0.0, timeout) * 1000)
-
-
-def _longest_wait_ms(left_ms: Optional[int]) -> int:
-    longest = _PATIENCE_MS if threading.current_thread() is _MAIN else _LONGEST_MS
-    return longest if left_ms is None else min(left_ms, longest)
 
 
 class Owned:
@@ -69,8 +64,7 @@ class Owned:
         if handle and self.is_ours():
             self._free(handle)
 
-    def __del__(self) -> None:
-        self.free()
+    __del__ = free
 
 
 class Pending:
@@ -111,14 +105,15 @@ class Pending:
         Ctrl-C raises KeyboardInterrupt; the operation goes on. Raises TimeoutError if the operation is not done after
         `timeout` seconds, at once if that is zero or negative.
         """
-        left_ms = _limit_ms(timeout)
-        if left_ms is None and threading.current_thread() is not _MAIN:
+        left_ms = None if timeout is None else _limit_ms(timeout)
+        longest_ms = _PATIENCE_MS if threading.current_thread() is _MAIN else _LONGEST_MS
+        if left_ms is None and longest_ms == _LONGEST_MS:
             status = self._wait_for_ever()
             self._let_go()
             check(status)
             return self._result()
         while True:
-            part = _longest_wait_ms(left_ms)
+            part = longest_ms if left_ms is None else min(left_ms, longest_ms)
             status = self._wait_for(part)
             if status != C.TIMED_OUT:
                 break
@@ -130,7 +125,8 @@ class Pending:
                 if left_ms <= 0:
                     raise TimeoutError(f"the operation is not done after {timeout} s")
         self._let_go()
-        check(status)
+        if status != 0:
+            check(status)
         return self._result()
 
     def _let_go(self) -> None:

@@ -22,7 +22,7 @@ Adasum = ReduceOp.Adasum
 Min = ReduceOp.Min
 Max = ReduceOp.Max
 Product = ReduceOp.Product
-_ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
+_ENGINE_OPS = ("average", "sum", "", "min", "max", "product")  # a member of ReduceOp is an index
 
 
 def engine_op(op: ReduceOp) -> str:
@@ -32,7 +32,7 @@ def engine_op(op: ReduceOp) -> str:
 
 def reduction_named(name: str) -> ReduceOp:
     """The reduction that has this name in the engine."""
-    return next(op for op, each in _ENGINE_OPS.items() if each == name)
+    return ReduceOp(_ENGINE_OPS.index(name))
 
 
 def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequence[int] = (),
@@ -42,8 +42,10 @@ def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequen
         raise ValueError("give op or average, not both")
     if op is None:
         return Sum if average is False else Average
-    if not isinstance(op, ReduceOp) and op not in list(ReduceOp):
-        raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
-    if op == Adasum or op in refused:
-        raise NotImplementedError(f"hvd.{ReduceOp(op).name} is not available for {of}: use hvd.Average or hvd.Sum")
-    return ReduceOp(op)
+    if not isinstance(op, ReduceOp):
+        if op not in list(ReduceOp):
+            raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
+        op = ReduceOp(op)
+    if op is Adasum or op in refused:
+        raise NotImplementedError(f"hvd.{op.name} is not available for {of}: use hvd.Average or hvd.Sum")
+    return op

@@ -121,15 +121,22 @@ class _NoGradient:
         pass
 
 
-def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
-    """Calls function.apply(). If no tensor needs a gradient, calls only forward(), which takes 10 us less.
+def _is_recorded(arguments: Sequence[Any]) -> bool:
+    """True if autograd needs a record of an operation with these arguments.
 
-    Tensors with a tangent (torch.autograd.forward_ad) need apply(), which refuses them: forward() would ignore the
-    tangent.
+    Tensors with a tangent (torch.autograd.forward_ad) need it too, since apply() refuses them: forward() would ignore
+    the tangent.
     """
-    if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in arguments):
-        return function.apply(*arguments)
-    if getattr(forward_ad, "_current_level", 0) >= 0:  # -1 outside of dual_level()
+    if torch.is_grad_enabled():
+        for each in arguments:
+            if getattr(each, "requires_grad", False):
+                return True
+    return getattr(forward_ad, "_current_level", 0) >= 0  # -1 outside of dual_level()
+
+
+def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
+    """Calls function.apply(). If that need not be recorded, calls only forward(), which takes 10 us less."""
+    if _is_recorded(arguments):
         return function.apply(*arguments)
     return function.forward(_NoGradient(), *arguments)
 
@@ -146,6 +153,9 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """The reduction of each tensor of a list. The list is one operation; see allreduce()."""
+    if compression is Compression.none and type(tensors) is list and tensors and not _is_recorded(tensors):
+        return ops.grouped_allreduce_async(tensors, average, name, op, prescale_factor, postscale_factor, process_set,
+                                           waits=True).wait()
     with submitting("allreduce", name, process_set):
         options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
                    "postscale_factor": postscale_factor, "process_set": process_set}

@@ -15,9 +15,10 @@ from ..arguments import factor
 from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, engine_op, reduction
 from ..horovod.refusals import submitting
-from ..readers import require_dense
+from ..readers import require_dense, view_plain
 from ..scalars import is_number
-from ..view import kind_of
+from ..tensors import view
+from ..view import View, kind_of
 from . import gpus
 
 
@@ -103,7 +104,7 @@ def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
     return factor("prescale_factor", prescale), factor("postscale_factor", postscale)
 
 
-def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)) -> Optional[Gpu]:
+def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float]) -> Optional[Gpu]:
     """Returns gpus.place(). But integers with factors are multiplied in host memory: for these returns None."""
     for tensor in tensors:
         _check(tensor)
@@ -116,11 +117,26 @@ def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0,
     return gpu
 
 
+def _all_usable(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)
+                ) -> Tuple[Optional[Gpu], List[torch.Tensor], List[View]]:
+    """Returns _place(), for each tensor itself or a copy that the engine can use, and the views of these."""
+    views: List[Any] = [view_plain(tensor) for tensor in tensors]
+    if None not in views:
+        return None, list(tensors), views
+    gpu = _place(tensors, factors)
+    usable = [_usable(tensor, gpu) for tensor in tensors]
+    return gpu, usable, [view(each, None if gpu is None else gpu.device) for each in usable]
+
+
 def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
-    """Returns a function that copies results back to those tensors of which the engine got a copy."""
+    """Returns a function that copies results back to those tensors of which the engine got a copy.
+
+    And to those to which the program gives other memory during the operation.
+    """
+    results = [each.detach() for each in usable]
 
     def finish(_: Any) -> List[torch.Tensor]:
-        for tensor, used in zip(tensors, usable):
+        for tensor, used in zip(tensors, results):
             if used.data_ptr() != tensor.data_ptr():
                 tensor.detach().copy_(used)
         return list(tensors)
@@ -129,7 +145,10 @@ def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -
 
 
 def _on_device_of(tensors: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
-    if all(tensor.is_cpu for tensor in tensors):
+    for tensor in tensors:
+        if not tensor.is_cpu:
+            break
+    else:
         return list
     devices = [tensor.device for tensor in tensors]
     return lambda made: [each.to(device) for each, device in zip(made, devices)]
@@ -142,16 +161,18 @@ def _only(finish: Callable[[Any], List[torch.Tensor]]) -> Callable[[Any], torch.
 def _start_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, op: ReduceOp, name: Optional[str],
                      factors: Tuple[float, float], process_set: ProcessSet,
                      waits: bool) -> Tuple[Operation, List[torch.Tensor]]:
-    """Returns the operation, and the tensors that it was given."""
-    gpu = _place(tensors, factors)
+    """Returns the operation, and the tensors that will have its results."""
+    gpu, usable, given = _all_usable(tensors, factors)
     if in_place:
         _require_places(tensors)
-    usable = [_usable(tensor, gpu) for tensor in tensors]
-    outputs = None if in_place else [torch.empty_like(each) for each in usable]
+    made = made_views = None
+    if not in_place:
+        made = [torch.empty_like(each) for each in usable]
+        made_views = [View(new.data_ptr(), each.shape, each.dtype, "", new) for new, each in zip(made, given)]
     prescale, postscale = factors
     agenda = require_set(process_set).agenda
-    return agenda.allreduce(usable, outputs, engine_op(op), name=name, prescale=prescale, postscale=postscale,
-                            waits=waits, gpu=gpu), usable
+    return agenda.allreduce(given, made_views, engine_op(op), name=name, prescale=prescale, postscale=postscale,
+                            waits=waits, gpu=gpu), made or usable
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -160,9 +181,10 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
                             waits: bool = False) -> Handle:
     """Starts the reduction of a list. The list is one operation; its result is a list of new tensors."""
     with submitting("allreduce", name, process_set):
-        operation, _ = _start_allreduce(tensors, False, reduction(op, average), name,
-                                        _factors(prescale_factor, postscale_factor), process_set, waits)
-    return Handle(operation, _on_device_of(tensors))
+        operation, made = _start_allreduce(tensors, False, reduction(op, average), name,
+                                           _factors(prescale_factor, postscale_factor), process_set, waits)
+    place = _on_device_of(tensors)
+    return Handle(operation, lambda _: place(made))
 
 
 def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -262,12 +284,11 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts to copy the root's tensor into the tensor of every other rank. `root_rank` is a rank of the world."""
     with submitting("broadcast", name, process_set):
-        gpu = _place([tensor])
+        gpu, usable, views = _all_usable([tensor])
         _require_places([tensor])
-        usable = _usable(tensor, gpu)
         agenda = require_set(process_set).agenda
-        operation = agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
-    return Handle(operation, _only(_in_place([tensor], [usable])))
+        operation = agenda.broadcast(views, process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
+    return Handle(operation, _only(_in_place([tensor], usable)))
 
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
