@@ -32,12 +32,12 @@ struct Heir {
     const auto at = std::ranges::find(lineage.newest(), peer);
     return at == lineage.newest().end() ? -1 : int(at - lineage.newest().begin());
   }
-  // What this process claims when it looks for another one of the newest world. `to`: its rank there, or -1 if it was
-  // only in an earlier world.
+  // Returns the claim with which this process looks for another one. `to`: the other one's rank in the newest world, or
+  // -1 if it was only in an earlier one.
   net::Claim claim(int to) const {
     return {net::Role::rendezvous, lineage.generation, lineage.rank, to, 0, 0, lineage.incarnation};
   }
-  // Why a process with this claim does not come from the newest world of this one; empty: it does.
+  // Returns why a process with this claim does not come from the newest world of this one; empty if it does.
   std::string objection(const net::Claim& claim) const {
     if (claim.generation < lineage.generation)
       return text(kGoneOn, " without this process, in world ", lineage.generation);
