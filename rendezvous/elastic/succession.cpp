@@ -27,6 +27,7 @@ namespace {
 constexpr int kMaxWorld = 1000;   // ranks; each start sends the addresses of all to each of them
 constexpr int kPortsOfARank = 2;  // one in the world, and one for the succession
 constexpr milliseconds kFirstLimit{500}, kBetweenSearches{20};
+constexpr milliseconds kLastMessage{100};  // time in which the own server receives that this process has finished
 
 ElasticLimits limits_of(const rendezvous::Inherited& terms) {
   return {.min = terms.min,
@@ -168,16 +169,16 @@ void Succession::finish() {
 
 // Goes on as the server of processes that still need one.
 void Succession::serve_on() {
-  const auto deadline = std::chrono::steady_clock::now() + settings_.start_timeout;
+  const auto begin = std::chrono::steady_clock::now();
   server_->hand_over();
-  for (bool is_first = true;; is_first = false) {
+  for (bool has_said = false;; std::this_thread::sleep_for(kBetweenSearches)) {
     const ElasticStatus status = server_->elastic_status();
-    const bool waits = !status.finished || rendezvous::time_left(deadline).count() > 0;
+    const bool waits = !status.finished || rendezvous::time_left(begin + settings_.start_timeout).count() > 0;
     if (status.processes.empty() || !waits || rendezvous::Interruption::asked()) return;
-    if (is_first && !status.finished)
+    const bool has_left = !status.finished && std::chrono::steady_clock::now() - begin > kLastMessage;
+    if (has_left && !std::exchange(has_said, true))
       log(Severity::warning,
           "this process has left its job, and goes on as the rendezvous server until another process has taken over");
-    std::this_thread::sleep_for(kBetweenSearches);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <anello/elastic.hpp>
-#include <atomic>
 #include <thread>
 
 #include "tests/rendezvous/elastic_jobs.hpp"
@@ -163,14 +162,13 @@ TEST_F(ElasticSuccession, AnotherThreadMayAskForAChangeWhileTheServerIsReplaced)
   state.add("weights", std::as_writable_bytes(std::span(weights)));
   elastic::Job job(state, {}, settings());
   ASSERT_TRUE(job.next());
-  std::atomic<bool> over = false;
-  std::thread asks([&] {
-    while (!over) job.change_is_planned();
+  std::jthread asks([&](const std::stop_token& over) {
+    while (!over.stop_requested()) job.change_is_planned();
   });
   server_.reset();
   kill(other);
   EXPECT_TRUE(job.next());
-  over = true;
+  asks.request_stop();
   asks.join();
   EXPECT_EQ(job.change().size, 1);
   job.finish();
