@@ -1,5 +1,6 @@
 """alone.py: measures what Anello alone promises to elastic jobs of `anello run`. See bench/elastic.sh --alone."""
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -34,6 +35,11 @@ class Stream(Light):
     kind = ("steps", str(1 << 22))
 
 
+class Late(Light):
+    seconds = 10
+    kind = ("late", "100", "2", str(seconds))
+
+
 class Worlds(Light):
     kind = ("worlds",)
 
@@ -43,7 +49,7 @@ class ShortLimit(Light):
     settings = {**Light.settings, "ANELLO_SILENCE_LIMIT": str(limit * 1000)}
 
 
-for each in (Light, Stream, Worlds, ShortLimit):
+for each in (Light, Stream, Late, Worlds, ShortLimit):
     jobs.LIBRARIES[each.__name__] = each
 
 
@@ -113,6 +119,26 @@ def point(seed):
         if any(len(each) > 1 for each in results.values()) or account["repeated"] or account["lost"]:
             found["wrong"] = account
     return found
+
+
+def newcomers(options):
+    """P10: a newcomer takes 10 s before it joins. Measures the steps of 2 ranks in that time over those before."""
+    ratios = []
+    for _ in range(max(options.trials // 4, 3)):
+        with visit(Late, 2, most=3) as here:
+            here.steady(2)
+            here.diaries.read()
+            old, marks = set(here.diaries.worlds), [time.monotonic()]
+            for grow, seconds in ((False, Late.seconds / 2), (True, Late.seconds * 0.8)):
+                if grow:
+                    here.job.grow()
+                time.sleep(seconds)
+                marks.append(time.monotonic())
+            joined = here.wait(lambda: here.diaries.next_world(marks[0], old, 3), 60)
+            counts = [sum(a <= step.time < b for step in here.diaries.steps) for a, b in itertools.pairwise(marks)]
+            before, meanwhile = (count / (b - a) for count, (a, b) in zip(counts, itertools.pairwise(marks)))
+            ratios.append(before / meanwhile if joined > marks[-1] else None)
+    return {"time of a step, meanwhile over before": ratios}
 
 
 def stops(options):
@@ -190,7 +216,7 @@ def many(options):
     return summary(timed(Light, 64, 1 if options.quick else 3, "kill", 120))
 
 
-PROPERTIES = {"P1": kills, "P2": random_kills, "P3": stops, "P12": costs, "P15": launchers, "P16": generations, "P18": many}
+PROPERTIES = {"P1": kills, "P2": random_kills, "P3": stops, "P10": newcomers, "P12": costs, "P15": launchers, "P16": generations, "P18": many}
 
 
 def main():

@@ -1,6 +1,7 @@
 """light.py KIND FOLDER: a rank of an elastic job that starts fast, because it imports neither numpy nor torch.
 
 steps DOUBLES: takes steps for ever, with a state of that size, and writes its diary.
+late DOUBLES FIRST SECONDS: steps, but the processes after the first ones take so long before they join.
 worlds: takes steps for ever, and writes no more than its worlds.
 cost elastic|fixed: prints what an allreduce and a step cost in an elastic world, or in one of a fixed size.
 """
@@ -35,6 +36,12 @@ def steps(folder, doubles):
                     diary.step(weights[0])
 
                 state.commit(update)
+
+
+def late(folder, doubles, first, seconds):
+    if int(os.environ["ANELLO_PLACE"]) >= int(first):
+        time.sleep(float(seconds))
+    steps(folder, doubles)
 
 
 def worlds(folder):
@@ -86,4 +93,4 @@ def cost(folder, kind):
 
 
 if __name__ == "__main__":
-    {"steps": steps, "worlds": worlds, "cost": cost}[sys.argv[1]](*sys.argv[2:])
+    {"steps": steps, "late": late, "worlds": worlds, "cost": cost}[sys.argv[1]](*sys.argv[2:])
