@@ -257,6 +257,7 @@ Sends Membership::after_end(Time now) {
   }
   if (course_.finished) return end_job(Over{});
   if (course_.begun || course_.hands_over) {
+    course_.lost = true;
     course_.last_failure =
         text("the state of the job is lost, because no process that had it is left; ", course_.left.back());
     return end_job(
@@ -288,7 +289,8 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 }
 
 ElasticStatus Membership::status() const {
-  ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished, {}, course_.released};
+  ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished,
+                    {},          course_.released,      course_.lost};
   for (const auto& [id, process] : processes_) {
     const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
     out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});

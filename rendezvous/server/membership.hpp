@@ -57,6 +57,7 @@ struct Course {
   bool finished = false;     // a process has finished its training: no other process is admitted any more
   bool hands_over = false;   // the ranks are to leave this server for another one when their world has ended as planned
   bool handed_over = false;  // they have left or ended; no process is admitted any more
+  bool lost = false;         // as in ElasticStatus
   int worlds_formed = 0;
   std::uint32_t first_of_job = 1;        // number of the job's first world
   std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed

@@ -71,6 +71,7 @@ struct ElasticStatus {
   bool finished = false;                 // true if a process has finished its training
   std::vector<Process> processes;        // all processes that have joined, and neither ended nor finished
   std::map<int, std::int64_t> released;  // by place: the id of the newest process that has left because it was asked to
+  bool lost = false;  // true if all processes that had the state of a training have ended; then `begun` is false
 };
 
 class RendezvousServer {

@@ -49,6 +49,17 @@ TEST_F(ElasticNewcomers, MayEndBeforeTheyJoin) {
   EXPECT_THAT(newcomers_now(), ElementsAre(0));
 }
 
+// Between two looks at the membership the training has begun, and all its processes have ended.
+TEST_F(ElasticNewcomers, AreNotAwaitedIfTheStateIsLost) {
+  job_.discovery = "list";
+  supervise({.min = 1, .first = 2, .max_restarts = 0, .patience = milliseconds(600'000)}, 2);
+  view_.lost = true;
+  for (const int place : {0, 1}) ends(place, kStatus1);
+  pass(100);
+  EXPECT_EQ(printed_.back(), "no process is left that had the state of the training");
+  EXPECT_EQ(supervisor_->exit_code(), 1);
+}
+
 TEST_F(ElasticNewcomers, AreNotExpectedAnyMoreAfterAMinute) {
   supervise({.min = 1, .first = 2, .max_restarts = 9}, 3);
   all_train({0, 1});

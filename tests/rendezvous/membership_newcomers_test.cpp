@@ -63,6 +63,15 @@ TEST(Newcomers, DoNotDelayTheWorldAfterALoss) {
   EXPECT_EQ(job.assigned(d).generation, 2u);
 }
 
+TEST(Newcomers, DoNotHideThatTheStateIsLost) {
+  ThreeOfSix job;
+  EXPECT_FALSE(job.membership.status().lost);
+  for (const MemberId id : {job.a, job.b, job.c}) job.end(id);
+  job.come();
+  EXPECT_TRUE(job.membership.status().lost);
+  EXPECT_FALSE(job.membership.status().begun);
+}
+
 TEST(Newcomers, DoNotDelayAProcessThatIsToLeave) {
   ThreeOfSix job;
   job.expect(2);

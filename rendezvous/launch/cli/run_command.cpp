@@ -58,6 +58,7 @@ MembershipView view_of(const ElasticStatus& status) {
   for (const ElasticStatus::Process& one : status.processes)
     out.members.push_back({one.place, one.rank, one.id, one.awaited, one.retires});
   out.released = status.released;
+  out.lost = status.lost;
   return out;
 }
 

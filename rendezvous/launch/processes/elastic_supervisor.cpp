@@ -64,7 +64,7 @@ void ElasticSupervisor::look(Clock::time_point now) {
       actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
   }
-  any_trained_ |= view_.begun;
+  any_trained_ |= view_.begun || view_.lost;  // between two looks the training may have begun, and its state been lost
   for (const auto& [number, id] : view_.released)
     if (number >= 0 && number < job_.size && at(number).alive && !at(number).leaves && id > at(number).predecessor)
       at(number).has_notice = at(number).released = true;

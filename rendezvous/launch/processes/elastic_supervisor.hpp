@@ -31,6 +31,7 @@ struct MembershipView {
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
   std::vector<Member> members;
   std::map<int, std::int64_t> released;  // by place: the id of the newest one that has left because it was asked to
+  bool lost = false;                     // true if all processes that had the state of a training have ended
 };
 
 std::string counted_processes(int count);  // "1 process", "2 processes"
