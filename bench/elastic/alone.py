@@ -134,7 +134,7 @@ def newcomers(options):
                     here.job.grow()
                 time.sleep(seconds)
                 marks.append(time.monotonic())
-            joined = here.wait(lambda: here.diaries.next_world(marks[0], old, 3), 60)
+            joined = here.wait(lambda: here.diaries.next_world(marks[0], old, 3), 60)  # noqa: B023
             counts = [sum(a <= step.time < b for step in here.diaries.steps) for a, b in itertools.pairwise(marks)]
             before, meanwhile = (count / (b - a) for count, (a, b) in zip(counts, itertools.pairwise(marks)))
             ratios.append(before / meanwhile if joined > marks[-1] else None)
