@@ -109,7 +109,7 @@ asio::awaitable<void> StandingConnection::receive() {
   const bool gone = closed && co_await server_has_ended();
   const MutexLock lock(mutex_);
   gone_ = gone;
-  if (!refused_ && !over_ && !transfers_)
+  if (!refused_ && !over_ && !sent_away_ && !transfers_)
     log(Severity::warning,
         gone_ && may_be_succeeded_
             ? text("the rendezvous server has ended; when this world ends, one of its ranks will go on as the server")
@@ -161,6 +161,7 @@ void StandingConnection::take(const Reply& reply) {
       answers_.clear();  // removes the answers that belong to the last start
     }
     over_ |= std::holds_alternative<Over>(reply);
+    sent_away_ |= std::holds_alternative<ComeAgain>(reply);
     answers_.push_back(reply);
   }
 }

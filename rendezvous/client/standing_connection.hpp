@@ -101,6 +101,7 @@ class StandingConnection {
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
   std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
+  bool sent_away_ ANELLO_GUARDED_BY(mutex_) = false;         // true if another process is the server now
   bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if this process's part in the job has ended
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not

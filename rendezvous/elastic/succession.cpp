@@ -167,18 +167,31 @@ void Succession::finish() {
   stop();
 }
 
-// Goes on as the server of processes that still need one.
+// True if another process of the newest world listens, so that the others do not end for want of a server.
+bool Succession::can_be_succeeded() const {
+  if (!lineage_.exists()) return false;
+  const auto listens = [this](const Peer& peer) {
+    return peer.port != 0 && &peer != &lineage_.newest().at(std::size_t(lineage_.rank));
+  };
+  return std::ranges::any_of(lineage_.newest(), listens);
+}
+
+// Goes on as the server of processes that still need one. If none of them could take over, it serves until the end.
 void Succession::serve_on() {
   const auto begin = std::chrono::steady_clock::now();
-  server_->hand_over();
+  auto training_ends = begin;
+  const bool hands_over = can_be_succeeded();
+  if (hands_over) server_->hand_over();
   for (bool has_said = false;; std::this_thread::sleep_for(kBetweenSearches)) {
     const ElasticStatus status = server_->elastic_status();
-    const bool waits = !status.finished || rendezvous::time_left(begin + settings_.start_timeout).count() > 0;
+    if (!status.finished) training_ends = std::chrono::steady_clock::now();
+    const bool waits = rendezvous::time_left(training_ends + settings_.start_timeout).count() > 0;
     if (status.processes.empty() || !waits || rendezvous::Interruption::asked()) return;
     const bool has_left = !status.finished && std::chrono::steady_clock::now() - begin > kLastMessage;
     if (has_left && !std::exchange(has_said, true))
       log(Severity::warning,
-          "this process has left its job, and goes on as the rendezvous server until another process has taken over");
+          text("this process has left its job, and goes on as the rendezvous server until ",
+               hands_over ? "another process has taken over" : "the others, which do not listen, have finished"));
   }
 }
 

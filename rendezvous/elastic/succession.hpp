@@ -45,6 +45,7 @@ class Succession {
                                                        std::chrono::milliseconds limit) const;
   std::unique_ptr<rendezvous::StandingConnection> search(const Identity& identity);
   void serve();
+  bool can_be_succeeded() const;
   void serve_on();
 
   const Settings settings_;

@@ -54,9 +54,11 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
   const auto is_silent = [&](const ElasticProcess& process, std::chrono::milliseconds limit) {
     return process.asked && now - process.answered >= limit;
   };
+  // They need not have become silent in the same moment.
+  const auto missed = std::min<std::chrono::milliseconds>(limits.silence, 2 * kInquiryInterval);
   const auto none_answers = [&] {
     return std::ranges::all_of(
-        all, [&](const auto& one) { return !one.second.was_in_a_world() || is_silent(one.second, limits.silence); });
+        all, [&](const auto& one) { return !one.second.was_in_a_world() || is_silent(one.second, missed); });
   };
   const bool may_be_suspended = has_state && members_of(all) > 1 && none_answers();
   std::vector<Silent> silent;

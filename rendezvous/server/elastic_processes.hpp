@@ -42,6 +42,8 @@ struct Silent {
   std::chrono::milliseconds limit;  // it has not answered for so long
 };
 
+inline constexpr std::chrono::milliseconds kInquiryInterval{1000};  // between two questions to a process
+
 // Returns the processes that are silent for too long. If there is a state to lose (`has_state`), several processes have
 // it, and none of them answers, they may be suspended together, or have no core. Then the job waits for them as long as
 // for new processes.

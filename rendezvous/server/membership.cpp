@@ -37,7 +37,10 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
 Sends Membership::received(MemberId id, const Request& request, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
-  at->second.answered = now;
+  // It was silent together with the others (silent_of()); those answer in a moment too.
+  const bool was_suspended = at->second.asked && now - at->second.answered >= limits_.silence;
+  for (auto& [other, process] : processes_)
+    if (other == id || was_suspended) process.answered = now;
   at->second.missed = false;
   if (std::holds_alternative<Retire>(request))
     return retire([id](MemberId one, const ElasticProcess&) { return one == id; }, now);

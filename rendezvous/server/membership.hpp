@@ -49,7 +49,6 @@ struct Deadlines {
 
   std::optional<Time> first() const;
 };
-inline constexpr std::chrono::milliseconds kInquiryInterval{1000};
 
 // The history of an elastic job.
 struct Course {

@@ -89,7 +89,8 @@ Sends Membership::start_if_complete(Time now) {
     return !one.second.was_in_a_world() || one.second.trained == generation_;
   };
   const bool all_are_ready = course_.left.empty() && std::ranges::all_of(processes_, is_ready);
-  if (course_.hands_over && all_are_ready && !chosen.empty() && chosen.size() == members()) return end_job(ComeAgain{});
+  if (course_.hands_over && !course_.finished && all_are_ready && !chosen.empty() && chosen.size() == members())
+    return end_job(ComeAgain{});
   if (chosen.size() >= std::size_t(needed())) return start(chosen, now);
   if (!chosen.empty() && !deadlines_.enough)
     deadlines_.enough = now + (course_.begun ? limits_.patience : start_patience_);

@@ -15,6 +15,7 @@ void FailureAgreement::exclude(int rank) {
 }
 
 void FailureAgreement::died(int rank) {
+  if (verdict_) return;
   if (dead_.insert(rank).second && dead_.size() >= degree_) connected_ = connected_with(rank_, size_, dead_);
   exclude(rank);
 }

@@ -84,6 +84,16 @@ TEST(FailureAgreement, AfterManyDeathsAtOnceNoRankWaitsForADeadArbiter) {
       ASSERT_TRUE(assembly[rank].verdict()) << "rank " << rank;
       EXPECT_EQ(assembly[rank].verdict()->code, ErrorCode::rank_dead);
     }
+    std::set<int> dead;
+    for (int rank = 0; rank < assembly.size(); rank++)
+      if (std::ranges::count(assembly.alive(), rank) == 0) dead.insert(rank);
+    for (const int rank : assembly.alive()) {
+      const std::vector<bool> connected = connected_with(rank, assembly.size(), dead);
+      for (const int other : assembly.alive()) {
+        const bool differs = assembly[rank].verdict()->culprit != assembly[other].verdict()->culprit;
+        EXPECT_FALSE(connected[std::size_t(other)] && differs) << "ranks " << rank << ", " << other;
+      }
+    }
   });
 }
 

@@ -129,6 +129,7 @@ TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
     if (process.get() == &server) continue;
     ASSERT_TRUE(process->says("world 4: ")) << process->err();
     EXPECT_EQ(count(process->err(), "the rendezvous server has ended"), 1u) << process->err();
+    EXPECT_THAT(process->err(), Not(HasSubstr("the connection with the rendezvous has ended")));
   }
   EXPECT_EQ(count(errors(), "goes on as the rendezvous server of the job"), 2u) << errors();
   testing::Process& next = rank(0, 2);
@@ -238,6 +239,26 @@ TEST_F(ElasticSuccession, ARangeWithOnePortForEachRankLeavesNoneForASuccessor) {
   for (auto& process : processes_) expect_result(*process, 50);
   EXPECT_THAT(errors(), HasSubstr(text("ANELLO_PORT_RANGE='", first, "-", first + 2,
                                        "' has 3 ports for 3 ranks of this host; give it 6 or more")));
+}
+
+TEST_F(ElasticSuccession, ASuccessorServesToTheEndIfNoOtherRankListens) {
+  constexpr int kSteps = 600, kNever = 99;
+  const std::uint16_t first = consecutive_free_ports(2);
+  further_environment_ = {text("ANELLO_PORT_RANGE=", first, "-", first + 1)};
+  serve({.min = 1, .max = 5, .first = 4, .may_be_succeeded = true});
+  for (int i = 0; i < 4; i++) {
+    if (i == 2) further_environment_.clear();
+    start(kSteps, kNever);
+  }
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 1: "));
+  server_.reset();
+  kill(*processes_[2]);
+  processes_.erase(processes_.begin() + 2);
+  for (auto& process : processes_) ASSERT_TRUE(process->says("world 2: ")) << process->err();
+  processes_[2]->signal(SIGTERM);
+  for (const int other : {0, 1}) expect_result(*processes_[std::size_t(other)], kSteps);
+  EXPECT_EQ(processes_[2]->wait(), 0) << processes_[2]->err();
+  EXPECT_THAT(processes_[2]->err(), HasSubstr("until the others, which do not listen, have finished"));
 }
 
 TEST_F(ElasticSuccession, AnUndisturbedJobEndsWithoutItsServer) {

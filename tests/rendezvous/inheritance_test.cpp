@@ -293,6 +293,16 @@ TEST(Membership, ASuccessorHandsOverWhenItsRanksEndAWorldTogether) {
   EXPECT_EQ(job.count<ComeAgain>(job.come()), 1u) << "it comes too late";
 }
 
+TEST(Membership, ASuccessorServesOnWhenTheTrainingHasEnded) {
+  Three job;
+  job.receive(job.a, Done{});
+  job.pass(job.membership.hand_over(job.now));
+  job.enter(job.b);
+  job.enter(job.c);
+  EXPECT_EQ(job.count<ComeAgain>(job.b), 0u);
+  EXPECT_EQ(job.assigned(job.b).generation, 2u) << "it must repeat its last step";
+}
+
 // A newcomer would begin another job there.
 TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
   Three job;
@@ -304,10 +314,11 @@ TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
 
   Inherited3 inherits;
   const MemberId newcomer = inherits.come();
-  for (const MemberId id : {inherits.a, inherits.b}) inherits.end(id);
+  inherits.end(inherits.a);
   EXPECT_EQ(inherits.count<ComeAgain>(newcomer), 0u);
   inherits.pass(inherits.membership.hand_over(inherits.now));
   EXPECT_EQ(inherits.count<ComeAgain>(newcomer), 1u);
+  EXPECT_EQ(inherits.count<ComeAgain>(inherits.b), 1u) << "the process of this server cannot join any more";
 }
 
 // Perhaps they are no majority of the last world, and need this server for the next one.

@@ -217,6 +217,22 @@ TEST(Membership, AllProcessesThatHaveTheStateMayBeSilentTogether) {
   }
 }
 
+TEST(Membership, ProcessesThatAreSuspendedTogetherNeedNotStopOrContinueInOneMoment) {
+  Three job({.min = 1, .max = 4, .first = 3, .patience = std::chrono::seconds(60), .silence = std::chrono::seconds(5)});
+  job.end(job.a);
+  job.answer_for(milliseconds(2000));
+  job.stopped = {job.b};
+  job.answer_for(milliseconds(2500));
+  job.stopped = {job.b, job.c};
+  job.answer_for(milliseconds(20'000));
+  job.stopped = {job.b};
+  job.answer_for(milliseconds(4000));
+  EXPECT_EQ(job.failure(job.b), "none");
+  EXPECT_EQ(job.failure(job.c), "none");
+  job.answer_for(milliseconds(3000));
+  EXPECT_THAT(job.failure(job.b), HasSubstr("it was silent for 5 s"));
+}
+
 TEST(Membership, OnlyTheNewestWorldMayBeLeft) {
   Three job;
   job.end(job.a);

@@ -257,7 +257,7 @@ class _Arrays:
         if not isinstance(tensors, (list, tuple)):
             raise TypeError(f"named operations take a list of tensors, not {kind_of(tensors)}: write [tensor]")
         device = None if gpu is None else gpu.device
-        self.tensors = self.sent = tensors
+        self.tensors = self.sent = list(tensors) if makes else tensors
         self.views: List[View] = []
         self.shapes: List[Any] = []
         arrays: List[Any] = []
