@@ -27,13 +27,13 @@ uses_tcp() {
 }
 
 # Defines where the ranks run, and over which interface they communicate. Here all ranks are on this machine. Sets these
-# arrays. `launched`: launches programs that read ANELLO_RANK and ANELLO_SIZE. `bound`: does this with a core for each
-# rank if there are enough cores, as Open MPI does. `mpi_from`: runs MPI's launchers on their host. `openmpi_hosts` and
-# `mpich_hosts`: flags that give the hosts to these launchers.
+# arrays. `launched`: launches programs that read ANELLO_RANK and ANELLO_SIZE. `bound`: does this with ranks that are
+# bound to cores, as Intel MPI does, and Open MPI if there are enough cores. `mpi_from`: runs MPI's launchers on their
+# host. `openmpi_hosts` and `mpich_hosts`: flags that give the hosts to these launchers.
 interface=lo
 place_ranks() {
-  launched=("$anello" run -n "$world" --) bound=("${launched[@]}") mpi_from=() openmpi_hosts=() mpich_hosts=()
-  ((world > cores)) || bound=("$anello" run --bind -n "$world" --)
+  launched=("$anello" run -n "$world" --) bound=("$anello" run --bind -n "$world" --) mpi_from=() openmpi_hosts=()
+  mpich_hosts=()
 }
 
 # first_command NAME...: prints the first of these commands that is installed.

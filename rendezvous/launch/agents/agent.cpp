@@ -13,7 +13,6 @@
 #include "rendezvous/launch/agents/message_stream.hpp"
 #include "rendezvous/launch/agents/relay.hpp"
 #include "rendezvous/launch/base/signals.hpp"
-#include "rendezvous/launch/job/binding.hpp"
 #include "rendezvous/launch/job/master.hpp"
 #include "rendezvous/launch/processes/descendants.hpp"
 #include "rendezvous/launch/processes/local_ranks.hpp"
@@ -94,9 +93,6 @@ class Agent {
     if (ranks_) return;
     if (chdir(task_.folder.c_str()) < 0)
       throw system_error(text("the working directory ", task_.folder, " cannot be used there"), ErrorCode::file);
-    if (task_.job.bind && here_.count > allowed_core_count())
-      throw Error(ErrorCode::configuration, text("--bind needs a core for each rank: ", here_.count, " ranks, ",
-                                                 allowed_core_count(), " cores; remove --bind"));
     send({.kind = Kind::cores, .value = int(1000 * available_cores().count())});
     start_ranks(message.bytes, std::uint16_t(message.number));
   } catch (const Error& error) {

@@ -7,7 +7,6 @@
 
 #include "rendezvous/launch/base/timestamp.hpp"
 #include "rendezvous/launch/cli/elastic_options.hpp"
-#include "rendezvous/launch/job/binding.hpp"
 #include "rendezvous/launch/job/host_selection.hpp"
 #include "rendezvous/launch/output/mixer.hpp"
 #include "rendezvous/launch/output/sink.hpp"
@@ -76,7 +75,8 @@ void add_options(CLI::App& app, Job& job, Given& given) {
       ->type_name("N");
   add_elastic_options(app, given.elastic);
   add_output_options(app, job, given);
-  app.add_flag("--bind", job.bind, "run each rank on its own cores (two such jobs would use the same cores)");
+  app.add_flag("--bind", job.bind,
+               "run each rank on its own cores, or neighbours on one core (two such jobs would use the same cores)");
   app.add_option("program", job.command, "the program that each rank runs, and its arguments; write -- before it")
       ->type_name("");
   app.footer(kFooter + settings_table(false));
@@ -90,9 +90,6 @@ std::optional<int> check(const CLI::App& app, const Job& job, const Given& given
         app, text("--timeout must be more than 0 and at most ", kMaxTimeout, " seconds, not ", given.timeout_seconds));
   if (job.command.empty() || job.command[0].empty())
     return misused(app, "no program is given; write it after the options: anello run -n 4 -- ./train");
-  if (job.bind && !job.remote && job.started_ranks() > allowed_core_count())
-    return misused(app, text("--bind needs a core for each rank: ", job.started_ranks(), " ranks, ",
-                             allowed_core_count(), " cores; remove --bind"));
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 #include "rendezvous/launch/job/binding.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace anello::launch {
@@ -14,16 +15,12 @@ cpu_set_t allowed() {
 
 }  // namespace
 
-int allowed_core_count() {
-  const cpu_set_t all = allowed();
-  return CPU_COUNT(&all);
-}
-
 cpu_set_t cores_of(int rank, int ranks) {
   const cpu_set_t all = allowed();
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  const long count = CPU_COUNT(&all), first = count * rank / ranks, end = count * (rank + 1) / ranks;
+  const long count = CPU_COUNT(&all), first = count * rank / ranks;
+  const long end = std::max(first + 1, count * (rank + 1) / ranks);
   long at = 0;
   for (std::size_t core = 0; core < CPU_SETSIZE; core++) {
     if (!CPU_ISSET(core, &all)) continue;

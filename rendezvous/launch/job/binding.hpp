@@ -4,10 +4,9 @@
 
 namespace anello::launch {
 
-int allowed_core_count();  // how many cores this process may use
-
-// Returns the cores of one rank. They are contiguous. The numbers of cores of two ranks differ by at most one. Each
-// rank gets at least one core if there are enough.
+// Returns the cores of one rank, out of those that this process may use. They are contiguous, and the numbers of cores
+// of two ranks differ by at most one. If there are fewer cores than ranks, neighbours share a core: most algorithms
+// send more between neighbours than between other ranks.
 cpu_set_t cores_of(int rank, int ranks);
 
 }  // namespace anello::launch
