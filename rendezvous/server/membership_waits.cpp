@@ -120,7 +120,7 @@ Sends Membership::end_slow_start(Time now) {
 
 Sends Membership::hand_over(Time now) {
   course_.hands_over = true;
-  // While this server inherits the last world, it knows no rank that could go on here without its own process.
+  // While this server inherits the last world, the others wait here for its own process, which does not come any more.
   if (members() == 0 || inheritance_) return end_job(ComeAgain{});
   plan_change(now);
   return {};
