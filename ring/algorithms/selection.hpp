@@ -18,6 +18,7 @@ inline constexpr std::int64_t kSuitableSlab = -1;  // a size that suits the medi
 struct Facts {
   int world = 1;
   bool oversubscribed = false;     // a host has more ranks than cores
+  bool bound = false;              // oversubscribed, and each rank has one core, which only its neighbours may share
   bool hosts_share_cores = false;  // several hosts, such as containers, share a machine that has fewer cores than ranks
   bool memory = false;             // every rank shares memory with every other rank
   int hosts = 1;

@@ -14,7 +14,8 @@ namespace anello::algorithms {
 inline constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 enum class Medium : std::uint8_t { any, tcp, memory };
-enum class Cores : std::uint8_t { any, shared, own };
+// shared: a host has fewer cores than ranks. bound: shared, and each rank may use only one core (anello run --bind).
+enum class Cores : std::uint8_t { any, shared, bound, own };
 enum class Ranks : std::uint8_t { anywhere, on_one_host, one_on_each_host, several_on_a_host };
 // sharing_cores: 3 to 16 hosts, such as containers, that are on one machine with fewer cores than ranks. alike: hosts
 // that share no cores and have equal numbers of ranks.

@@ -142,6 +142,7 @@ std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange
   }
   compare_settings(its_settings);
   facts_.oversubscribed = sharing.on_some_host();
+  facts_.bound = facts_.oversubscribed && sharing.ranks_are_bound();
   for (const int node : places_.nodes) places_.on_shared_machines.push_back(sharing.on_shared_machine(node));
   wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, sharing.on_host(identity_.node_rank));
   return peers;

@@ -9,6 +9,9 @@ void CoreSharing::Load::add(const Cores& of_rank) {
     cores = of_rank;
   else
     cores.unite(of_rank);
+  const bool is_neighbour = of_rank.allowed == last;
+  is_bound &= of_rank.without_quota().count() == 1 && (seen.insert(of_rank.allowed).second || is_neighbour);
+  last = of_rank.allowed;
 }
 
 void CoreSharing::add(int host, const std::string& kernel, const Cores& cores) {
@@ -25,6 +28,11 @@ bool CoreSharing::on_host(int host) const {
 
 bool CoreSharing::on_some_host() const {
   return std::ranges::any_of(hosts_, [](const auto& each) { return each.second.is_too_much(); });
+}
+
+bool CoreSharing::ranks_are_bound() const {
+  return std::ranges::all_of(hosts_,
+                             [](const auto& each) { return each.second.is_bound && each.second.seen.size() > 1; });
 }
 
 bool CoreSharing::on_shared_machine(int host) const {

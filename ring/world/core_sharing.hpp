@@ -17,6 +17,8 @@ class CoreSharing {
 
   bool on_host(int host) const;  // true if the host or its machine has fewer cores than ranks
   bool on_some_host() const;     // true if a host has more ranks than cores
+  // True if each rank may use one of its host's cores, which only its neighbours may use too.
+  bool ranks_are_bound() const;
   // True if several hosts, such as containers, are on this host's machine, and together have more ranks than the
   // machine has cores.
   bool on_shared_machine(int host) const;
@@ -25,6 +27,9 @@ class CoreSharing {
   struct Load {
     int ranks = 0;
     Cores cores;
+    bool is_bound = true;
+    std::string last;            // cores of the rank that was added last
+    std::set<std::string> seen;  // cores of all ranks
     void add(const Cores& of_rank);
     bool is_too_much() const { return ranks > cores.count(); }
   };

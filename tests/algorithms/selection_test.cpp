@@ -87,6 +87,23 @@ TEST(Choose, MemoryIsNoNetwork) {
   EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
 }
 
+TEST(Choose, BoundNeighboursExchangeMost) {
+  Facts facts{.world = 4, .oversubscribed = true, .bound = true, .memory = true, .bytes = 8 * kKiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::recursive_doubling);
+  facts.bytes = kMiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::halving);
+  facts.world = 3;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::tree);
+  facts.world = 8;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
+  facts.bytes = 256 * kKiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::tree);
+  facts.bytes = kKiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::star);
+  facts = {.world = 4, .oversubscribed = true, .bound = true, .memory = true, .bytes = kMiB, .rank_order = true};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::two_shot) << "in rank order";
+}
+
 TEST(Choose, SlabsSuitWhatTheBytesGoThrough) {
   Facts facts{.world = 2, .bytes = 64 * kMiB, .elem_bytes = 4};
   EXPECT_EQ(slab_elems(facts), 128 * kKiB);
@@ -223,9 +240,10 @@ TEST(SelectionTable, HasNoRuleThatIsNeverTaken) {
     for (const int hosts : {1, 2, 3, 8, 16, 64, 300})
       for (const int ranks : {1, 2, 3, 4, 5, 8, 20, 40})
         for (std::uint64_t bytes = 1; bytes < 1ULL << 36; bytes *= 2)
-          for (unsigned bits = 0; bits < 32; bits++) {
+          for (unsigned bits = 0; bits < 64; bits++) {
             const Facts facts{.world = hosts * ranks,
                               .oversubscribed = (bits & 1) != 0,
+                              .bound = (bits & 33) == 33,
                               .hosts_share_cores = (bits & 2) != 0,
                               .memory = (bits & 4) != 0,
                               .hosts = hosts,

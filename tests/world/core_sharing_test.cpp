@@ -46,6 +46,22 @@ TEST(CoreSharing, ContainersMayHaveOtherCoresOrAQuotaEach) {
   EXPECT_TRUE(sharing.on_some_host()) << "two ranks with a quota of one core";
 }
 
+TEST(CoreSharing, BoundRanksShareACoreOnlyWithTheirNeighbours) {
+  CoreSharing sharing;
+  for (const char core : {1, 1, 2, 2}) sharing.add(0, "kernel", {std::string(1, core), kNoQuota});
+  EXPECT_TRUE(sharing.on_some_host());
+  EXPECT_TRUE(sharing.ranks_are_bound());
+  sharing.add(0, "kernel", {std::string(1, 1), kNoQuota});
+  EXPECT_FALSE(sharing.ranks_are_bound()) << "it is far from the others of its core";
+  CoreSharing free;
+  for (int rank = 0; rank < 2; rank++) free.add(0, "kernel", cores(1));
+  EXPECT_FALSE(free.ranks_are_bound()) << "there is one core";
+  free.add(0, "kernel", {std::string(1, 2), kNoQuota});
+  EXPECT_TRUE(free.ranks_are_bound());
+  free.add(0, "kernel", {std::string(1, 4 + 8), kNoQuota});
+  EXPECT_FALSE(free.ranks_are_bound()) << "a rank has two cores";
+}
+
 TEST(CoreSharing, AnUnknownKernelIsNobodyElses) {
   CoreSharing sharing;
   for (int host = 0; host < 3; host++) sharing.add(host, "", cores(1));
