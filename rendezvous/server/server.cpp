@@ -115,7 +115,8 @@ Roster::Sends RendezvousServer::Impl::joined(Roster::MemberId id, const rendezvo
   if (membership_ && !join.elastic)
     return refused(": this server is for an elastic job, and the process would make a world of a fixed size");
   if (!membership_ && join.elastic)
-    return refused(": it is elastic, but the server's job is not; start `anello rendezvous` with --min-np");
+    return refused(
+        ": it is elastic, but the server's job is not; give --min-np to `anello run` or `anello rendezvous`");
   if (heir_ && heir_->is_away) return {{{id}, rendezvous::ComeAgain{}}};
   const auto now = steady_clock::now();
   return membership_ ? membership_->joined(id, join, now) : roster_.joined(id, join, now);

@@ -158,7 +158,7 @@ while not gone():
     running.go()
     for each in running.processes:
         assert each.ends() == 0, each.out()
-    assert "finished the job without this one" in late.out()
+    assert "the others have finished the job without it" in late.out()
     assert "trains" not in late.out()
 
 

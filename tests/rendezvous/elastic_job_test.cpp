@@ -96,7 +96,7 @@ TEST_F(ElasticJob, AnElasticProgramIsRefusedByAFixedJobsServer) {
   port_ = server_->port();
   testing::Process& process = start(10, 1);
   EXPECT_EQ(process.wait(), 1);
-  EXPECT_THAT(process.err(), HasSubstr("start `anello rendezvous` with --min-np"));
+  EXPECT_THAT(process.err(), HasSubstr("give --min-np to `anello run` or `anello rendezvous`"));
 }
 
 TEST_F(ElasticJob, RanksThatEndAtDifferentStepsFail) {

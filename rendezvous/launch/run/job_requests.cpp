@@ -99,7 +99,10 @@ std::string ask_job(const std::string& job, const std::string& request) {
     pollfd entry{socket.get(), POLLIN, 0};
     const int ready = poll(&entry, 1, kAnswerLimit);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) throw Error(ErrorCode::timed_out, text("job ", job, " does not answer; is its launcher stopped?"));
+    if (ready <= 0)
+      throw Error(
+          ErrorCode::timed_out,
+          text("job ", job, " does not answer; if its launcher is stopped, it does what was asked when it continues"));
     std::array<char, 4096> bytes;
     const ssize_t got = recv(socket.get(), bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;

@@ -66,12 +66,12 @@ class ElasticWorlds:
     def next(self) -> World:
         """Leaves the world, and makes the next one. Blocks until the processes of the last one have come or ended.
 
-        Ends the script if the other processes have finished.
+        Ends the script if the other processes have finished, or this one was asked to leave.
         """
         self.is_synchronized = False
         if not self.job.enter():
-            print("anello: the other processes have finished the job without this one, which ends", file=sys.stderr,
-                  flush=True)
+            print("anello: this process ends: it was asked to leave, or the others have finished the job without it",
+                  file=sys.stderr, flush=True)
             raise NotNeeded
         os.environ.update(_of_horovod(self.job.world))
         return self.job.world
