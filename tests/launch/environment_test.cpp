@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "rendezvous/launch/job/binding.hpp"
 #include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/hmac.hpp"
@@ -200,6 +201,17 @@ TEST(Environment, NeighboursThatAreBoundShareACoreIfThereAreTooFew) {
     const bool shares = rank > 0 && cores[std::size_t(rank)] == cores[std::size_t(rank) - 1];
     EXPECT_EQ(shares, rank % 2 == 1) << "rank " << rank;
   }
+}
+
+TEST(Environment, TheFirstRanksOfAnElasticJobShareNoCore) {
+  const int count = int(std::thread::hardware_concurrency());
+  if (count < 2) GTEST_SKIP() << "this machine has one core";
+  const cpu_set_t first = cores_of(0, 4 * count, true), second = cores_of(1, 4 * count, true);
+  cpu_set_t both;
+  CPU_AND(&both, &first, &second);
+  EXPECT_EQ(CPU_COUNT(&first), 1);
+  EXPECT_EQ(CPU_COUNT(&second), 1);
+  EXPECT_EQ(CPU_COUNT(&both), 0);
 }
 
 TEST(Environment, SixtyFourRanks) {

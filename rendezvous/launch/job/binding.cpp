@@ -15,11 +15,11 @@ cpu_set_t allowed() {
 
 }  // namespace
 
-cpu_set_t cores_of(int rank, int ranks) {
+cpu_set_t cores_of(int rank, int ranks, bool first_run) {
   const cpu_set_t all = allowed();
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  const long count = CPU_COUNT(&all), first = count * rank / ranks;
+  const long count = CPU_COUNT(&all), first = first_run && ranks > count ? rank % count : count * rank / ranks;
   const long end = std::max(first + 1, count * (rank + 1) / ranks);
   long at = 0;
   for (std::size_t core = 0; core < CPU_SETSIZE; core++) {

@@ -105,7 +105,7 @@ class Keeper {
     const RankEnds& ends = config_.ranks[std::size_t(local)];
     const auto variables = rank_environment(config_.job, config_.here, rank, places_, starts_[std::size_t(local)]++);
     const Descriptor secret = config_.job.secret.empty() ? Descriptor() : make_memory_file(config_.job.secret);
-    const cpu_set_t cores = cores_of(local, config_.here.count);
+    const cpu_set_t cores = cores_of(local, config_.here.count, config_.job.elastic.has_value());
     const Started rank_process = start({.command = config_.job.command,
                                         .environment = variables,
                                         .in = (ends.in ? ends.in : nothing_).get(),
