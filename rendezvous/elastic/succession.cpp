@@ -170,10 +170,8 @@ void Succession::finish() {
 // True if another process of the newest world listens, so that the others do not end for want of a server.
 bool Succession::can_be_succeeded() const {
   if (!lineage_.exists()) return false;
-  const auto listens = [this](const Peer& peer) {
-    return peer.port != 0 && &peer != &lineage_.newest().at(std::size_t(lineage_.rank));
-  };
-  return std::ranges::any_of(lineage_.newest(), listens);
+  const Peer& self = lineage_.newest().at(std::size_t(lineage_.rank));
+  return std::ranges::any_of(lineage_.newest(), [&](const Peer& peer) { return peer.port != 0 && peer != self; });
 }
 
 // Goes on as the server of processes that still need one. If none of them could take over, it serves until the end.

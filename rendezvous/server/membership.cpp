@@ -39,8 +39,9 @@ Sends Membership::received(MemberId id, const Request& request, Time now) {
   if (at == processes_.end()) return {};
   // It was silent together with the others (silent_of()); those answer in a moment too.
   const bool was_suspended = at->second.asked && now - at->second.answered >= limits_.silence;
-  for (auto& [other, process] : processes_)
-    if (other == id || was_suspended) process.answered = now;
+  for (auto other = processes_.begin(); was_suspended && other != processes_.end(); other++)
+    other->second.answered = now;
+  at->second.answered = now;
   at->second.missed = false;
   if (std::holds_alternative<Retire>(request))
     return retire([id](MemberId one, const ElasticProcess&) { return one == id; }, now);
@@ -260,7 +261,7 @@ Sends Membership::after_end(Time now) {
   }
   if (course_.finished) return end_job(Over{});
   if (course_.begun || course_.hands_over) {
-    course_.lost = true;
+    course_.lost = course_.begun;
     course_.last_failure =
         text("the state of the job is lost, because no process that had it is left; ", course_.left.back());
     return end_job(

@@ -5,12 +5,13 @@
 namespace anello::world {
 
 void CoreSharing::Load::add(const Cores& of_rank) {
+  const double before = cores.without_quota().count();
   if (ranks++ == 0)
     cores = of_rank;
   else
     cores.unite(of_rank);
-  const bool is_neighbour = of_rank.allowed == last;
-  is_bound &= of_rank.without_quota().count() == 1 && (seen.insert(of_rank.allowed).second || is_neighbour);
+  const bool has_new_core = cores.without_quota().count() > before;
+  is_bound &= of_rank.without_quota().count() == 1 && (has_new_core || of_rank.allowed == last);
   last = of_rank.allowed;
 }
 
@@ -31,8 +32,8 @@ bool CoreSharing::on_some_host() const {
 }
 
 bool CoreSharing::ranks_are_bound() const {
-  return std::ranges::all_of(hosts_,
-                             [](const auto& each) { return each.second.is_bound && each.second.seen.size() > 1; });
+  return std::ranges::all_of(
+      hosts_, [](const auto& each) { return each.second.is_bound && each.second.cores.without_quota().count() > 1; });
 }
 
 bool CoreSharing::on_shared_machine(int host) const {

@@ -28,8 +28,7 @@ class CoreSharing {
     int ranks = 0;
     Cores cores;
     bool is_bound = true;
-    std::string last;            // cores of the rank that was added last
-    std::set<std::string> seen;  // cores of all ranks
+    std::string last;  // cores of the rank that was added last
     void add(const Cores& of_rank);
     bool is_too_much() const { return ranks > cores.count(); }
   };

@@ -34,7 +34,7 @@ class ElasticSimulation {
     int first = 3, min = 1, max = 8;
     std::uint64_t steps = 20;
     int events = 6;            // kills, stops and so on
-    int batches = 0;           // how often a launcher starts some processes together, of which some never join
+    int batches = 0;           // how often a launcher starts several processes together; some of them never join
     int sabotage = 0;          // percentage of barriers at which a rank is killed
     bool one_host = false;     // all processes are on one host
     bool is_slow = false;      // a process reaches the server of another one only after most of a second

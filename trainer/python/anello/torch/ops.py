@@ -129,9 +129,9 @@ def _all_usable(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = 
 
 
 def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
-    """Returns a function that copies results back to those tensors of which the engine got a copy.
+    """Returns a function that copies results to the tensors that do not have them yet.
 
-    And to those to which the program gives other memory during the operation.
+    The engine got a copy of such a tensor, or the program gave the tensor other memory during the operation.
     """
     results = [each.detach() for each in usable]
 
