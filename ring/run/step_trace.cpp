@@ -18,7 +18,8 @@ void StepTrace::start() {
   mark();
 }
 
-// One system call moved all steps that ended between two calls of look(), so these steps get the same time.
+// One system call moved all steps that ended between two calls of look(), so these steps get the same time. A reply is
+// visible to its peer before this rank looks, so its span begins with the movement: at the mark.
 void StepTrace::look(std::uint32_t stream) {
   const trace::Ticks now = trace::ticks();
   Position& before = positions_[stream];
@@ -29,7 +30,7 @@ void StepTrace::look(std::uint32_t stream) {
       const plan::Step& what = execution_->plan().steps[k];
       if (execution_->is_not_sent(what)) continue;
       ended(what, before.begun, now);
-      if (const plan::Step* const reply = execution_->reply_of(what, next_reply_)) ended(*reply, now, now);
+      if (const plan::Step* const reply = execution_->reply_of(what, next_reply_)) ended(*reply, last_, now);
     }
     const trace::Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
     before = {step, elems, begun};

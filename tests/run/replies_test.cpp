@@ -188,8 +188,12 @@ TEST_P(Exchange, OfAListWithAnother) {
   EXPECT_EQ(b, both);
 }
 
-// Returns the processor time of a call with this number of slabs, and the number of recorded sends.
-std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
+struct Traced {
+  double seconds = 0;              // processor time of the call
+  std::vector<trace::Span> sends;  // by rank 0
+};
+
+Traced traced_exchange(std::uint64_t slabs) {
   constexpr std::uint32_t kSlab = 8, kShift = 2;
   const std::array<int, 2> members{0, 1};
   std::array traces{StepTrace(members), StepTrace(members)};
@@ -209,19 +213,25 @@ std::pair<double, std::ptrdiff_t> time_of_traced(std::uint64_t slabs) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
   finish(ranks[0], ranks[1]);
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-  return {double(after.tv_sec - before.tv_sec) + 1e-9 * double(after.tv_nsec - before.tv_nsec),
-          std::ranges::count(traces[0].spans(), trace::Span::What::send, &trace::Span::what)};
+  Traced traced{double(after.tv_sec - before.tv_sec) + 1e-9 * double(after.tv_nsec - before.tv_nsec), {}};
+  std::ranges::copy_if(traces[0].spans(), std::back_inserter(traced.sends),
+                       [](const trace::Span& span) { return span.what == trace::Span::What::send; });
+  return traced;
 }
 
 // For each slab a contribution and a result are sent. A call with four times as many slabs must take about four times
 // as long.
 TEST(TracedExchange, LooksAtEachStepOnce) {
   constexpr std::uint64_t kSlabs = 8000;
-  const auto [few_seconds, few] = time_of_traced(kSlabs);
-  const auto [many_seconds, many] = time_of_traced(4 * kSlabs);
-  EXPECT_EQ(few, 2 * kSlabs);
-  EXPECT_EQ(many, 8 * kSlabs);
-  EXPECT_LT(many_seconds, 9 * few_seconds);
+  const Traced few = traced_exchange(kSlabs), many = traced_exchange(4 * kSlabs);
+  EXPECT_EQ(few.sends.size(), 2 * kSlabs);
+  EXPECT_EQ(many.sends.size(), 8 * kSlabs);
+  EXPECT_LT(many.seconds, 9 * few.seconds);
+}
+
+// If this thread pauses before it looks, the peer can receive a reply before the look.
+TEST(TracedExchange, TheSpanOfAReplyBeginsBeforeItsBytesMove) {
+  for (const trace::Span& send : traced_exchange(10).sends) EXPECT_LT(send.begin, send.end);
 }
 
 // A link must hold half a slab and a signature; one element has no halves.
