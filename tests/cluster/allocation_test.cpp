@@ -41,10 +41,9 @@ TEST(Allocation, ACancelledStepIsNamed) {
   const std::string first = testing::lines(job->out()).at(0);
   EXPECT_EQ(on(1, "scancel " + first.substr(first.find(' ') + 1)).code, 0);
   EXPECT_EQ(job->wait(), 1);
-  // Slurm ends the agents and `srun` in any order, so hosts may be named in one line or in several.
-  EXPECT_THAT(job->err(), ContainsRegex(" lost: (its agent was ended; )?`srun` "));
-  for (const std::string host : {"h0", "h1", "h2"})
-    EXPECT_THAT(job->err(), ContainsRegex("hosts? [^:]*" + host + "[^:]* w(as|ere) lost: "));
+  // Slurm ends ranks, agents and `srun` in any order. After the first loss the launcher itself ends the other ranks, so
+  // their hosts are named only if the launcher saw their loss before that.
+  EXPECT_THAT(job->err(), ContainsRegex("hosts? h[^:]* w(as|ere) lost: (its agent was ended; )?`srun` "));
   // Slurm's daemon prints through the step's own standard error that the step was cancelled. If `srun` ends before this
   // text arrives, it prints only how the tasks ended.
   EXPECT_THAT(job->err(), ContainsRegex(" CANCELLED AT |: task [0-9]: Killed"));
