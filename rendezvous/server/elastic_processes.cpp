@@ -70,8 +70,19 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
   return silent;
 }
 
-bool want_change(const ElasticProcesses& all, int max) {
-  const auto retires = [](const auto& one) { return one.second.retires; };
+std::optional<MemberId> keeper_of(const ElasticProcesses& all, bool awaits_newcomers) {
+  std::optional<MemberId> oldest;
+  for (const auto& [id, process] : all) {
+    const bool has_state = process.trained > 0;
+    if (has_state && !process.retires) return {};
+    if (has_state && !oldest) oldest = id;
+    awaits_newcomers |= !has_state && !process.retires;
+  }
+  return awaits_newcomers ? oldest : std::nullopt;
+}
+
+bool want_change(const ElasticProcesses& all, int max, std::optional<MemberId> keeper) {
+  const auto retires = [keeper](const auto& one) { return one.second.retires && one.first != keeper; };
   return (members_of(all) < std::size_t(max) && !candidates_of(all, max).empty()) || std::ranges::any_of(all, retires);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "rendezvous/server/elastic_process.hpp"
@@ -49,7 +50,13 @@ inline constexpr std::chrono::milliseconds kInquiryInterval{1000};  // between t
 // for new processes.
 std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& limits, bool has_state, Time now);
 
-// True if processes in the lobby can go into a new world of at most `max` ranks, or a process is to leave.
-bool want_change(const ElasticProcesses& all, int max);
+// Returns the oldest of the processes that were asked to leave and have the state, if no other process has the state,
+// but one may get it. `awaits_newcomers`: true if further processes are on their way. This process stays until another
+// one has the state.
+std::optional<MemberId> keeper_of(const ElasticProcesses& all, bool awaits_newcomers);
+
+// True if processes in the lobby can go into a new world of at most `max` ranks, or a process other than `keeper` is to
+// leave.
+bool want_change(const ElasticProcesses& all, int max, std::optional<MemberId> keeper);
 
 }  // namespace anello::rendezvous

@@ -68,7 +68,7 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     sends = start_again(text(describe(process.join), " could not start"), now);
   else if (phase_ != Phase::gathering)
     sends = end_world(now);
-  const bool leaves = process.retires && !inheritance_;
+  const bool leaves = process.retires && !inheritance_ && keeper() != id;
   std::ranges::move(leaves ? release(id, now) : start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
@@ -122,9 +122,10 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
   return lose(id, text("it failed during start-up: ", fail.reason), now);
 }
 
-Sends Membership::handle(MemberId id, const Begun&, Time) {
+Sends Membership::handle(MemberId id, const Begun&, Time now) {
   processes_.at(id).trained = generation_;
   course_.begun |= processes_.at(id).was_in_a_world();
+  plan_change(now);  // another process may have kept the state for this one
   return {};
 }
 
@@ -196,9 +197,16 @@ Sends Membership::retire(const std::function<bool(MemberId, const ElasticProcess
     const bool returns = inheritance_ && process.join.rank >= 0;
     if (!returns && (process.state == State::arrived || process.state == State::waiting)) idle.push_back(id);
   }
-  for (const MemberId id : idle) std::ranges::move(release(id, now), std::back_inserter(sends));
+  for (const MemberId id : idle)
+    if (keeper() != id) std::ranges::move(release(id, now), std::back_inserter(sends));
   plan_change(now);
   return sends;
+}
+
+// In a world of one rank, no other process can get the state.
+std::optional<MemberId> Membership::keeper() const {
+  if (course_.finished || limits_.max == 1) return {};
+  return keeper_of(processes_, newcomers_.are_expected());
 }
 
 // Removes a process that was asked to leave and is in no world. If the state goes with it, or with those that leave
@@ -212,7 +220,7 @@ Sends Membership::release(MemberId id, Time now) {
     return !one.second.retires && (one.second.was_in_a_world() || !course_.begun);
   };
   Sends sends{{{id}, Over{}}};
-  if (leaver.was_in_a_world() && !course_.finished && std::ranges::none_of(processes_, goes_on))
+  if (leaver.was_in_a_world() && !course_.finished && !keeper() && std::ranges::none_of(processes_, goes_on))
     sends = refuse(id, text("all processes of the job's world were asked to leave",
                             course_.begun ? ": the state of the job is lost with them; start the job again from its "
                                             "checkpoint"

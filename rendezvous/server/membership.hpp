@@ -14,6 +14,9 @@
 // boundary is one commit after the highest number. Processes in the lobby wait for others that the launcher has started
 // (rendezvous/server/newcomers.hpp); a world that has failed does not.
 //
+// A process that was asked to leave does so at the commit where its world ends. If it is the last one that has the
+// state, but another process is on its way to get it, it takes part in one more world.
+//
 // If the server ends, one of the processes goes on as its successor: inherit(). The processes of the last world then
 // join again, and the next world begins when Inheritance allows it.
 //
@@ -78,8 +81,8 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // These processes leave at the next commit, and are then not needed any more. If no other process would be left that
-  // has the state, they receive that it is lost.
+  // These processes leave at the next commit, and are then not needed any more. If the state goes with them, and no
+  // process is on its way that could get it, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // `newcomers`: how many processes the launcher has started that may still join.
@@ -148,6 +151,7 @@ class Membership {
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);
+  std::optional<MemberId> keeper() const;
   bool wants_change() const;
   void plan_change(Time now);
   Sends ask_commits(Time now);

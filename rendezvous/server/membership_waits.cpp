@@ -127,7 +127,7 @@ Sends Membership::hand_over(Time now) {
 }
 
 bool Membership::wants_change() const {
-  return course_.hands_over || want_change(processes_, limits_.max);
+  return course_.hands_over || want_change(processes_, limits_.max, keeper());
 }
 
 void Membership::plan_change(Time now) {

@@ -15,6 +15,7 @@ class Newcomers {
 
   // `count`: how many processes the launcher has started that are on their way to the server.
   void expect(int count) { expected_ = count; }
+  bool are_expected() const { return expected_ > 0; }
   // Returns until when the processes in the lobby wait for others. Returns nothing if they do not wait: no other
   // process is on its way, or there is no room for it, or a process is to leave.
   std::optional<Time> wait_until(const ElasticProcesses& all, int max) const;

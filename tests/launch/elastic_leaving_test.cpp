@@ -101,6 +101,23 @@ TEST_F(ElasticLeaving, ASignalToAllProcessesIsNoSuccess) {
   EXPECT_THAT(running.err(), HasSubstr("were asked to leave: the state of the job is lost with them"));
 }
 
+TEST_F(ElasticLeaving, TheOnlyProcessThatHasTheStateStaysUntilAnotherOneHasIt) {
+  const std::string trains_late_at_1 =
+      text("[ $ANELLO_PLACE = 0 ] || sleep 1; exec ", TRAINEE, " ", kSteps, " 10 3");  // world 3 has only process 1
+  Process running(anello({"run", "-n", "1", "--min-np", "1", "--max-np", "2", "--max-restarts", "0", "--", "sh", "-c",
+                          trains_late_at_1}),
+                  around());
+  ASSERT_TRUE(running.says("[0] world 1: ")) << running.err();
+  EXPECT_EQ(
+      testing::run(anello({"resize", "--job", variable_of_process(process_at(running, 0), "ANELLO_JOB"), "2"})).code,
+      0);
+  send(running, 0, SIGTERM);
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_THAT(running.err(), HasSubstr("process 0 has left after a signal"));
+  EXPECT_THAT(running.out(), HasSubstr("[0] world 2: "));
+  EXPECT_EQ(results(running.out()), 1u) << running.out();
+}
+
 TEST_F(ElasticLeaving, TheLauncherEndsProcessesAtOnce) {
   Process running(training({"-n", "2", "--min-np", "1", "--grace", "100"}, 9, 600000), around());
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
