@@ -127,7 +127,11 @@ int anello_elastic_survives(const anello_elastic* job, anello_status status, int
   });
 }
 anello_status anello_elastic_finish(anello_elastic* job) {
-  return guarded([&] { required(job, "job").job.finish(); });
+  return guarded([&] {
+    anello_elastic& its = required(job, "job");
+    const Interruption interruption(its.interrupted);
+    its.job.finish();
+  });
 }
 void anello_elastic_free(anello_elastic* job) {
   delete job;

@@ -19,6 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kSeverityNames = {"error", "warning", "info", "debug"};
 
 std::atomic<Severity> min_severity = Severity::warning;
+std::atomic<LineStart> line_start_in_use = nullptr;
 Mutex speaker_mutex;
 std::string& speaker() ANELLO_REQUIRES(speaker_mutex) {
   static auto* text = new std::string;  // never destroyed, because static destructors may log
@@ -55,7 +56,9 @@ void write_line(std::string_view line) {
 }
 
 std::string formatted(Severity severity, std::string_view message) {
-  std::string line = "anello: ";
+  const LineStart line_start = line_start_in_use;
+  std::string line = line_start ? line_start() : "";
+  line += "anello: ";
   {
     const MutexLock lock(speaker_mutex);
     if (!speaker().empty()) line.append(speaker()).append(": ");
@@ -69,8 +72,9 @@ void report_lost_lines() {
 }
 }  // namespace
 
-void set_log(Severity min, std::string_view name) {
+void set_log(Severity min, std::string_view name, LineStart line_start) {
   min_severity = min;
+  line_start_in_use = line_start;
   const MutexLock lock(speaker_mutex);
   speaker() = name;
 }

@@ -3,15 +3,17 @@
 // (blocking_work.hpp), and a thread that logs is not blocked for long. Any thread.
 #pragma once
 #include <chrono>
+#include <string>
 #include <string_view>
 
 namespace anello {
 
 enum class Severity { error, warning, info, debug };
 
-// For the whole process: sets the lowest severity that is written, and the text before each message ("rank 3"). Call at
-// start.
-void set_log(Severity min, std::string_view name);
+// For the whole process: sets the lowest severity that is written, and the text before each message ("rank 3"). Each
+// line begins with the result of `line_start`, if it is given. Call at start.
+using LineStart = std::string (*)();
+void set_log(Severity min, std::string_view name, LineStart line_start = nullptr);
 bool log_enabled(Severity severity);
 // Returns when the line is written. If standard error does not accept it, returns earlier, and the line is written
 // later, in order. At most 1,000 lines wait; if more are lost, their number is written in their place.

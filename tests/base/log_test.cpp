@@ -28,6 +28,17 @@ TEST(Log, WritesOneLineWithWhoSpeaksIfItIsSevereEnough) {
   EXPECT_FALSE(log_enabled(Severity::info));
 }
 
+TEST(Log, LinesMayBeginWithATime) {
+  set_log(Severity::warning, "", [] { return std::string("12:00 "); });
+  testing::internal::CaptureStderr();
+  log(Severity::warning, "late");
+  flush_log(milliseconds(20000));
+  set_log(Severity::warning, "");
+  log(Severity::warning, "later");
+  flush_log(milliseconds(20000));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "12:00 anello: warning: late\nanello: warning: later\n");
+}
+
 TEST(Log, SeveritiesParse) {
   Severity parsed = Severity::debug;
   EXPECT_TRUE(parse("error", parsed));

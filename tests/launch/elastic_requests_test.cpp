@@ -77,6 +77,10 @@ TEST_F(ElasticSupervisorTest, ResizeAndRemoveRefuseWhatIsImpossible) {
             "1 process is not possible, only 2 (--min-np) to 4 (its places, by --max-np)");
   EXPECT_THAT(why([&] { supervisor_->resize(5, now_); }), HasSubstr("5 processes are not possible"));
   EXPECT_THAT(why([&] { supervisor_->remove({0, 1}, now_); }), HasSubstr("only 1 process would be left"));
+  EXPECT_EQ(supervisor_->remove({3}, now_), "no process is started there any more");
+  EXPECT_THAT(why([&] { supervisor_->remove({3}, now_); }), HasSubstr("this place is closed already"));
+  EXPECT_EQ(supervisor_->remove({2}, now_), "1 process leaves at the next commit");
+  EXPECT_THAT(why([&] { supervisor_->resize(3, now_); }), HasSubstr("only 2 (--min-np) to 2 (its places"));
   view_.finished = true;
   EXPECT_EQ(why([&] { supervisor_->resize(3, now_); }), "the job is ending");
 }

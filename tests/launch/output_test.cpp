@@ -110,6 +110,9 @@ TEST(Output, LinesMayHaveTheTime) {
   const std::string time = "20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\\.[0-9][0-9][0-9]Z ";
   EXPECT_THAT(outcome.out, ::testing::MatchesRegex(time + "\\[0\\] x\n"));
   EXPECT_THAT(testing::lines(outcome.err).at(0), ::testing::MatchesRegex(time + "anello: rank 0 .*"));
+  const std::vector<std::string> joins{ANELLO_PROGRAM, "run", "-n", "1", "--timestamp", WAITER, "early"};
+  const Outcome logs = testing::run(joins, {.environment = {"ANELLO_LOG=info"}});
+  EXPECT_THAT(testing::lines(logs.err), ::testing::Contains(::testing::MatchesRegex(time + "anello: rendezvous: .*")));
 }
 
 TEST(Output, AFolderThatCannotBeMadeIsNamed) {

@@ -54,3 +54,19 @@ def test_gradients_that_are_on_their_way_when_a_rank_dies_are_given_up(job):
     running.go()
     assert running.remove(running.at(2)).ends() == -signal.SIGKILL
     check_results(running.processes)
+
+
+def test_a_forgotten_commit_is_suggested(job):
+    script = TRAINING.replace("state.commit()", "pass").replace("        state.step += 1\n", """
+        if state.step == STEPS // 2 and state.worlds == 1 and hvd.rank() == 2:
+            os.kill(os.getpid(), 9)
+        state.step += 1
+""")
+    running = job("import anello.horovod.elastic_run as run\nrun._LONG_S = 0\n" + script, 3)
+    running.found("waits in world 1")
+    running.go()
+    assert running.remove(running.at(2)).ends() == -signal.SIGKILL
+    for each in running.processes:
+        assert each.ends() == 0, each.out()
+    said = "the training goes on at its last commit, which was 0 s ago (did the function forget state.commit()?), after: "
+    assert any(said in each.out() for each in running.processes)

@@ -1,8 +1,10 @@
 """anello.torch: Horovod's interface, on every rank of a world."""
 import inspect
 import os
+import pickle
 import subprocess
 import sys
+import threading
 import types
 import warnings
 
@@ -335,6 +337,11 @@ def test_a_timeline_that_cannot_be_written_is_no_end(monkeypatch, tmp_path):
 def test_objects():
     assert hvd.allgather_object({"rank": hvd.rank()}) == [{"rank": r} for r in each_rank()]
     assert hvd.broadcast_object([1, "two"] if hvd.rank() == 1 else None, root_rank=1) == [1, "two"]
+
+
+def test_the_entry_of_an_object_that_cannot_be_pickled_is_named():
+    with pytest.raises(pickle.PicklingError, match=r"the object\['model'\]\[1\] cannot be sent to other ranks: "):
+        hvd.allgather_object({"step": 1, "model": [2, threading.Lock()]})
 
 
 def test_join_gives_the_last_rank():

@@ -9,7 +9,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr long kMaxProcesses = 1 << 16, kMaxReplaced = 1000000, kMaxSeconds = 366 * 86400;
+constexpr long kMaxProcesses = ElasticJob::kMaxProcesses, kMaxReplaced = 1000000, kMaxSeconds = 366 * 86400;
 constexpr int kUsualReplaced = 10;
 
 Error wrong_elastic(const std::string& why) {

@@ -3,6 +3,7 @@
 #include <anello/error.hpp>
 #include <iostream>
 
+#include "rendezvous/launch/job/job.hpp"
 #include "rendezvous/launch/run/job_requests.hpp"
 #include "ring/base/text.hpp"
 
@@ -62,7 +63,8 @@ int resize_command(const Words& words, char**) {
   add_job_option(app, job);
   app.add_option("processes", processes, "the new number of processes")->required()->type_name("N");
   if (const auto exit_code = parse(app, words)) return *exit_code;
-  return request(job, text("resize ", parse_number("the number of processes", processes, 1, 1 << 20)));
+  return request(job,
+                 text("resize ", parse_number("the number of processes", processes, 1, ElasticJob::kMaxProcesses)));
 }
 
 int remove_command(const Words& words, char**) {

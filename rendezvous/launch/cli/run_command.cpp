@@ -7,6 +7,7 @@
 #include "rendezvous/check_settings.hpp"
 #include "rendezvous/join/home_secret.hpp"
 #include "rendezvous/join/join_plan.hpp"
+#include "rendezvous/launch/base/timestamp.hpp"
 #include "rendezvous/launch/cli/dry_run.hpp"
 #include "rendezvous/launch/cli/options.hpp"
 #include "rendezvous/launch/cli/secret.hpp"
@@ -105,7 +106,8 @@ int run_command(const Words& words, char** argv) {
   const Settings settings = Settings::from_environment();
   job.name = job.rendezvous.empty() ? make_name() : settings.job;
   job.secret = job.rendezvous.empty() ? make_secret() : shared_secret(job, settings);
-  set_log(rendezvous::log_severity(settings), "rendezvous");
+  const auto time_now = [] { return timestamp(std::chrono::steady_clock::now()); };
+  set_log(rendezvous::log_severity(settings), "rendezvous", job.timestamps ? LineStart(time_now) : nullptr);
   job.silence_limit = settings.silence_limit;
   const bool port_given = !job.master.port.empty();
   if (!job.rendezvous.empty()) job.master = agreed_master(job);

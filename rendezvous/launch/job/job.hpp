@@ -47,6 +47,7 @@ struct Cooldown {
 // A job whose world may change its size. Its ranks are numbered by their places: a process has the number of the
 // process that it replaces, whatever its rank in the world is.
 struct ElasticJob {
+  static constexpr int kMaxProcesses = 1 << 16;
   enum class OnFailure {
     place,  // the process is replaced
     host,   // the other processes of its host are ended and replaced too

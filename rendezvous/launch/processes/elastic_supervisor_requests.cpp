@@ -26,7 +26,8 @@ void ElasticSupervisor::ask_to_leave(int number) {
 std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   look(now);
   require_running();
-  const auto places = std::ranges::count_if(places_, [](const Place& one) { return one.alive || !one.closed; });
+  const auto is_usable = [](const Place& one) { return !one.closed || (one.alive && !one.leaves && !one.has_notice); };
+  const auto places = std::ranges::count_if(places_, is_usable);
   const int most = std::min(int(places), limits_.max);
   if (processes < limits_.min || processes > most)
     throw Error(ErrorCode::invalid_argument,
@@ -49,12 +50,17 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   look(now);
   require_running();
   int living = 0, open = 0;
+  bool changes = false;
   for (int number = 0; number < job_.size; number++) {
     const bool goes = std::ranges::find(places, number) != places.end();
     const bool stays = at(number).alive ? !at(number).leaves : !at(number).closed;
     living += goes && stays && at(number).alive;
     open += stays && !goes;
+    changes |= goes && (stays || !at(number).closed);
   }
+  if (!changes)
+    throw Error(ErrorCode::invalid_argument, text(places.size() == 1 ? "this place is" : "these places are",
+                                                  " closed already; `anello status ", job_.name, "` lists all places"));
   const int left = std::min(target_ - living, open);
   if (left < limits_.min)
     throw Error(ErrorCode::invalid_argument, text("only ", counted_processes(left), " would be left, and --min-np is ",
@@ -65,6 +71,7 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   }
   target_ -= living;
   next_look_ = now;
+  if (living == 0) return "no process is started there any more";
   return text(counted_processes(living), living == 1 ? " leaves" : " leave", " at the next commit");
 }
 

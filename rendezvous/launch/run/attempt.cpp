@@ -132,7 +132,8 @@ std::string Attempt::answer(const std::string& request) {
   const std::string verb = request.substr(0, space), object = request.substr(std::min(space + 1, request.size()));
   if (verb == "status") return elastic_->status(now);
   std::string sentence;
-  if (verb == "resize") sentence = elastic_->resize(int(parse_number("resize", object, 1, job_.size)), now);
+  if (verb == "resize")
+    sentence = elastic_->resize(int(parse_number("resize", object, 1, ElasticJob::kMaxProcesses)), now);
   if (verb == "remove") sentence = elastic_->remove(places_named(job_, object), now);
   if (sentence.empty()) throw Error(ErrorCode::invalid_argument, text("'", verb, "' is not a request"));
   output_.print(text("on request, ", sentence));

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import time
 from typing import Any, Callable, Dict, Optional
 
 from ..errors import Error, Mismatch
@@ -17,6 +18,7 @@ from .worlds import ElasticWorlds
 _END = "the end of the function that hvd.elastic.run() calls"
 _DIFFERS = "the end after calls that differ"
 _MOMENT_S = 2.0
+_LONG_S = 10.0  # without a commit
 
 
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,6 +53,7 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
     is_first, skip_sync = True, False
     while True:
         failure: Optional[str] = None  # the error would keep the tensors of its frames alive
+        begun = time.monotonic()
         try:
             if not is_first:
                 state.on_reset()
@@ -67,13 +70,19 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
             failure, skip_sync = str(error), False
             if state._is_torn():
                 worlds.spoil()
+        repeated = "" if worlds.has_committed else _hint_for_no_commit(time.monotonic() - begun)
         # Nothing of the old world writes to the state any more when the next one is there.
         basics.next_world()
         is_first = False
         if failure is not None:
             if basics.rank() == 0:
-                print(f"anello: the training goes on at its last commit, after: {failure}", file=sys.stderr, flush=True)
+                print(f"anello: the training goes on at its last commit, {repeated}after: {failure}", file=sys.stderr,
+                      flush=True)
             state.restore()
+
+
+def _hint_for_no_commit(seconds: float) -> str:
+    return f"which was {seconds:.0f} s ago (did the function forget state.commit()?), " if seconds >= _LONG_S else ""
 
 
 def _wait_for_mismatch(error: Error) -> None:

@@ -16,8 +16,23 @@ except ImportError:
 
 def _pickled(obj: Any) -> bytes:
     buffer = io.BytesIO()
-    _pickler.dump(obj, buffer)
+    try:
+        _pickler.dump(obj, buffer)
+    except Exception as error:
+        where = _unpicklable_entry(obj)
+        raise pickle.PicklingError(f"the object{where} cannot be sent to other ranks: {error}") from error
     return buffer.getvalue()
+
+
+def _unpicklable_entry(obj: Any) -> str:
+    """The path to the first entry that cannot be pickled, as Python text: "['model']['hook']"."""
+    entries = obj.items() if type(obj) is dict else enumerate(obj) if type(obj) in (list, tuple) else ()
+    for key, value in entries:
+        try:
+            _pickler.dump(value, io.BytesIO())
+        except Exception:
+            return f"[{key!r}]{_unpicklable_entry(value)}"
+    return ""
 
 
 def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:

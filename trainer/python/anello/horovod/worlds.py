@@ -54,6 +54,7 @@ class ElasticWorlds:
         job: this process's part in the job.
         is_synchronized: the ranks of this world have been given the same state.
         is_training: a function of hvd.elastic.run() runs. If the script ends in it, this process has not finished.
+        has_committed: the function has called state.commit() in this world.
     """
 
     def __init__(self) -> None:
@@ -61,14 +62,14 @@ class ElasticWorlds:
             name, value = setting.split("=", 1)
             os.environ[name] = value
         self.job = Job()
-        self.is_synchronized = self.is_training = False
+        self.is_synchronized = self.is_training = self.has_committed = False
 
     def next(self) -> World:
         """Leaves the world, and makes the next one. Blocks until the processes of the last one have come or ended.
 
         Ends the script if the other processes have finished, or this one was asked to leave.
         """
-        self.is_synchronized = False
+        self.is_synchronized = self.has_committed = False
         if not self.job.enter():
             print("anello: this process ends: it was asked to leave, or the others have finished the job without it",
                   file=sys.stderr, flush=True)
@@ -84,6 +85,7 @@ class ElasticWorlds:
         """Counts a commit of a function of hvd.elastic.run(). Raises HostsUpdatedInterrupt if the world ends here."""
         if not self.is_training or not self.is_synchronized:
             return
+        self.has_committed = True
         try:
             self.job.commit()
         except WorldEnds:
