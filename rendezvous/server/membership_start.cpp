@@ -43,6 +43,7 @@ Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   if (const auto old = std::ranges::find_if(processes_, is_same); old != processes_.end())
     sends = disconnected(old->first, now);
   process.since = lineage.generation;
+  process.trained = course_.begun ? lineage.generation : 0;
   process.seat = std::uint64_t(rank);
   process.local_rank = process.join.local_rank;
   process.state = State::waiting;

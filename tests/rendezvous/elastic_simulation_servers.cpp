@@ -76,8 +76,19 @@ void ElasticSimulation::tell_server(Model& model, Request request) {
   if (!model.link) return;
   const std::shared_ptr<Link> link = model.link;
   transmit(link, true, [this, link, request = std::move(request)] {
-    if (link->open && link->server->alive)
-      deliver(*link->server, link->server->membership.received(link->id, request, now_));
+    if (!link->open || !link->server->alive) return;
+    Membership& membership = link->server->membership;
+    const bool may_get_state = std::ranges::any_of(membership.status().processes, [&](const auto& one) {
+      return !one.retires && !(one.id == std::int64_t(link->id) && std::holds_alternative<Retire>(request));
+    });
+    const Sends sends = membership.received(link->id, request, now_);
+    const auto leaves_with_state = [](const Send& send) {
+      const auto* failed = std::get_if<Failed>(&send.reply);
+      return failed && failed->message.find("were asked to leave: the state") != std::string::npos;
+    };
+    if (link->model->holds && may_get_state && std::ranges::any_of(sends, leaves_with_state))
+      violated("the last process that had the state has left, although another one could have got it");
+    deliver(*link->server, sends);
   });
 }
 

@@ -109,6 +109,13 @@ TEST(ElasticSimulation, ASuccessorThatIsAskedToLeaveHandsOver) {
   expect_successions(totals, 200);
 }
 
+// As long as there are other processes, they get the state before it leaves.
+TEST(ElasticSimulation, ProcessesThatAreAskedToLeaveDoNotTakeTheStateAway) {
+  Totals totals;
+  for (const int first : {1, 2, 3})
+    simulate({.first = first, .min = 1, .max = 6, .steps = 150, .events = 8, .notices = true}, 400, totals);
+}
+
 TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {
   Totals totals;
   for (const int first : {2, 3, 4}) {
