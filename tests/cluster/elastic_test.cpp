@@ -11,6 +11,8 @@
 #include "tests/cluster/hosts.hpp"
 #include "tests/launch/disturbed_job.hpp"
 #include "tests/rendezvous/trainee.hpp"
+#include "tests/support/scratch.hpp"
+#include "tests/trainer/training_log.hpp"
 
 namespace anello::cluster {
 namespace {
@@ -79,19 +81,19 @@ TEST_F(Elastic, TheJobGrowsOnAHostThatIsListedLater) {
   expect_results(*job, 4);
 }
 
-launch::Site three_hosts() {
+launch::Site three_hosts(const std::string& program, const std::string& hosts) {
   const auto joined = [](const launch::Words& words) {
     std::string line;
     for (const std::string& word : words) line += word + " ";
     return line;
   };
-  launch::Site site{.options = {"-H", "h0:2,h1:2,h2:2"}};
+  launch::Site site{.options = {"-H", hosts}};
   site.start = [=](const launch::Words& command, testing::Surroundings around) {
     return start(0, joined(command), std::move(around));
   };
   site.run = [=](const launch::Words& command) { return on(0, joined(command)); };
-  site.process_at = [](const testing::Process&, int place) {
-    for (const pid_t pid : processes("anello_trainee"))
+  site.process_at = [program](const testing::Process&, int place) {
+    for (const pid_t pid : processes(program))
       if (launch::variable_of_process(pid, "ANELLO_PLACE") == std::to_string(place)) return pid;
     return -1;
   };
@@ -113,7 +115,8 @@ TEST_F(Elastic, KilledAndStoppedProcessesAndCutCablesChangeNothing) {
   constexpr int kWorlds = 8, kMaxEvents = 40;
   launch::with_seeds(1, [](unsigned seed) {
     launch::DisturbedJob job({.seed = seed, .first = 6, .cuts = 6, .longest = testing::Milliseconds(400)},
-                             {"anello_trainee", std::to_string(kSteps), "10", std::to_string(kWorlds)}, three_hosts());
+                             {"anello_trainee", std::to_string(kSteps), "10", std::to_string(kWorlds)},
+                             three_hosts("anello_trainee", "h0:2,h1:2,h2:2"));
     if (!job.begins()) return "it does not begin: " + job.story();
     job.disturb([&] { return job.events() >= kMaxEvents; });
     if (!job.ends_well()) return text("it ended with ", job.launcher().wait(), ": ", job.story());
@@ -123,6 +126,34 @@ TEST_F(Elastic, KilledAndStoppedProcessesAndCutCablesChangeNothing) {
                 all);
     expect_gone("anello_trainee");
     return all > 0 && same == all ? "" : text(same, " of ", all, " results are right: ", job.story());
+  });
+}
+
+// ANELLO_ELASTIC_EPOCHS sets how long the training is. It must use the samples of an undisturbed one.
+TEST_F(Elastic, KillsAndCutCablesChangeNoTrainingOfDigits) {
+  constexpr int kMaxEvents = 40;
+  const char* const epochs = std::getenv("ANELLO_ELASTIC_EPOCHS");
+  const Scratch scratch;
+  const std::string log = scratch / "log", undisturbed = scratch / "undisturbed";
+  const launch::Words options = {"--global-batch", "16", "--epochs", epochs ? epochs : "30", "--log"};
+  launch::Words program = {"anello-train", "--elastic"};
+  program.insert(program.end(), options.begin(), options.end());
+  program.push_back(log);
+  std::string alone = "anello-train";
+  for (const std::string& option : options) alone += " " + option;
+  ASSERT_EQ(on(0, alone + " " + undisturbed).code, 0);
+  launch::with_seeds(1, [&](unsigned seed) {
+    launch::DisturbedJob job({.seed = seed, .first = 8, .min = 2, .max = 8, .cuts = 3}, program,
+                             three_hosts("anello-train", "h0:3,h1:3,h2:2"));
+    if (!job.begins()) return "it does not begin: " + job.story();
+    job.disturb([&] { return job.events() >= kMaxEvents; });
+    if (!job.ends_well()) return text("it ended with ", job.launcher().wait(), ": ", job.story());
+    expect_gone("anello-train");
+    const trainer::Log disturbed(log);
+    std::printf("%d events, %zu of them cuts; %zu worlds, accuracy %.4f\n", job.events(),
+                launch::count(job.story(), " was cut off "), disturbed.worlds(), disturbed.accuracy());
+    const std::string wrong = difference(disturbed, trainer::Log(undisturbed));
+    return wrong.empty() ? "" : wrong + ": " + job.story();
   });
 }
 
