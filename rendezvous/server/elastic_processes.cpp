@@ -70,15 +70,24 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
   return silent;
 }
 
-std::optional<MemberId> keeper_of(const ElasticProcesses& all, bool awaits_newcomers) {
-  std::optional<MemberId> oldest;
-  for (const auto& [id, process] : all) {
-    const bool has_state = process.trained > 0;
-    if (has_state && !process.retires) return {};
-    if (has_state && !oldest) oldest = id;
-    awaits_newcomers |= !has_state && !process.retires;
-  }
-  return awaits_newcomers ? oldest : std::nullopt;
+std::optional<MemberId> keeper_of(const ElasticProcesses& all, const LeaveRules& rules) {
+  const auto stays = [](const auto& one) { return !one.second.retires; };
+  const auto has_state = [&](const auto& one) { return one.second.trained == rules.newest_world; };
+  const auto keeps = [&](const auto& one) { return stays(one) && has_state(one); };
+  const bool may_come = rules.awaits_newcomers || std::ranges::any_of(all, stays);
+  if (!rules.state_matters || !may_come || std::ranges::any_of(all, keeps)) return {};
+  const auto oldest = std::ranges::find_if(all, has_state);
+  return oldest == all.end() ? std::nullopt : std::optional(oldest->first);
+}
+
+bool may_leave(const ElasticProcesses& all, MemberId id, const LeaveRules& rules) {
+  const ElasticProcess& leaver = all.at(id);
+  if (rules.at_successor && leaver.join.rank >= 0) return false;
+  if (!leaver.was_in_a_world() || !rules.state_matters) return true;
+  const auto has_entered_with_state = [&](const auto& one) {
+    return !one.second.retires && one.second.trained == rules.newest_world && one.second.state == State::waiting;
+  };
+  return rules.ended_as_planned ? keeper_of(all, rules) != id : std::ranges::any_of(all, has_entered_with_state);
 }
 
 bool want_change(const ElasticProcesses& all, int max, std::optional<MemberId> keeper) {

@@ -50,10 +50,24 @@ inline constexpr std::chrono::milliseconds kInquiryInterval{1000};  // between t
 // for new processes.
 std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& limits, bool has_state, Time now);
 
+// When processes that were asked to leave may do so.
+struct LeaveRules {
+  std::uint32_t newest_world = 0;  // a process has the state if it has trained in this world
+  bool state_matters = true;       // false before the training has begun, and after its end
+  bool awaits_newcomers = false;   // true if further processes are on their way
+  bool ended_as_planned = false;   // the newest world has ended at a commit, and no rank of it was lost
+  bool at_successor = false;       // true while processes return to the successor of their server
+};
+
 // Returns the oldest of the processes that were asked to leave and have the state, if no other process has the state,
-// but one may get it. `awaits_newcomers`: true if further processes are on their way. This process stays until another
-// one has the state.
-std::optional<MemberId> keeper_of(const ElasticProcesses& all, bool awaits_newcomers);
+// but one may get it. This process stays until another one has the state.
+std::optional<MemberId> keeper_of(const ElasticProcesses& all, const LeaveRules& rules);
+
+// True if this process, which is in no world and was asked to leave, may leave now. If its world has failed, another
+// one that has the state must have entered; without it the process takes part in the next world, and leaves that at a
+// commit. Otherwise the state could go with it just before the launcher replaces the process that has failed. A process
+// that goes on at a successor leaves only after the first world there, which may need it for its majority.
+bool may_leave(const ElasticProcesses& all, MemberId id, const LeaveRules& rules);
 
 // True if processes in the lobby can go into a new world of at most `max` ranks, or a process other than `keeper` is to
 // leave.

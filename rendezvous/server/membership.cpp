@@ -27,7 +27,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   ElasticProcess process;
   process.join = join;
   if (!inheritance_) process.join.rank = -1;  // a number that the process gives would hold only for one world
-  process.seat = seats_++;
+  process.seat = course_.joined++;
   process.answered = now;
   processes_.emplace(id, std::move(process));
   if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
@@ -55,9 +55,10 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     process.join.rank = -1;
     process.state = State::waiting;
     process.entered = now;
-    if (process.retires) return release(id, now);
+    Sends sends = release_idle(now);
     plan_change(now);
-    return start_if_complete(now);
+    std::ranges::move(start_if_complete(now), std::back_inserter(sends));
+    return sends;
   }
   const bool comes_from_newest = process.state == State::starting || process.state == State::member;
   if (!comes_from_newest || enter.generation != generation_)
@@ -68,8 +69,8 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     sends = start_again(text(describe(process.join), " could not start"), now);
   else if (phase_ != Phase::gathering)
     sends = end_world(now);
-  const bool leaves = process.retires && !inheritance_ && keeper() != id;
-  std::ranges::move(leaves ? release(id, now) : start_if_complete(now), std::back_inserter(sends));
+  std::ranges::move(release_idle(now), std::back_inserter(sends));
+  std::ranges::move(start_if_complete(now), std::back_inserter(sends));
   return sends;
 }
 
@@ -125,7 +126,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
 Sends Membership::handle(MemberId id, const Begun&, Time now) {
   processes_.at(id).trained = generation_;
   course_.begun |= processes_.at(id).was_in_a_world();
-  plan_change(now);  // another process may have kept the state for this one
+  plan_change(now);  // another process may have stayed until this one has the state
   return {};
 }
 
@@ -158,6 +159,7 @@ Sends Membership::handle(MemberId id, const Done&, Time now) {
 // must answer the inquiries.
 void Membership::gather(Time now) {
   phase_ = Phase::gathering;
+  course_.ended_as_planned = false;
   round_.clear();
   deadlines_.enough.reset();
   deadlines_.start.reset();
@@ -172,7 +174,9 @@ Sends Membership::end_world(Time now) {
   if (phase_ == Phase::counting)
     for (const auto& [id, process] : processes_)
       if (process.state == State::member) send.to.push_back(id);
+  const bool as_planned = phase_ == Phase::announced && course_.left.empty();
   gather(now);
+  course_.ended_as_planned = as_planned;
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
@@ -187,45 +191,54 @@ Sends Membership::start_again(const std::string& reason, Time now) {
   return send.to.empty() ? Sends() : Sends{std::move(send)};
 }
 
-// A process that goes on at a successor leaves only after the first world there, which may need it for its majority.
 Sends Membership::retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now) {
-  Sends sends;
-  std::vector<MemberId> idle;
-  for (auto& [id, process] : processes_) {
-    if (!leaves(id, process)) continue;
-    process.retires = true;
-    const bool returns = inheritance_ && process.join.rank >= 0;
-    if (!returns && (process.state == State::arrived || process.state == State::waiting)) idle.push_back(id);
-  }
-  for (const MemberId id : idle)
-    if (keeper() != id) std::ranges::move(release(id, now), std::back_inserter(sends));
+  for (auto& [id, process] : processes_) process.retires |= leaves(id, process);
   plan_change(now);
-  return sends;
+  return release_idle(now);
 }
 
-// In a world of one rank, no other process can get the state.
-std::optional<MemberId> Membership::keeper() const {
-  if (course_.finished || limits_.max == 1) return {};
-  return keeper_of(processes_, newcomers_.are_expected());
+Sends Membership::expect(int newcomers, Time now) {
+  newcomers_.expect(newcomers);
+  plan_change(now);
+  return release_idle(now);
 }
 
-// Removes a process that was asked to leave and is in no world. If the state goes with it, or with those that leave
-// next, the process must not end as if all was well.
-Sends Membership::release(MemberId id, Time now) {
-  const auto at = processes_.find(id);
-  const ElasticProcess leaver = std::move(at->second);
-  processes_.erase(at);
-  course_.released[leaver.join.place] = std::int64_t(id);
+// In a job of at most one rank, no other process can get the state.
+LeaveRules Membership::leave_rules() const {
+  return {.newest_world = generation_,
+          .state_matters = course_.begun && !course_.finished && limits_.max > 1,
+          .awaits_newcomers = newcomers_.are_expected(),
+          .ended_as_planned = course_.ended_as_planned,
+          .at_successor = inheritance_.has_value()};
+}
+
+// Removes the processes that are in no world and were asked to leave, as far as they may. If the state goes with one,
+// or with those that leave next, it must not end as if all was well.
+Sends Membership::release_idle(Time now) {
+  const auto leaves = [this](const auto& one) {
+    const bool idle = one.second.state == State::arrived || one.second.state == State::waiting;
+    return idle && one.second.retires && may_leave(processes_, one.first, leave_rules());
+  };
   const auto goes_on = [this](const auto& one) {
     return !one.second.retires && (one.second.was_in_a_world() || !course_.begun);
   };
-  Sends sends{{{id}, Over{}}};
-  if (leaver.was_in_a_world() && !course_.finished && !keeper() && std::ranges::none_of(processes_, goes_on))
-    sends = refuse(id, text("all processes of the job's world were asked to leave",
-                            course_.begun ? ": the state of the job is lost with them; start the job again from its "
-                                            "checkpoint"
-                                          : " before it had begun to train"));
-  std::ranges::move(after_loss(leaver, "it was asked to leave", now), std::back_inserter(sends));
+  Sends sends;
+  for (auto at = processes_.begin(); (at = std::ranges::find_if(processes_, leaves)) != processes_.end();) {
+    const MemberId id = at->first;
+    const ElasticProcess leaver = std::move(at->second);
+    processes_.erase(at);
+    course_.released[leaver.join.place] = std::int64_t(id);
+    const bool others_go_on =
+        course_.finished || keeper_of(processes_, leave_rules()) || std::ranges::any_of(processes_, goes_on);
+    Sends last_words{{{id}, Over{}}};
+    if (leaver.was_in_a_world() && !others_go_on)
+      last_words = refuse(id, text("all processes of the job's world were asked to leave",
+                                   course_.begun ? ": the state of the job is lost with them; start the job again from "
+                                                   "its checkpoint"
+                                                 : " before it had begun to train"));
+    std::ranges::move(last_words, std::back_inserter(sends));
+    std::ranges::move(after_loss(leaver, "it was asked to leave", now), std::back_inserter(sends));
+  }
   return sends;
 }
 
@@ -251,7 +264,7 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
   if (!lost.was_in_a_world()) {
     if (candidates_of(processes_, limits_.max).empty()) deadlines_.enough.reset();
     plan_change(now);
-    return {};
+    return release_idle(now);
   }
   course_.left.push_back(text(describe(lost.join), ": ", reason));
   if (phase_ != Phase::starting || members() == 0) return after_end(now);

@@ -14,8 +14,8 @@
 // boundary is one commit after the highest number. Processes in the lobby wait for others that the launcher has started
 // (rendezvous/server/newcomers.hpp); a world that has failed does not.
 //
-// A process that was asked to leave does so at the commit where its world ends. If it is the last one that has the
-// state, but another process is on its way to get it, it takes part in one more world.
+// A process that was asked to leave does so at a commit where its world ends as planned. If it is the last one that has
+// the state, but another process may get it, it takes part in one more world.
 //
 // If the server ends, one of the processes goes on as its successor: inherit(). The processes of the last world then
 // join again, and the next world begins when Inheritance allows it.
@@ -60,6 +60,8 @@ struct Course {
   bool hands_over = false;   // the ranks are to leave this server for another one when their world has ended as planned
   bool handed_over = false;  // they have left or ended; no process is admitted any more
   bool lost = false;         // as in ElasticStatus
+  bool ended_as_planned = false;  // the newest world has ended at a commit, and no rank of it was lost
+  std::uint64_t joined = 0;       // how many processes have joined
   int worlds_formed = 0;
   std::uint32_t first_of_job = 1;        // number of the job's first world
   std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed
@@ -81,15 +83,12 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // These processes leave at the next commit, and are then not needed any more. If the state goes with them, and no
-  // process is on its way that could get it, they receive that it is lost.
+  // These processes leave at the next commit, and are then not needed any more. If the state goes with them, because no
+  // other process may get it, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // `newcomers`: how many processes the launcher has started that may still join.
-  void expect(int newcomers, Time now) {
-    newcomers_.expect(newcomers);
-    plan_change(now);
-  }
+  Sends expect(int newcomers, Time now);
 
   // Sends all ranks away to another server (ComeAgain) when they have trained in one world together from now on, and
   // end it as planned: then they can go on without this server. If no rank is left, admits no process any more.
@@ -138,7 +137,6 @@ class Membership {
   Sends end_world(Time now);
   Sends start_again(const std::string& reason, Time now);
   Sends lose(MemberId id, std::string_view reason, Time now);
-  Sends release(MemberId id, Time now);
   Sends after_loss(const ElasticProcess& lost, std::string_view reason, Time now);
   Sends after_end(Time now);
   Sends end_job(const Reply& last_word);
@@ -151,7 +149,8 @@ class Membership {
   Sends inquire(Time now);
   Sends give_up_waiting(Time now);
   Sends end_slow_start(Time now);
-  std::optional<MemberId> keeper() const;
+  LeaveRules leave_rules() const;
+  Sends release_idle(Time now);
   bool wants_change() const;
   void plan_change(Time now);
   Sends ask_commits(Time now);
@@ -162,7 +161,6 @@ class Membership {
   const std::uint64_t incarnation_;
   Phase phase_ = Phase::gathering;
   std::uint32_t generation_ = 0;
-  std::uint64_t seats_ = 0;
   ElasticProcesses processes_;
   Newcomers newcomers_;
   ExchangeRound round_;

@@ -25,7 +25,7 @@ std::string change_text(const std::vector<std::string>& left, const std::vector<
 
 void Membership::inherit(Lineage lineage, std::uint32_t newest, bool begun) {
   generation_ = course_.newest_complete = newest;
-  seats_ = lineage.newest().size();
+  course_.joined = lineage.newest().size();
   course_.begun = begun;
   inheritance_.emplace(std::move(lineage), limits_.silence);
 }
@@ -43,7 +43,6 @@ Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   if (const auto old = std::ranges::find_if(processes_, is_same); old != processes_.end())
     sends = disconnected(old->first, now);
   process.since = lineage.generation;
-  process.trained = course_.begun ? lineage.generation : 0;
   process.seat = std::uint64_t(rank);
   process.local_rank = process.join.local_rank;
   process.state = State::waiting;

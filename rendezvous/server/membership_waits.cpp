@@ -127,7 +127,7 @@ Sends Membership::hand_over(Time now) {
 }
 
 bool Membership::wants_change() const {
-  return course_.hands_over || want_change(processes_, limits_.max, keeper());
+  return course_.hands_over || want_change(processes_, limits_.max, keeper_of(processes_, leave_rules()));
 }
 
 void Membership::plan_change(Time now) {

@@ -64,7 +64,7 @@ class RendezvousServer::Impl {
   }
   void expect(int newcomers) {
     asio::post(event_loop_.context(), [this, newcomers] {
-      if (membership_) membership_->expect(newcomers, std::chrono::steady_clock::now());
+      if (membership_) deliver(membership_->expect(newcomers, std::chrono::steady_clock::now()));
       set_alarm();
     });
   }

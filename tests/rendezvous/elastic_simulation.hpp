@@ -76,6 +76,7 @@ class ElasticSimulation {
   void deliver(Server& server, const Sends& sends);
   void set_alarm(Server& server);
   void tell_server(Model& model, Request request);
+  void check_leavers(const Link& link, const Sends& sends, bool may_get_state);
   void transmit(const std::shared_ptr<Link>& link, bool to_server, std::function<void()> what);
   void arrive(Model& model, const Reply& reply);
   void connect(Model& model, Server& server, const Join& join);

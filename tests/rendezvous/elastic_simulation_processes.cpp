@@ -62,7 +62,7 @@ void ElasticSimulation::report_newcomers(int more) {
   newcomers_ += more;
   Server& server = *servers_.front();
   if (!server.alive) return;
-  server.membership.expect(newcomers_, now_);
+  deliver(server, server.membership.expect(newcomers_, now_));
   set_alarm(server);
 }
 

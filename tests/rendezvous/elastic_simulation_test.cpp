@@ -109,11 +109,15 @@ TEST(ElasticSimulation, ASuccessorThatIsAskedToLeaveHandsOver) {
   expect_successions(totals, 200);
 }
 
-// As long as there are other processes, they get the state before it leaves.
+// As long as there are other processes, they get the state before the last process that has it leaves.
 TEST(ElasticSimulation, ProcessesThatAreAskedToLeaveDoNotTakeTheStateAway) {
   Totals totals;
   for (const int first : {1, 2, 3})
     simulate({.first = first, .min = 1, .max = 6, .steps = 150, .events = 8, .notices = true}, 400, totals);
+  simulate({.first = 3, .min = 2, .max = 6, .steps = 300, .events = 8, .batches = 2, .notices = true}, 200, totals);
+  EXPECT_GT(totals.finished, 1200 / kSlowdown);
+  EXPECT_GT(totals.generations, 3500u / kSlowdown);
+  EXPECT_GT(totals.batches, 200u / kSlowdown);
 }
 
 TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {

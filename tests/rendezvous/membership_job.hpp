@@ -26,7 +26,7 @@ class Job {
   }
   void receive(MemberId id, const Request& request) { pass(membership.received(id, request, now)); }
   void enter(MemberId id) { receive(id, Enter{assigned(id).generation}); }
-  void expect(int newcomers) { membership.expect(newcomers, now); }
+  void expect(int newcomers) { pass(membership.expect(newcomers, now)); }
   void retire(int place) {
     pass(membership.retire([=](MemberId, const ElasticProcess& one) { return one.join.place == place; }, now));
   }
@@ -109,6 +109,16 @@ struct Three : Job {
     complete();
   }
   MemberId a = 0, b = 0, c = 0;
+};
+
+// A running world of four, at places 0 to 3 of their launcher. The process at place 3 has joined first.
+class FourAtPlaces : public Job {
+ public:
+  explicit FourAtPlaces(ElasticLimits limits = {.min = 1, .max = 4, .first = 4}) : Job(limits) {
+    for (int place = 3; place >= 0; place--) at[place] = come("a", -1, place);
+    complete();
+  }
+  MemberId at[4];
 };
 
 }  // namespace anello::rendezvous
