@@ -55,8 +55,9 @@ TEST_F(ElasticLeaving, AProcessThatReceivesASignalOfItsSchedulerLeavesAtACommit)
 }
 
 TEST_F(ElasticLeaving, AfterSigtermAFreePlaceOfAnotherHostIsUsed) {
-  Process running(training({"-H", "h1:2,h2:1", "-n", "2", "--min-np", "1", "--max-np", "3", "--max-restarts", "0"}, 3),
-                  around());
+  Process running(
+      training({"-H", "h1:2,h2:1", "-n", "2", "--min-np", "1", "--max-np", "3", "--max-restarts", "0"}, 9, 1),
+      around());
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
   send(running, 0, SIGTERM);
   EXPECT_EQ(running.wait(), 0) << running.err();

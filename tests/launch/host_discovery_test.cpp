@@ -74,6 +74,21 @@ TEST_F(DiscoveredHosts, ProcessesOfAHostThatIsNoLongerListedLeaveAtACommit) {
   EXPECT_EQ(results(running.out()), 2u) << running.out();
 }
 
+// The new processes join late, and get the state from one that was asked to leave.
+TEST_F(DiscoveredHosts, AllHostsMayBeExchanged) {
+  list("h1:2\n");
+  Words words = job({"-n", "2", "--min-np", "1", "--max-np", "2", "--max-restarts", "0"}, 9);
+  const Words late = {"sh", "-c", "[ $ANELLO_PLACE -lt 2 ] || sleep 0.5; exec \"$@\"", "sh"};
+  words.insert(std::ranges::find(words, TRAINEE), late.begin(), late.end());
+  words[words.size() - 2] = "1";  // milliseconds of a step
+  Process running(words, quiet());
+  ASSERT_TRUE(running.says("[1] world 1: ")) << running.err();
+  list("h2:2\n");
+  EXPECT_EQ(running.wait(), 0) << running.err();
+  EXPECT_EQ(count(running.out(), " the others have finished\n"), 2u) << running.out();
+  EXPECT_EQ(results(running.out()), 2u) << running.out();
+}
+
 TEST_F(DiscoveredHosts, TheMaximumLimitsTheJob) {
   list("h1:2\n");
   Process running(job({"-n", "2", "--min-np", "1", "--max-np", "3"}, 2), quiet());

@@ -60,14 +60,19 @@ void ElasticSupervisor::look(Clock::time_point now) {
     place.joined = true;
     place.rank = member.rank;
     place.awaited = member.awaited;
-    if (member.retires && !place.leaves && !std::exchange(place.has_notice, true))
+    if (member.retires && !place.leaves && !place.has_notice) {
+      note_notice(member.place);
       actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
+    }
     place.trained = place.trained || (member.rank >= 0 && view_.begun);
   }
   any_trained_ |= view_.begun || view_.lost;  // between two looks the training may have begun, and its state been lost
-  for (const auto& [number, id] : view_.released)
-    if (number >= 0 && number < job_.size && at(number).alive && !at(number).leaves && id > at(number).predecessor)
-      at(number).has_notice = at(number).released = true;
+  for (const auto& [number, id] : view_.released) {
+    if (number < 0 || number >= job_.size || !at(number).alive || at(number).leaves) continue;
+    if (id <= at(number).predecessor || id < at(number).member) continue;  // an earlier process of this place
+    if (!at(number).has_notice) note_notice(number);
+    at(number).released = true;
+  }
   for (std::size_t i = 0; i < places_.size(); i++) {
     Place& place = places_[i];
     if (present[i] || !place.alive || !place.joined)
@@ -111,28 +116,31 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   if (report.status != 0 && std::exchange(place.ends_with_host, false)) return;
   if (report.status != 0) return process_failed(report, now);
   place.closed = true;
-  target_--;
+  if (!place.has_notice) target_--;
   place.left = Left{report, now};
   next_look_ = now;
 }
 
 // The signal announces that the process's host will be taken away. So its place and the free places of that host are
-// closed, and a process is started on another host, if a place is free there. This does not count as a restart after a
-// failure.
-void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
+// closed, and a process is started on another host at once, if a place is free there: it may have to get the state from
+// this one. This does not count as a restart after a failure.
+void ElasticSupervisor::note_notice(int number) {
+  at(number).has_notice = at(number).closed = true;
   const HostRanks& here = job_.ranks_beside(number);
-  at(number).closed = true;
-  int others = 0;
   for (int place = here.first; place < here.first + here.count; place++)
-    others += !at(place).alive && !std::exchange(at(place).closed, true);
+    at(number).closes_others |= !at(place).alive && !std::exchange(at(place).closed, true);
   const auto is_free = [](const Place& place) { return !place.alive && !place.closed; };
-  if (std::ranges::any_of(places_, is_free))
+  if (std::ranges::count_if(places_, is_free) > fresh_)
     fresh_++;
   else
     target_--;
+}
+
+void ElasticSupervisor::left_after_notice(int number, Clock::time_point now) {
   any_left_ = true;
-  actions_.print(text("process ", number, " has left after a signal, and ",
-                      others > 0 ? "the free places of " + here.host + " stay" : "its place stays", " empty"));
+  actions_.print(text(
+      "process ", number, " has left after a signal, and ",
+      at(number).closes_others ? "the free places of " + job_.host_of(number) + " stay" : "its place stays", " empty"));
   next_look_ = now;
 }
 
@@ -203,8 +211,8 @@ void ElasticSupervisor::kill_others_of_host(int failed_place) {
 void ElasticSupervisor::fill(Clock::time_point now) {
   if (view_.finished) return;
   int reserved = 0;
-  for (const Place& place : places_) reserved += place.alive || (place.starts > 0 && !place.closed);
-  for (int number = 0; number < job_.size && running() < target_; number++) {
+  for (const Place& place : places_) reserved += place.alive ? place.stays() : place.starts > 0 && !place.closed;
+  for (int number = 0; number < job_.size && staying() < target_; number++) {
     Place& place = at(number);
     if (place.alive || place.closed || place.rests_until > now) continue;
     if (place.starts == 0 && reserved++ >= target_) continue;
@@ -213,12 +221,13 @@ void ElasticSupervisor::fill(Clock::time_point now) {
 }
 
 // Processes that are started together go into one new world, because the membership waits for those that are on their
-// way.
+// way. If others leave, they may also have to keep the state for processes that are started only after a rest.
 void ElasticSupervisor::report_newcomers(Clock::time_point now) {
   const auto may_join = [now](const Place& place) {
     return place.alive && !place.joined && !place.leaves && now - place.started < kJoinLimit;
   };
-  const int count = int(std::ranges::count_if(places_, may_join));
+  int count = int(std::ranges::count_if(places_, may_join));
+  if (staying() < running()) count += startable();
   if (std::exchange(newcomers_, count) != count) actions_.expect(count);
 }
 
@@ -229,7 +238,7 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = place.has_notice = place.released = false;
+  place.joined = place.trained = place.leaves = place.has_notice = place.released = place.closes_others = false;
   place.is_missed = place.host_ended = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
@@ -305,7 +314,6 @@ bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
     }
     if (place.has_notice) {
       place.left.reset();
-      target_++;  // it was counted as a process that is not replaced
       left_after_notice(number, now);
       continue;
     }
@@ -340,9 +348,13 @@ int ElasticSupervisor::running() const {
   return int(std::ranges::count_if(places_, &Place::alive));
 }
 
+int ElasticSupervisor::staying() const {
+  return int(std::ranges::count_if(places_, &Place::stays));
+}
+
 int ElasticSupervisor::startable() const {
   const auto open = std::ranges::count_if(places_, [](const Place& place) { return !place.alive && !place.closed; });
-  return std::max(0, std::min({int(open), fresh_ + limits_.max_restarts - restarts_, target_ - running()}));
+  return std::max(0, std::min({int(open), fresh_ + limits_.max_restarts - restarts_, target_ - staying()}));
 }
 
 std::string ElasticSupervisor::summary(bool with_reason) const {

@@ -73,6 +73,7 @@ class ElasticSupervisor : public Supervisor {
     bool joined = false, trained = false;
     bool leaves = false;            // true if its process was asked to leave
     bool has_notice = false;        // true if its process leaves because of a signal to it
+    bool closes_others = false;     // true if free places of its host were closed because of that signal
     bool released = false;          // true if it has done so
     bool is_missed = false;         // true if the others go on without its process, although it may still run
     bool host_ended = false;        // true if the other processes of its host were ended because of its process
@@ -88,6 +89,8 @@ class ElasticSupervisor : public Supervisor {
     // The time since which its process is no longer in the membership, although it still runs.
     std::optional<Clock::time_point> absent_since{};
     std::optional<Left> left{};
+
+    bool stays() const { return alive && !leaves && !has_notice; }
   };
 
   void exited(const Report& report, Clock::time_point now) override;
@@ -98,6 +101,7 @@ class ElasticSupervisor : public Supervisor {
 
   void look(Clock::time_point now);
   void process_failed(const Report& report, Clock::time_point now);
+  void note_notice(int number);
   void left_after_notice(int number, Clock::time_point now);
   // Returns how many processes in a row have failed soon after their start, if this place's process fails now.
   static int failures_at(Clock::time_point now, const Place& place);
@@ -115,6 +119,7 @@ class ElasticSupervisor : public Supervisor {
   bool name_those_that_left(Clock::time_point now);
   void give_up(const std::string& why, Clock::time_point now);
   int running() const;
+  int staying() const;  // those of them that were not asked to leave
   int startable() const;
   Place& at(int place) { return places_[std::size_t(place)]; }
 
@@ -122,7 +127,7 @@ class ElasticSupervisor : public Supervisor {
   const std::function<MembershipView()> look_;
   MembershipView view_;
   std::vector<Place> places_;
-  int target_;         // how many processes should run
+  int target_;         // how many processes should run, those apart that were asked to leave
   int wished_;         // the number of the last resize(); without one --max-np
   int fresh_;          // how many of them are still to be started, and replace no other process
   int restarts_ = 0;   // processes that have replaced another one

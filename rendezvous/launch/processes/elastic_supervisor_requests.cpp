@@ -26,8 +26,7 @@ void ElasticSupervisor::ask_to_leave(int number) {
 std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   look(now);
   require_running();
-  const auto is_usable = [](const Place& one) { return !one.closed || (one.alive && !one.leaves && !one.has_notice); };
-  const auto places = std::ranges::count_if(places_, is_usable);
+  const auto places = std::ranges::count(places_, false, &Place::closed);
   const int most = std::min(int(places), limits_.max);
   if (processes < limits_.min || processes > most)
     throw Error(ErrorCode::invalid_argument,
@@ -36,12 +35,8 @@ std::string ElasticSupervisor::resize(int processes, Clock::time_point now) {
   const int before = target_;
   wished_ = processes;
   aim_at(processes);
-  int staying = int(std::ranges::count_if(places_, [](const Place& place) { return place.alive && !place.leaves; }));
-  for (int number = job_.size - 1; number >= 0 && staying > processes; number--) {
-    if (!at(number).alive || at(number).leaves) continue;
-    ask_to_leave(number);
-    staying--;
-  }
+  for (int number = job_.size - 1; number >= 0 && staying() > processes; number--)
+    if (at(number).stays()) ask_to_leave(number);
   next_look_ = now;
   return text("the job goes from ", before, " to ", counted_processes(processes));
 }
@@ -53,14 +48,16 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
   bool changes = false;
   for (int number = 0; number < job_.size; number++) {
     const bool goes = std::ranges::find(places, number) != places.end();
-    const bool stays = at(number).alive ? !at(number).leaves : !at(number).closed;
-    living += goes && stays && at(number).alive;
-    open += stays && !goes;
-    changes |= goes && (stays || !at(number).closed);
+    const bool is_used = at(number).alive ? at(number).stays() : !at(number).closed;
+    living += goes && at(number).stays();
+    open += is_used && !goes;
+    changes |= goes && (is_used || !at(number).closed);
   }
   if (!changes)
-    throw Error(ErrorCode::invalid_argument, text(places.size() == 1 ? "this place is" : "these places are",
-                                                  " closed already; `anello status ", job_.name, "` lists all places"));
+    throw Error(ErrorCode::invalid_argument,
+                text(places.size() == 1 ? "this place is" : "these places are",
+                     " closed already, or will be when their processes have left; `anello status ", job_.name,
+                     "` lists all places"));
   const int left = std::min(target_ - living, open);
   if (left < limits_.min)
     throw Error(ErrorCode::invalid_argument, text("only ", counted_processes(left), " would be left, and --min-np is ",
@@ -94,6 +91,7 @@ void ElasticSupervisor::grow(Clock::time_point now) {
 
 void ElasticSupervisor::leave_places(const HostRanks& places, Clock::time_point now) {
   for (int number = places.first; number < places.first + places.count; number++) {
+    target_ -= at(number).stays();  // so that the process which is started instead counts as no restart
     if (at(number).alive && !at(number).leaves) ask_to_leave(number);
     at(number).closed = true;
   }
