@@ -10,9 +10,10 @@ namespace anello {
 
 enum class Severity { error, warning, info, debug };
 
+using LineStart = std::string (*)();
+
 // For the whole process: sets the lowest severity that is written, and the text before each message ("rank 3"). Each
 // line begins with the result of `line_start`, if it is given. Call at start.
-using LineStart = std::string (*)();
 void set_log(Severity min, std::string_view name, LineStart line_start = nullptr);
 bool log_enabled(Severity severity);
 // Returns when the line is written. If standard error does not accept it, returns earlier, and the line is written

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "ring/base/text.hpp"
@@ -152,6 +153,7 @@ TEST_F(Elastic, KillsAndCutCablesChangeNoTrainingOfDigits) {
     const trainer::Log disturbed(log);
     std::printf("%d events, %zu of them cuts; %zu worlds, accuracy %.4f\n", job.events(),
                 launch::count(job.story(), " was cut off "), disturbed.worlds(), disturbed.accuracy());
+    if (job.events() == 0 || disturbed.worlds() < 2) return "nothing has happened: " + job.story();
     const std::string wrong = difference(disturbed, trainer::Log(undisturbed));
     return wrong.empty() ? "" : wrong + ": " + job.story();
   });

@@ -68,5 +68,5 @@ def test_a_forgotten_commit_is_suggested(job):
     assert running.remove(running.at(2)).ends() == -signal.SIGKILL
     for each in running.processes:
         assert each.ends() == 0, each.out()
-    said = "the training goes on at its last commit, which was 0 s ago (did the function forget state.commit()?), after: "
+    said = "the training goes on at its last commit, but it has made none in 0 s (did it forget state.commit()?), after: "
     assert any(said in each.out() for each in running.processes)

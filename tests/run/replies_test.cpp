@@ -9,6 +9,8 @@
 #include <anello/error.hpp>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "ring/algorithms/plans.hpp"
 #include "ring/run/driver.hpp"
@@ -231,7 +233,9 @@ TEST(TracedExchange, LooksAtEachStepOnce) {
 
 // If this thread pauses before it looks, the peer can receive a reply before the look.
 TEST(TracedExchange, TheSpanOfAReplyBeginsBeforeItsBytesMove) {
-  for (const trace::Span& send : traced_exchange(10).sends) EXPECT_LT(send.begin, send.end);
+  const Traced traced = traced_exchange(10);
+  EXPECT_EQ(traced.sends.size(), 20u);
+  for (const trace::Span& send : traced.sends) EXPECT_LT(send.begin, send.end);
 }
 
 // A link must hold half a slab and a signature; one element has no halves.

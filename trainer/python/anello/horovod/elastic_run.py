@@ -70,19 +70,19 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
             failure, skip_sync = str(error), False
             if state._is_torn():
                 worlds.spoil()
-        repeated = "" if worlds.has_committed else _hint_for_no_commit(time.monotonic() - begun)
+        hint = "" if worlds.has_committed else _hint_for_no_commit(time.monotonic() - begun)
         # Nothing of the old world writes to the state any more when the next one is there.
         basics.next_world()
         is_first = False
         if failure is not None:
             if basics.rank() == 0:
-                print(f"anello: the training goes on at its last commit, {repeated}after: {failure}", file=sys.stderr,
+                print(f"anello: the training goes on at its last commit, {hint}after: {failure}", file=sys.stderr,
                       flush=True)
             state.restore()
 
 
 def _hint_for_no_commit(seconds: float) -> str:
-    return f"which was {seconds:.0f} s ago (did the function forget state.commit()?), " if seconds >= _LONG_S else ""
+    return f"but it has made none in {seconds:.0f} s (did it forget state.commit()?), " if seconds >= _LONG_S else ""
 
 
 def _wait_for_mismatch(error: Error) -> None:

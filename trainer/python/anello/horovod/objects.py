@@ -18,9 +18,9 @@ def _pickled(obj: Any) -> bytes:
     buffer = io.BytesIO()
     try:
         _pickler.dump(obj, buffer)
-    except Exception as error:
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
         where = _unpicklable_entry(obj)
-        raise pickle.PicklingError(f"the object{where} cannot be sent to other ranks: {error}") from error
+        raise type(error)(f"the object{where} cannot be sent to other ranks: {error}") from error
     return buffer.getvalue()
 
 
@@ -30,7 +30,7 @@ def _unpicklable_entry(obj: Any) -> str:
     for key, value in entries:
         try:
             _pickler.dump(value, io.BytesIO())
-        except Exception:
+        except (pickle.PicklingError, TypeError, AttributeError):
             return f"[{key!r}]{_unpicklable_entry(value)}"
     return ""
 

@@ -54,7 +54,7 @@ class ElasticWorlds:
         job: this process's part in the job.
         is_synchronized: the ranks of this world have been given the same state.
         is_training: a function of hvd.elastic.run() runs. If the script ends in it, this process has not finished.
-        has_committed: the function has called state.commit() in this world.
+        has_committed: the function has called state.commit().
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class ElasticWorlds:
 
         Ends the script if the other processes have finished, or this one was asked to leave.
         """
-        self.is_synchronized = self.has_committed = False
+        self.is_synchronized = False
         if not self.job.enter():
             print("anello: this process ends: it was asked to leave, or the others have finished the job without it",
                   file=sys.stderr, flush=True)
