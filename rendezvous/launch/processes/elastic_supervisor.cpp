@@ -104,6 +104,8 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
   Place& place = at(report.rank);
   place.alive = false;
   place.predecessor = place.member;
+  if (const auto released = view_.released.find(report.rank); released != view_.released.end())
+    place.predecessor = std::max(place.predecessor, released->second);  // it may have joined since the last look
   if (std::exchange(place.leaves, false)) {
     place.starts = place.failures = 0;  // it is free for another process
     actions_.print(text("process ", report.rank, " has left, as it was asked to"));
@@ -111,7 +113,7 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
     return;
   }
   // A process that ends with status 0 before the membership has released it may have finished the training.
-  if (place.has_notice && !view_.finished && (place.released || report.status != 0))
+  if (place.has_notice && (place.released || (!view_.finished && report.status != 0)))
     return left_after_notice(report.rank, now);
   if (report.status != 0 && std::exchange(place.ends_with_host, false)) return;
   if (report.status != 0) return process_failed(report, now);
