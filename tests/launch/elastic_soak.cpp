@@ -85,7 +85,19 @@ class Soak {
       if (std::exchange(newest, newest_world()) != newest) since = now;
       return newest >= number || now - since > testing::kLong;
     });
-    return newest >= number && job_.settle(kMeasuredSize + 1) && job_.settle(kMeasuredSize);
+    return newest >= number && settles();
+  }
+  // A process of the world may still be stopped. Then the others go on without it, and it is replaced only after a
+  // rest.
+  bool settles() {
+    for (int attempts = 0; attempts < 10; attempts++) {
+      if (!job_.settle(kMeasuredSize + 1) || !job_.settle(kMeasuredSize)) return false;
+      job_.launcher().wait(kRest);
+      const int newest = newest_world();
+      job_.launcher().wait(kSilenceLimit + kRest);
+      if (newest_world() == newest && worlds().back().size == kMeasuredSize) return true;
+    }
+    return false;
   }
 
   // The processes that live as long as the job, in the order in which they began.
@@ -115,7 +127,7 @@ class Soak {
   }
 
   struct World {
-    int number;
+    int number, size;
     std::uint64_t revision;
     double digest;
   };
@@ -125,8 +137,8 @@ class Soak {
     for (const std::string& line : testing::lines(job_.launcher().out())) {
       World world{};
       if (std::sscanf(line.c_str(),
-                      "[0] world %d: rank %*d of %*d at %lu, %*u got %*u bytes, paused %*d us, weights %lf",
-                      &world.number, &world.revision, &world.digest) == 3)
+                      "[0] world %d: rank %*d of %d at %lu, %*u got %*u bytes, paused %*d us, weights %lf",
+                      &world.number, &world.size, &world.revision, &world.digest) == 4)
         all.push_back(world);
     }
     return all;
