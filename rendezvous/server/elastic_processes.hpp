@@ -53,7 +53,7 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
 // When processes that were asked to leave may do so.
 struct LeaveRules {
   std::uint32_t newest_world = 0;  // a process has the state if it has trained in this world
-  bool state_matters = true;       // false before the training has begun, and after its end
+  bool state_matters = true;       // false if the job has no state yet, needs none any more, or cannot hand it over
   bool awaits_newcomers = false;   // true if further processes are on their way
   bool ended_as_planned = false;   // the newest world has ended at a commit, and no rank of it was lost
   bool at_successor = false;       // true while processes return to the successor of their server

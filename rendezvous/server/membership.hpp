@@ -87,7 +87,7 @@ class Membership {
   // other process may get it, they receive that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
-  // `newcomers`: how many processes the launcher has started that may still join.
+  // `newcomers`: how many processes the launcher has started, or is about to start, that may still join.
   Sends expect(int newcomers, Time now);
 
   // Sends all ranks away to another server (ComeAgain) when they have trained in one world together from now on, and

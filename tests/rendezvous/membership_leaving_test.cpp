@@ -9,11 +9,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-TEST(Membership, RanksBeginInTheOrderOfTheirPlaces) {
-  FourAtPlaces job;
-  for (int place = 0; place < 4; place++) EXPECT_EQ(job.assigned(job.at[place]).rank, place);
-}
-
 TEST(Membership, AProcessThatIsAskedToLeaveDoesSoAtACommitAndIsNotAdmittedAgain) {
   FourAtPlaces job;
   job.retire(1);

@@ -176,6 +176,11 @@ TEST(Membership, AfterTheEndOfTheTrainingNoneIsNeeded) {
   EXPECT_EQ(job.count<Over>(job.come()), 1u);
 }
 
+TEST(Membership, RanksBeginInTheOrderOfTheirPlaces) {
+  FourAtPlaces job;
+  for (int place = 0; place < 4; place++) EXPECT_EQ(job.assigned(job.at[place]).rank, place);
+}
+
 // The others of its world have ended, so that no rank notices that it is stopped.
 TEST(Membership, TheLastProcessOfAWorldMayBeStopped) {
   for (const bool announced : {false, true}) {

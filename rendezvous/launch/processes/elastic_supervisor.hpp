@@ -73,8 +73,8 @@ class ElasticSupervisor : public Supervisor {
     bool joined = false, trained = false;
     bool leaves = false;            // true if its process was asked to leave
     bool has_notice = false;        // true if its process leaves because of a signal to it
-    bool closes_others = false;     // true if free places of its host were closed because of that signal
     bool released = false;          // true if it has done so
+    bool closes_others = false;     // true if free places of its host were closed because of a signal to its process
     bool is_missed = false;         // true if the others go on without its process, although it may still run
     bool host_ended = false;        // true if the other processes of its host were ended because of its process
     bool ends_with_host = false;    // true if its process is killed because another process of its host has failed
@@ -127,7 +127,7 @@ class ElasticSupervisor : public Supervisor {
   const std::function<MembershipView()> look_;
   MembershipView view_;
   std::vector<Place> places_;
-  int target_;         // how many processes should run, those apart that were asked to leave
+  int target_;         // how many processes should run that were not asked to leave
   int wished_;         // the number of the last resize(); without one --max-np
   int fresh_;          // how many of them are still to be started, and replace no other process
   int restarts_ = 0;   // processes that have replaced another one

@@ -51,7 +51,7 @@ std::string ElasticSupervisor::remove(const std::vector<int>& places, Clock::tim
     const bool is_used = at(number).alive ? at(number).stays() : !at(number).closed;
     living += goes && at(number).stays();
     open += is_used && !goes;
-    changes |= goes && (is_used || !at(number).closed);
+    changes |= goes && (at(number).stays() || !at(number).closed);
   }
   if (!changes)
     throw Error(ErrorCode::invalid_argument,
