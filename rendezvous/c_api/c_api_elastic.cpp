@@ -121,6 +121,9 @@ anello_status anello_elastic_commit_end(anello_elastic* job, int* ends) {
     *ends = int(its.job.end_commit());
   });
 }
+anello_status anello_elastic_compare(anello_elastic* job, const anello_elastic_entry* entries, size_t count) {
+  return guarded([&] { required(job, "job").job.compare(entries_of(entries, count)); });
+}
 int anello_elastic_survives(const anello_elastic* job, anello_status status, int rank) {
   return of(job, "job", [&](auto& its) {
     return int(its.job.survives(anello::Error(one_of<anello::ErrorCode>(status), "", rank)));

@@ -1,4 +1,5 @@
 // How a process of an elastic job takes part in a world: it gets the state, commits, and finishes.
+#include <bit>
 #include <utility>
 
 #include "rendezvous/elastic/job_impl.hpp"
@@ -39,14 +40,15 @@ World& Job::Impl::world() {
   return *world_;
 }
 
-// Runs a part of the synchronization, in which all ranks take part. If it fails, and this process cannot go on in
-// another world, reports this to the other processes.
+// Runs a part of a synchronization, or a comparison, in which all ranks take part. If it fails, and this process cannot
+// go on in another world, reports this to the other processes.
 template <class Part>
 void Job::Impl::together(Part part) try {
   part();
 } catch (const Error& error) {
   if (!survives(error)) give_up(error.what());
-  log(Severity::info, text("world ", change_.generation, " has failed before its training: ", error.what()));
+  log(Severity::info,
+      text("world ", change_.generation, " has failed in a comparison or before its training: ", error.what()));
   throw;
 } catch (const std::exception& error) {
   give_up(error.what());
@@ -132,6 +134,21 @@ bool Job::Impl::end_commit() {
   return true;
 }
 
+void Job::Impl::commit(const std::function<void()>& update) {
+  begin_commit();
+  update();
+  if (end_commit()) throw WorldEnds{};
+  // A value that differs would otherwise end the job at its first change only, perhaps after days. The powers of two
+  // find it before the training is twice as long, at no cost for a step.
+  if (options_.verify && change_.size > 1 && std::has_single_bit(state_.revision()))
+    together([&] { elastic::compare(*world_, state_); });
+}
+
+void Job::Impl::compare(const std::vector<EntryHash>& entries) {
+  check_phase("compare", phase_ == Phase::training, "the state has not been synchronized in this world");
+  together([&] { elastic::compare(*world_, state_, entries); });
+}
+
 // Returns true if this process can go on in another world after this error. If the entries of the state differ, all
 // ranks get the mismatch, and the ranks that are not at fault go on.
 bool Job::Impl::survives(const Error& error) const {
@@ -198,15 +215,16 @@ void Job::end_synchronization(const std::vector<EntryHash>& entries, std::uint64
   impl_->end_synchronization(entries, bytes);
 }
 void Job::commit(const std::function<void()>& update) {
-  impl_->begin_commit();
-  update();
-  if (impl_->end_commit()) throw WorldEnds{};
+  impl_->commit(update);
 }
 void Job::begin_commit() {
   impl_->begin_commit();
 }
 bool Job::end_commit() {
   return impl_->end_commit();
+}
+void Job::compare(const std::vector<EntryHash>& entries) {
+  impl_->compare(entries);
 }
 bool Job::change_is_planned() const {
   return impl_->change_is_planned();

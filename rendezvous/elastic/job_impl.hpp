@@ -34,6 +34,8 @@ class Job::Impl {
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes);
   void begin_commit();
   bool end_commit();
+  void commit(const std::function<void()>& update);
+  void compare(const std::vector<EntryHash>& entries);
   bool change_is_planned() const {
     const MutexLock lock(replacement_);
     return connection_->change_is_planned();

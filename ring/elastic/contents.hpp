@@ -11,9 +11,11 @@ namespace anello::elastic {
 
 struct Entry {
   std::string name;
-  Bytes replicated = {};
-  std::function<std::string()> save = {};  // empty if the entry is replicated memory; `load` is then empty too
+  Bytes memory = {};
+  std::function<std::string()> save = {};  // empty if the entry is memory; `load` is then empty too
   std::function<void(std::string_view)> load = {};
+  bool own = false;                  // whether each rank has its own values in the memory
+  std::vector<std::byte> kept = {};  // those of the last commit, if the memory is a rank's own
   bool is_small() const { return bool(save); }
 };
 
@@ -25,6 +27,9 @@ class Contents {
   void begin_commit();
   void end_commit();
   void restore();
+  // Copies the ranks' own memory at a commit, and back after a step that has failed.
+  void keep();
+  void set_back();
   // Call this before the first byte of another rank's state arrives. From then on the entries are not clean, because
   // the transfer may fail.
   void receive() { clean = commits = false; }
@@ -32,6 +37,7 @@ class Contents {
     revision = at;
     holds = clean = true;
     commits = false;
+    keep();
   }
 
   std::vector<Entry> entries;

@@ -7,13 +7,18 @@
 #include "ring/elastic/gather.hpp"
 
 namespace anello::elastic {
+namespace {
+
+std::string kind_of(const Entry& entry) {
+  return entry.is_small() ? "small" : text(entry.memory.size(), " bytes", entry.own ? " of its own" : "");
+}
+
+}  // namespace
 
 std::vector<group::NamedValue> manifest_of(const Contents& state, bool verify) {
   std::vector<group::NamedValue> manifest{{"verification of the state", verify ? "on" : "off"}};
   for (const Entry& each : state.entries)
-    manifest.push_back(
-        {entry_name(manifest.size() - 1),
-         text("'", each.name, "' (", each.is_small() ? "small" : text(each.replicated.size(), " bytes"), ")")});
+    manifest.push_back({entry_name(manifest.size() - 1), text("'", each.name, "' (", kind_of(each), ")")});
   return manifest;
 }
 

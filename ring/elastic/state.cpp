@@ -22,8 +22,8 @@ void Contents::add(Entry entry) {
   };
   if (entry.name.empty() || entry.name != printable(entry.name, entry.name.size())) wrong("is not a name of one line");
   if (std::ranges::find(entries, entry.name, &Entry::name) != entries.end()) wrong("was added before");
-  if (!entry.replicated.data() && !entry.replicated.empty())
-    wrong(text("is a null pointer with ", entry.replicated.size(), " bytes"));
+  if (!entry.memory.data() && !entry.memory.empty())
+    wrong(text("is a null pointer with ", entry.memory.size(), " bytes"));
   entries.push_back(std::move(entry));
 }
 
@@ -43,10 +43,25 @@ void Contents::end_commit() {
   commits = false;
   revision++;
   clean = true;
+  keep();
+}
+
+void Contents::keep() {
+  for (Entry& each : entries)
+    if (each.own) each.kept.assign(each.memory.begin(), each.memory.end());
+}
+
+void Contents::set_back() {
+  for (const Entry& each : entries)
+    if (each.own) std::ranges::copy(each.kept, each.memory.begin());
 }
 
 void State::add(std::string name, std::span<std::byte> replicated) {
-  contents_->add({.name = std::move(name), .replicated = replicated});
+  contents_->add({.name = std::move(name), .memory = replicated});
+}
+
+void State::add_own(std::string name, std::span<std::byte> own) {
+  contents_->add({.name = std::move(name), .memory = own, .own = true});
 }
 
 void State::add_small(std::string name, std::function<std::string()> save, std::function<void(std::string_view)> load) {

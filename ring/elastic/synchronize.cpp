@@ -56,23 +56,29 @@ void load(const Contents& state, std::string_view received) {
   for (const auto& [entry, its] : all) entry->load(its);
 }
 
-std::vector<Bytes> memory_of(const Contents& state) {
+enum class Values { equal, own };  // on all ranks, or of each rank
+
+std::vector<Bytes> memory_of(const Contents& state, Values values) {
   std::vector<Bytes> memory;
-  for (const Entry& each : state.entries) memory.push_back(each.replicated);
+  for (const Entry& each : state.entries)
+    if (!each.is_small() && each.own == (values == Values::own)) memory.push_back(each.memory);
   return memory;
 }
 
-// Sends the small entries from the first source to the receivers, and returns the group of these ranks. `texts` matters
-// only on the source.
-std::optional<Group> transfer_small(World& world, const Decision& decision, const Contents& state, const Texts& texts) {
-  if (std::ranges::none_of(state.entries, &Entry::is_small)) return {};
+// Sends what the sources need not have alike, or have as text, from the first source to the receivers. Returns the
+// group of these ranks. `texts` matters only on the source.
+std::optional<Group> transfer_from_first(World& world, const Decision& decision, const Contents& state,
+                                         const Texts& texts) {
+  if (std::ranges::none_of(state.entries, [](const Entry& each) { return each.own || each.is_small(); })) return {};
   std::optional<Group> group = group_of(world, decision.sources.front(), decision.receivers);
   if (!group) return {};
+  const Options options{.name = "small entries of the state", .consistency_token = decision.revision};
   Writer out;
   for (const std::string& each : texts) out.str(each);
-  const std::string received = group::broadcast_text(
-      0, *group, std::move(out).take(), {.name = "small entries of the state", .consistency_token = decision.revision});
+  const std::string received = group::broadcast_text(0, *group, std::move(out).take(), options);
   if (group->rank() != 0) load(state, received);
+  for (const Bytes& each : memory_of(state, Values::own))
+    group->broadcast(Tensor(reinterpret_cast<std::uint8_t*>(each.data()), each.size()), 0, options);
   return group;
 }
 
@@ -80,8 +86,9 @@ std::vector<EntryHash> hashes_of(const Contents& state, const Texts& texts) {
   std::vector<EntryHash> hashes;
   auto small = texts.begin();
   for (const Entry& each : state.entries)
-    hashes.push_back(
-        {each.name, Hash::of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.replicated))});
+    if (!each.own)
+      hashes.push_back(
+          {each.name, Hash::of(each.is_small() ? std::as_bytes(std::span(*small++)) : ConstBytes(each.memory))});
   return hashes;
 }
 
@@ -104,8 +111,23 @@ void verify_together(World& world, const std::vector<EntryHash>& entries, const 
   require_equal_entries(names, hashes, decision);
 }
 
+// verify_together() for entries that no manifest has compared.
+void verify_named(World& world, const std::vector<EntryHash>& entries, const Decision& decision) {
+  Manifest names;
+  for (const EntryHash& each : entries) names.push_back({entry_name(names.size()), text("'", each.name, "'")});
+  group::require_same(world, names, {.name = "elastic entries", .consistency_token = decision.revision});
+  verify_together(world, entries, decision);
+}
+
+// Returns the decision of a world in which each rank is a source.
+Decision all_have(std::uint64_t revision, int ranks) {
+  Decision decision{.revision = revision};
+  for (int rank = 0; rank < ranks; rank++) decision.sources.push_back(rank);
+  return decision;
+}
+
 std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
-  std::uint64_t bytes = total_bytes(memory_of(state));
+  std::uint64_t bytes = total_bytes(memory_of(state, Values::equal)) + total_bytes(memory_of(state, Values::own));
   for (const std::string& each : texts) bytes += each.size();
   return bytes;
 }
@@ -114,22 +136,23 @@ std::uint64_t bytes_of(const Contents& state, const Texts& texts) {
 
 Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   const auto began = std::chrono::steady_clock::now();
-  Contents& own = StateAccess::contents(state);
-  const Decision decision = decide_together(world, own, manifest_of(own, verify), begun);
+  Contents& contents = StateAccess::contents(state);
+  const Decision decision = decide_together(world, contents, manifest_of(contents, verify), begun);
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
-  Texts texts = receives ? Texts() : saved(own);
+  if (contents.holds && contents.clean) contents.set_back();
+  Texts texts = receives ? Texts() : saved(contents);
   Decision senders = decision;
   // Without a comparison, nothing would show that a receiver got parts of different states.
   if (!verify) senders.sources.resize(1);
-  const std::vector<Group> groups = transfer(world, senders, memory_of(own));
-  const std::optional<Group> group = transfer_small(world, decision, own, texts);
-  if (receives) texts = saved(own);
-  if (verify) verify_together(world, hashes_of(own, texts), decision);
-  own.settle(decision.revision);
+  const std::vector<Group> groups = transfer(world, senders, memory_of(contents, Values::equal));
+  const std::optional<Group> group = transfer_from_first(world, decision, contents, texts);
+  if (receives) texts = saved(contents);
+  if (verify) verify_together(world, hashes_of(contents, texts), decision);
+  contents.settle(decision.revision);
   return {.revision = decision.revision,
           .sources = decision.sources,
           .receivers = decision.receivers,
-          .bytes = decision.receivers.empty() ? 0 : bytes_of(own, texts),
+          .bytes = decision.receivers.empty() ? 0 : bytes_of(contents, texts),
           .took = std::chrono::steady_clock::now() - began};
 }
 
@@ -148,11 +171,17 @@ std::vector<Group> deliver(World& world, const Decision& decision, std::span<con
 }
 
 void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries) {
-  Manifest names;
-  for (const EntryHash& each : entries) names.push_back({entry_name(names.size()), text("'", each.name, "'")});
-  group::require_same(world, names, {.name = "elastic entries", .consistency_token = decision.revision});
-  verify_together(world, entries, decision);
+  verify_named(world, entries, decision);
   StateAccess::contents(state).settle(decision.revision);
+}
+
+void compare(World& world, const State& state) {
+  const Contents& contents = StateAccess::contents(state);
+  verify_together(world, hashes_of(contents, saved(contents)), all_have(state.revision(), world.size()));
+}
+
+void compare(World& world, const State& state, const std::vector<EntryHash>& entries) {
+  verify_named(world, entries, all_have(state.revision(), world.size()));
 }
 
 }  // namespace anello::elastic

@@ -41,4 +41,10 @@ Decision begin_synchronization(World& world, State& state, std::string_view mani
 [[nodiscard]] std::vector<Group> deliver(World& world, const Decision& decision, std::span<const Bytes> memory);
 void end_synchronization(World& world, State& state, const Decision& decision, const std::vector<EntryHash>& entries);
 
+// Compares the states of all ranks after the same commit. Throws Error{diverged} on all ranks if an entry differs, and
+// the errors of collectives. The second form is for a program whose `state` has no entries; it throws Error{mismatch}
+// if the names differ.
+void compare(World& world, const State& state);
+void compare(World& world, const State& state, const std::vector<EntryHash>& entries);
+
 }  // namespace anello::elastic

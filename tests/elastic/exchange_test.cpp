@@ -66,6 +66,28 @@ TEST(Exchange, AReceiverThatFailsInBetweenIsNoSource) {
   EXPECT_EQ(all[1].number, 7);
 }
 
+TEST(Exchange, AComparisonAfterACommitFindsWhatDiffers) {
+  Owners all{Owner{7, 4}, Owner{7, 4}, Owner{7, 4}};
+  const auto compared = [&](const char* last_name) {
+    return told_on_all_ranks(3, [&](World& world) {
+      const Owner& its = all[std::size_t(world.rank())];
+      compare(world, its.state, {{world.rank() == 2 ? last_name : "number", hash_of_number(its.number)}});
+    });
+  };
+  for (const Told& told : compared("number")) EXPECT_FALSE(told.error) << told.error->what();
+  for (const Told& told : compared("count")) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
+    EXPECT_THAT(told.error->message(), HasSubstr("'number' on rank 0, 'count' on rank 2"));
+  }
+  all[1].number = 6;
+  for (const Told& told : compared("number")) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::diverged);
+    EXPECT_EQ(told.error->rank(), 1);
+  }
+}
+
 // A rank without tensors has no part in the transfer, and would leave the others waiting.
 TEST(Exchange, SizesThatDifferAreAMismatch) {
   const auto told = told_on_all_ranks(3, [](World& world) {

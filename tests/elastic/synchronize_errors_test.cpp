@@ -118,6 +118,26 @@ TEST(SynchronizeErrors, ASmallEntryOfASurvivor) {
   EXPECT_EQ(all[1]->state.revision(), 0u);
 }
 
+Errors compare_all(const Ranks& all) {
+  Errors errors;
+  for (const Told& told :
+       told_on_all_ranks(int(all.size()), [&](World& world) { compare(world, all[std::size_t(world.rank())]->state); }))
+    errors.push_back(told.error);
+  return errors;
+}
+
+TEST(SynchronizeErrors, AComparisonAfterACommitFindsWhatDiffers) {
+  const Ranks all = ranks(holder(7, 2), holder(7, 2), holder(7, 2));
+  expect_in_order(compare_all(all));
+  all[2]->weights[0] ^= std::byte(1);
+  expect_each(compare_all(all), ErrorCode::diverged, 2,
+              AllOf(HasSubstr("entry 'weights' of the state differs at revision 2: rank 2 has hash "),
+                    HasSubstr("update() did not write the same on each of them")));
+  all[2]->weights[0] ^= std::byte(1);
+  all[0]->step = 8;
+  expect_each(compare_all(all), ErrorCode::diverged, 0, HasSubstr("entry 'step' of the state"));
+}
+
 TEST(SynchronizeErrors, AreNotLookedForWithoutVerification) {
   const Ranks all = ranks(holder(7, 2), holder(7, 2), newcomer(1));
   all[1]->weights[999] ^= std::byte(1);
@@ -159,7 +179,7 @@ void break_off(World& world, Rank& rank, bool begun, const std::atomic<const Wor
   const Reports reports = gather_reports(world, report_of(state, manifest_of(state, true)), begun);
   const Decision decision = decide(reports.by_rank, reports.begun);
   std::vector<Bytes> memory;
-  for (const Entry& each : state.entries) memory.push_back(each.replicated);
+  for (const Entry& each : state.entries) memory.push_back(each.memory);
   std::vector<Group> groups;
   if (std::ranges::binary_search(decision.receivers, world.rank())) groups = transfer(world, decision, memory);
   const std::uint64_t before = reports_bytes(world.size());

@@ -98,6 +98,45 @@ TEST(Synchronize, ARankWhoseUpdateFailedReceives) {
   expect_all(all, 3, 1);
 }
 
+// A rank with statistics of its own, in which each step changes something, also a step that fails.
+struct StatisticsRank {
+  StatisticsRank(float value, std::optional<std::uint64_t> held) : statistics{value, value} {
+    state.add_own("statistics", std::as_writable_bytes(std::span(statistics)));
+    if (held) StateAccess::contents(state).settle(*held);
+  }
+  std::array<float, 2> statistics;
+  State state;
+};
+using StatisticsRanks = std::array<StatisticsRank, 3>;
+
+void synchronize_all(StatisticsRanks& all, bool begun) {
+  for (const Told& told :
+       told_on_all_ranks(3, [&](World& world) { synchronize(world, all[std::size_t(world.rank())].state, begun); }))
+    EXPECT_FALSE(told.error) << told.error->what();
+}
+
+TEST(Synchronize, AReceiverGetsTheOwnMemoryOfTheFirstSource) {
+  StatisticsRanks all{StatisticsRank{1, {}}, StatisticsRank{2, 5}, StatisticsRank{3, 5}};
+  synchronize_all(all, true);
+  EXPECT_THAT(all[0].statistics, ElementsAre(2, 2));
+  EXPECT_THAT(all[1].statistics, ElementsAre(2, 2));
+  EXPECT_THAT(all[2].statistics, ElementsAre(3, 3)) << "a source keeps its own, which differ from those of the others";
+}
+
+TEST(Synchronize, OwnMemoryIsThatOfTheLastCommit) {
+  StatisticsRanks all{StatisticsRank{1, {}}, StatisticsRank{2, {}}, StatisticsRank{3, {}}};
+  all[0].statistics[1] = 7;  // from a checkpoint, after it was added
+  synchronize_all(all, false);
+  for (StatisticsRank& each : all) {
+    EXPECT_THAT(each.statistics, ElementsAre(1, 7));
+    each.statistics[0] = 4;  // written before the commit, as a forward pass does
+    each.state.commit([] {});
+    each.statistics[0] = 5;  // the step that fails
+  }
+  synchronize_all(all, true);
+  for (const StatisticsRank& each : all) EXPECT_THAT(each.statistics, ElementsAre(4, 7));
+}
+
 // The three ranks of a world in all combinations of states.
 TEST(Synchronize, AllCombinationsOfThreeRanks) {
   enum Kind { joins, older, newest, torn };

@@ -146,21 +146,20 @@ def test_a_process_with_another_state_ends_alone(tmp_path):
         assert (first.wait(), good.wait()) == (0, 0), first.err() + good.err()
 
 
-def test_what_differs_between_ranks_ends_the_job_at_the_next_change(tmp_path):
-    body = """
-def update(): state.weights[0] += world.rank
-for step in range(3000):
-    time.sleep(0.01)
-    one_step(world, update)
+@pytest.mark.parametrize("begins, found", [(0, 1), (5, 8)])
+@pytest.mark.parametrize("entry, change", [("weights", "state.weights[0] += world.rank"), ("steps", "state.steps = world.rank")])
+def test_what_differs_between_ranks_ends_the_job_at_the_next_comparison(tmp_path, begins, found, entry, change):
+    """The ranks compare their states after the commits 1, 2, 4, 8, ..."""
+    body = f"""
+def update():
+    if state.revision >= {begins}: {change}
+while state.revision < 100: one_step(world, update)
 """
     with job(tmp_path, first=2) as made:
         ranks = [made.script(code(body)) for _ in range(2)]
         for each in ranks:
-            each.says("world 2")
-        late = made.script(code(body))
-        for each in [*ranks, late]:
             assert each.wait() == 1
-            assert "entry 'weights' of the state differs at revision" in each.err()
+            assert f"entry '{entry}' of the state differs at revision {found}: rank 1 has hash" in each.err()
 
 
 def test_an_update_that_raises_ends_that_rank_and_the_others_go_on(tmp_path):

@@ -1,6 +1,7 @@
 // c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: does the same as trainee through the C API, and sends its state itself.
 #include <anello/anello.h>
 
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +26,10 @@ struct Trainee {
   bool world_ends = false;
 };
 
+anello_status hash(const Weights& weights, anello_elastic_entry& entry) {
+  return anello_elastic_hash(weights.data(), weights.size() * sizeof(double), &entry.high, &entry.low);
+}
+
 anello_status synchronize(Trainee& its) {
   const std::string manifest = "weights " + std::to_string(its.weights.size());
   if (const auto status = anello_elastic_begin(its.job, manifest.c_str())) return status;
@@ -33,7 +38,7 @@ anello_status synchronize(Trainee& its) {
   if (const auto status = anello_elastic_deliver(its.job, &weights, 1)) return status;
   const std::size_t bytes = its.weights.size() * sizeof(double);
   anello_elastic_entry entry{"weights", 0, 0};
-  if (const auto status = anello_elastic_hash(its.weights.data(), bytes, &entry.high, &entry.low)) return status;
+  if (const auto status = hash(its.weights, entry)) return status;
   if (const auto status = anello_elastic_end(its.job, &entry, 1, bytes)) return status;
   if (const auto status = anello_elastic_get_change(its.job, &its.change)) return status;
   std::printf("world %u: rank %d of %d at %llu, %zu got %llu bytes, paused %llu us\n", its.change.generation,
@@ -41,6 +46,12 @@ anello_status synchronize(Trainee& its) {
               its.change.receivers_size, static_cast<unsigned long long>(its.change.bytes),
               static_cast<unsigned long long>(its.change.paused_ns / 1000));
   return ANELLO_OK;
+}
+
+anello_status compare(Trainee& its) {
+  anello_elastic_entry entry{"weights", 0, 0};
+  if (const auto status = hash(its.weights, entry)) return status;
+  return anello_elastic_compare(its.job, &entry, 1);
 }
 
 anello_status train(Trainee& its) {
@@ -56,9 +67,12 @@ anello_status train(Trainee& its) {
       return status;
     if (const auto status = anello_elastic_commit_begin(its.job)) return status;
     update(its.weights, gradient);
+    differ(its.weights, anello_elastic_revision(its.job));
     int ends = 0;
     if (const auto status = anello_elastic_commit_end(its.job, &ends)) return status;
     if ((its.world_ends = ends != 0)) return ANELLO_OK;
+    if (!std::has_single_bit(anello_elastic_revision(its.job))) continue;
+    if (const auto status = compare(its)) return status;
   }
   return anello_elastic_finish(its.job);
 }

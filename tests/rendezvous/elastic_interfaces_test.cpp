@@ -75,6 +75,18 @@ TEST_P(ElasticJobIn, AProcessWithAnotherStateEndsAlone) {
   for (const int i : {0, 1}) expect_result(*processes_[std::size_t(i)], kLongTraining);
 }
 
+// The ranks compare their states after the commits 1, 2, 4, 8, ...
+TEST_P(ElasticJobIn, AStateThatDiffersEndsTheJobAtTheNextComparison) {
+  serve({.min = 1, .max = 2, .first = 2});
+  start(kLongTraining, 1);
+  further_environment_.push_back("TRAINEE_DIFFERS_AFTER=5");
+  start(kLongTraining, 1);
+  for (auto& process : processes_) {
+    EXPECT_EQ(process->wait(), 1);
+    EXPECT_THAT(process->err(), HasSubstr("entry 'weights' of the state differs at revision 8: rank 1 has hash "));
+  }
+}
+
 // A process that waited for a place must not take its state for the result.
 TEST_P(ElasticJobIn, AProcessThatIsNotNeededEndsInGoodOrder) {
   serve({.min = 1, .max = 1, .first = 1});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -25,6 +26,12 @@ inline void add_gradient(std::vector<double>& gradient, std::uint64_t step, int 
 
 inline void update(std::vector<double>& weights, const std::vector<double>& gradient) {
   for (std::size_t i = 0; i < weights.size(); i++) weights[i] = std::fmod(3 * weights[i] + gradient[i], kModulus);
+}
+
+// A process with the variable TRAINEE_DIFFERS_AFTER writes another state after that commit.
+inline void differ(std::vector<double>& weights, std::uint64_t revision) {
+  const char* const after = std::getenv("TRAINEE_DIFFERS_AFTER");
+  if (after && std::strtoull(after, nullptr, 10) == revision) weights[0]++;
 }
 
 inline double digest(const std::vector<double>& weights) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,14 +30,14 @@ inline void report(const elastic::Change& change, const Gradient& weights) {
 }
 
 // A further entry of the state, which takes time to send. It differs between processes until they have received the
-// entry of the first process. Prints a line when the state is about to be sent.
+// entry of the first process. Prints a line when the state is about to be sent at the beginning of a world.
 class Ballast {
  public:
   Ballast(elastic::State& state, std::size_t bytes) : bytes_(bytes, static_cast<unsigned char>(getpid())) {
     if (bytes == 0) return;
     state.add("ballast", std::as_writable_bytes(std::span(bytes_)));
     const auto save = [this] {
-      std::printf("saves %d\n", ++saved_);
+      if (!trains_) std::printf("saves %d\n", ++saved_);
       return std::string();
     };
     state.add_small("nothing", save, [](std::string_view) {});
@@ -44,11 +45,17 @@ class Ballast {
   void mark(std::uint64_t step) {
     if (!bytes_.empty()) trainee::mark(bytes_, step);
   }
+  // While the result exists, a comparison may ask for the texts, and no world begins.
+  [[nodiscard]] std::shared_ptr<void> training() {
+    trains_ = true;
+    return {nullptr, [this](void*) { trains_ = false; }};
+  }
   bool is_marked(std::uint64_t steps) const { return trainee::is_marked(bytes_, steps); }
 
  private:
   std::vector<unsigned char> bytes_;
   int saved_ = 0;
+  bool trains_ = false;
 };
 
 // `arguments`: STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]; BALLAST: its bytes. A step takes MILLISECONDS until WORLD
@@ -65,6 +72,7 @@ inline int run(const std::vector<const char*>& arguments, const std::function<Su
   state.add("weights", std::as_writable_bytes(std::span(weights)));
   Ballast ballast(state, arguments.size() > 4 ? std::strtoull(arguments[4], nullptr, 10) : 0);
   const auto train = [&](elastic::Job& job) {
+    const auto training = ballast.training();
     Gradient gradient(weights.size());
     const Sum sum = sum_in(job);
     const int rank = job.world().rank(), size = job.world().size();
@@ -75,6 +83,7 @@ inline int run(const std::vector<const char*>& arguments, const std::function<Su
       sum(gradient);
       job.commit([&] {
         update(weights, gradient);
+        differ(weights, state.revision());
         ballast.mark(state.revision());
       });
     }

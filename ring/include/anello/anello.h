@@ -629,6 +629,10 @@ int anello_elastic_clean(const anello_elastic* job);
  * if there is none) at most. */
 anello_status anello_elastic_commit_begin(anello_elastic* job);
 anello_status anello_elastic_commit_end(anello_elastic* job, int* ends);
+/* Compares the entries of all ranks after the same commit: all call it, with the entries in the same order; blocks.
+ * ANELLO_DIVERGED names an entry that differs, and the ranks. Without it, a value that differs ends the job only when a
+ * world begins, perhaps after days; anello::elastic and the Python package compare after the commits 1, 2, 4, 8, ... */
+anello_status anello_elastic_compare(anello_elastic* job, const anello_elastic_entry* entries, size_t count);
 /* 1 if the world will end at one of the next commits, because processes join or leave; -1: NULL. */
 int anello_elastic_change_is_planned(const anello_elastic* job);
 /* 1 if an error has ended the world because of another rank, so that anello_elastic_enter may follow; otherwise 0.

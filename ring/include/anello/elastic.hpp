@@ -41,7 +41,8 @@ struct Change {
 };
 
 struct Options {
-  bool verify = true;                            // true: the states of all ranks are compared at each change
+  // true: the states of all ranks are compared at each change, and after the commits 1, 2, 4, 8, ...
+  bool verify = true;
   std::function<void(const Change&)> on_change;  // called on all ranks before the training goes on
 };
 
@@ -90,11 +91,17 @@ class Job {
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes = 0);
 
   // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join.
+  // Options::verify: after the commits 1, 2, 4, 8, ... it compares the entries of all ranks, and throws Error{diverged}
+  // with the entry and the ranks, or an error of this collective.
   void commit(const std::function<void()>& update);
   // commit() in two parts, for a program that cannot pass a function; it writes the entries in between. If that fails,
   // do not call the second part: the state stays unclean. Returns true if the world ends here as planned.
   void begin_commit();
   bool end_commit();
+  // Compares the names and hashes of the entries of all ranks after the same commit, for a program that sends its state
+  // itself. All ranks call it, with the entries in the same order. Blocks. Throws Error{diverged} with the entry and
+  // the ranks, and the errors of collectives.
+  void compare(const std::vector<EntryHash>& entries);
 
   // True if the world will end at one of the next commits, because processes join or leave. Any thread,
   // at any time.

@@ -1,7 +1,7 @@
 // The state that an elastic job keeps when ranks end or join: parameters, an optimizer's memory, counters. In each new
 // world, the ranks with the newest state send it to the other ranks, and all ranks compare their entries. The program
-// owns the memory, and a State borrows it: no copy is kept, so a job in which no rank has a complete state must begin
-// again from a checkpoint. One thread at a time.
+// owns the memory, and a State borrows it: no copy is kept except for add_own(), so a job in which no rank has a
+// complete state must begin again from a checkpoint. One thread at a time.
 #pragma once
 #include <anello/export.h>
 #include <cstddef>
@@ -44,6 +44,10 @@ class State {
   //
   // Memory that is equal on all ranks at each commit. It must stay where it is as long as the State exists.
   void add(std::string name, std::span<std::byte> replicated);
+  // Memory of which each rank has its own values, such as the statistics of a batch norm. It may be written at any
+  // time: a copy of each commit is kept, and copied back if the step after it fails. It is not compared. A rank that
+  // receives the state gets the values of the first rank that has it.
+  void add_own(std::string name, std::span<std::byte> own);
   // A small value that is equal on all ranks at each commit, such as the number of a step. save() returns it as text,
   // and load() takes the text of another rank; a synchronization calls both. Ranks with equal values must return equal
   // texts, because texts are compared too. Exceptions of both functions leave the synchronization.

@@ -29,6 +29,11 @@ def synchronize(job: Job, entries: Sequence[Entry]) -> None:
     job.end_synchronization(_hashes_of(entries, memory), sum(_bytes_of(each.tensor) for each in memory))
 
 
+def compare(job: Job, entries: Sequence[Entry]) -> None:
+    """Compares the entries of all ranks after the same commit. All ranks call; blocks. Raises as Job.compare()."""
+    job.compare(_hashes_of(entries, _memory_of(entries)))
+
+
 def _first_source_and_receivers(job: Job, change: Change) -> Optional[Group]:
     """The group in which the first source sends the parts that sources need not have alike."""
     members = [change.sources[0]] + change.receivers

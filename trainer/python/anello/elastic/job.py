@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional, Sequence
+from typing import Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from .._library import C, default, header, lib
 from ..errors import Error
@@ -188,13 +188,18 @@ class Job:
             hashes: of each entry, as hash_of() returns it, in the same order on all ranks.
             size: the number of bytes that each receiver got, for messages.
         """
-        entries = (header.structs["anello_elastic_entry"] * len(hashes))()
-        for entry, (name, value) in zip(entries, hashes.items()):
-            if len(value) != _HASH_BYTES:
-                raise ValueError(f"the hash of '{name}' has {len(value)} bytes, not {_HASH_BYTES}: use hash_of()")
-            entry.name = name.encode()
-            entry.high, entry.low = int.from_bytes(value[:8], "big"), int.from_bytes(value[8:], "big")
-        self._blocking(lib.anello_elastic_end, entries, len(entries), size)
+        self._blocking(lib.anello_elastic_end, *_entries_of(hashes), size)
+
+    def compare(self, hashes: Mapping[str, bytes]) -> None:
+        """Compares the state between all ranks after the same commit. All ranks call; blocks.
+
+        Raises an Error with the code "diverged", which names the entry and the ranks, if hashes differ. Without it, a
+        value that differs ends the job only when a world begins, perhaps after days.
+
+        Args:
+            hashes: as for end_synchronization().
+        """
+        self._blocking(lib.anello_elastic_compare, *_entries_of(hashes))
 
     @property
     def revision(self) -> int:
@@ -267,6 +272,17 @@ class Job:
 
 def _ranks(address: Optional[int], count: int) -> List[int]:
     return list((ctypes.c_int * count).from_address(address)) if address else []
+
+
+def _entries_of(hashes: Mapping[str, bytes]) -> Tuple[Any, int]:
+    """The array of these entries for C, and its length."""
+    entries = (header.structs["anello_elastic_entry"] * len(hashes))()
+    for entry, (name, value) in zip(entries, hashes.items()):
+        if len(value) != _HASH_BYTES:
+            raise ValueError(f"the hash of '{name}' has {len(value)} bytes, not {_HASH_BYTES}: use hash_of()")
+        entry.name = name.encode()
+        entry.high, entry.low = int.from_bytes(value[:8], "big"), int.from_bytes(value[8:], "big")
+    return entries, len(entries)
 
 
 def hash_of(tensor: Any) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..world import World
 from .entries import Entry, entry_of
-from .exchange import synchronize
+from .exchange import compare, synchronize
 from .job import Change, Job
 
 
@@ -80,6 +80,9 @@ class State:
         update. Memory that was written before would be written again by the next world if a collective failed in
         between.
 
+        After the commits 1, 2, 4, 8, ... the ranks compare their entries, and an entry that differs is an Error with
+        the code "diverged", which names it and the ranks.
+
         If processes join here, it ends the world by an exception for the loop over worlds(). So whatever belongs to
         the step must be done before or in an update: statements after the commit may be skipped.
         """
@@ -90,6 +93,8 @@ class State:
         if not updates and any(each.holds_memory for each in self._entries.values()):
             raise TypeError("commit() needs the functions that write the state, for example commit(optimizer.step)")
         job.commit(lambda: self._write(updates))
+        if job.world.size > 1 and job.revision & (job.revision - 1) == 0:
+            compare(job, list(self._entries.values()))
 
     def _write(self, updates: Any) -> None:
         for each in updates:
