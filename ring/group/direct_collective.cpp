@@ -8,15 +8,14 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/link/memory_link.hpp"
 #include "ring/run/step_trace.hpp"
 
 namespace anello::group {
 
 using std::chrono::steady_clock;
 
-DirectCollective::DirectCollective(int rank, int size, run::Explain explain)
-    : rank_(rank), windows_(std::size_t(size)), explain_(std::move(explain)), parts_(size), tensors_(windows_.size()) {}
+DirectCollective::DirectCollective(int rank, int size, Posts& posts)
+    : rank_(rank), posts_(posts), parts_(size), tensors_(std::size_t(size)) {}
 
 void DirectCollective::start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
                              const run::Scaling* scaling) {
@@ -46,40 +45,21 @@ bool DirectCollective::lend(const run::Buffer& tensor, std::uint64_t elems) {
 
 void DirectCollective::clear() {
   state_ = State::idle;
-  number_ = 0;
   at_ = elems_ = 0;
   loans_.clear();
 }
 
 void DirectCollective::begin(const run::Load& load) {
-  for (int peer = 0; peer < int(windows_.size()); peer++)
-    if (peer != rank_ && !windows_[std::size_t(peer)]) connect(peer, *load.links[std::size_t(peer)]);
   trace_ = load.trace;
-  if (trace_ && may_show()) trace_->start();
+  if (trace_) trace_->start();
   post(*load.signature);
 }
 
-// A link over TCP has no window. Then this rank cannot show its tensors to all peers.
-void DirectCollective::connect(int peer, link::Link& link) {
-  if (link::MemoryLink* const memory = link.memory()) windows_[std::size_t(peer)] = memory->window();
-}
-
 void DirectCollective::post(const Signature& signature) {
-  number_ = signature.sequence + 1;
-  encode(signature, signature_);
-  bool shows = may_show();
-  for (std::size_t peer = 0; peer < windows_.size() && shows; peer++)
-    if (peer != std::size_t(rank_)) shows = windows_[peer] && windows_[peer]->can_show(places_);
-  each_window([&](std::size_t, shm::Window& window) { window.post(number_, signature_, shows ? &places_ : nullptr); });
+  const bool shows = posts_.post(signature, may_show() ? shm::Shown::tensors : shm::Shown::nothing, places_);
   set(shows ? Status::moving : Status::refused);
   if (!shows) return loans_.clear();
-  await_all(State::meeting);
-}
-
-void DirectCollective::await_all(State state) {
-  state_ = state;
-  awaited_.clear();
-  each_window([&](std::size_t peer, shm::Window&) { awaited_.push_back(peer); });
+  state_ = State::meeting;
 }
 
 bool DirectCollective::pass() {
@@ -114,27 +94,18 @@ bool DirectCollective::take_turn() {
 }
 
 bool DirectCollective::meet() {
-  const std::size_t before = awaited_.size();
-  bool refused = false;
-  std::erase_if(awaited_, [&](std::size_t peer) {
-    const auto post = windows_[peer]->posted(number_);
-    if (!post) return false;
-    if (!post->is_later)
-      run::check_signature(signature_, std::as_bytes(std::span(post->signature)), int(peer), explain_);
-    refused |= post->is_later || !post->shows;
-    return true;
-  });
-  if (refused) {
+  const Posts::Seen seen = posts_.look();
+  if (seen == Posts::Seen::refusal) {
     state_ = State::idle;
     loans_.clear();
-  } else if (awaited_.empty()) {
+  } else if (seen == Posts::Seen::all) {
     begin_making();
   }
-  return refused || awaited_.size() < before;
+  return seen != Posts::Seen::nothing_new;
 }
 
 void DirectCollective::begin_making() {
-  each_window([&](std::size_t peer, shm::Window& window) {
+  posts_.each_window([&](std::size_t peer, shm::Window& window) {
     const auto bytes = [&](bool shown, std::uint64_t elems) { return shown ? elems << arithmetic_.shift : 0; };
     const int rank = int(peer);
     try {
@@ -144,7 +115,7 @@ void DirectCollective::begin_making() {
       if (e.code() != ErrorCode::protocol) throw;  // an error of this process, not of the peer
       throw Error(e.code(), e.message(), rank);
     }
-    window.begin(number_);
+    window.begin(posts_.number());
   });
   find_sources_and_destinations();
   state_ = State::making;
@@ -176,12 +147,16 @@ void DirectCollective::make() {
   }
   if (at_ < elems_) return;
   check_not_withdrawn();
-  each_window([&](std::size_t, shm::Window& window) { window.end(number_); });
-  await_all(State::ending);
+  unended_.clear();
+  posts_.each_window([&](std::size_t peer, shm::Window& window) {
+    window.end(posts_.number());
+    unended_.push_back(peer);
+  });
+  state_ = State::ending;
 }
 
 void DirectCollective::check_not_withdrawn() const {
-  each_window([](std::size_t peer, const shm::Window& window) {
+  posts_.each_window([](std::size_t peer, const shm::Window& window) {
     if (window.is_withdrawn())
       throw Error(ErrorCode::network, "shared memory: the operation was given up while its tensor was being used",
                   int(peer));
@@ -206,21 +181,25 @@ void DirectCollective::make_block(std::uint64_t at, std::uint64_t elems) {
 }
 
 bool DirectCollective::end() {
-  const std::size_t before = awaited_.size();
-  std::erase_if(awaited_, [&](std::size_t peer) { return windows_[peer]->ended(number_); });
-  if (awaited_.empty()) {
+  const std::size_t before = unended_.size();
+  std::erase_if(unended_, [&](std::size_t peer) { return posts_.window(peer).ended(posts_.number()); });
+  if (unended_.empty()) {
     state_ = State::ended;
     set(Status::done);
     loans_.clear();
   }
-  return awaited_.size() < before;
+  return unended_.size() < before;
+}
+
+std::vector<int> DirectCollective::awaited() const {
+  const std::vector<std::size_t>& peers = state_ == State::meeting ? posts_.awaited() : unended_;
+  return {peers.begin(), peers.end()};
 }
 
 bool DirectCollective::may_sleep() {
-  bool may = state_ == State::meeting || state_ == State::ending;
-  for (const std::size_t peer : awaited_)
-    may &= state_ == State::meeting ? windows_[peer]->may_sleep_until_posted(number_)
-                                    : windows_[peer]->may_sleep_until_ended(number_);
+  if (state_ == State::meeting) return posts_.may_sleep();
+  bool may = state_ == State::ending;
+  for (const std::size_t peer : unended_) may &= posts_.window(peer).may_sleep_until_ended(posts_.number());
   return may;
 }
 
@@ -228,12 +207,12 @@ bool DirectCollective::may_sleep() {
 void DirectCollective::give_up() {
   constexpr std::chrono::milliseconds kLimit{100};
   if (!active() || done()) return loans_.clear();
-  each_window([](std::size_t, shm::Window& window) { window.withdraw(); });
+  posts_.each_window([](std::size_t, shm::Window& window) { window.withdraw(); });
   const auto until = steady_clock::now() + kLimit;
-  each_window([&](std::size_t peer, const shm::Window& window) {
-    while (window.is_used(number_) && steady_clock::now() < until)
+  posts_.each_window([&](std::size_t peer, const shm::Window& window) {
+    while (window.is_used(posts_.number()) && steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (window.is_used(number_))
+    if (window.is_used(posts_.number()))
       log(Severity::warning, text("rank ", peer,
                                   " of the group did not stop using this rank's tensors; if it goes on, it "
                                   "may write ",

@@ -10,16 +10,13 @@
 // all ranks have ended, so nothing is read or written after that. Makes no system call except to pass a tensor's file
 // descriptor. Only one thread may be in pass() at a time.
 #pragma once
-#include <anello/error.hpp>
 #include <array>
-#include <functional>
 #include <vector>
 
-#include "ring/base/signature.hpp"
 #include "ring/group/direct_parts.hpp"
+#include "ring/group/posts.hpp"
 #include "ring/run/carrier.hpp"
 #include "ring/run/fold.hpp"
-#include "ring/run/message_header.hpp"
 #include "ring/shm/region.hpp"
 #include "ring/shm/window.hpp"
 
@@ -27,21 +24,19 @@ namespace anello::group {
 
 class DirectCollective final : public run::Carrier {
  public:
-  // `rank`: this process's rank among `size` ranks, at least two.
-  DirectCollective(int rank, int size, run::Explain explain);
+  // `rank`: this process's rank among `size` ranks, at least two. `posts` must outlive this object.
+  DirectCollective(int rank, int size, Posts& posts);
 
   // Prepares `operation`, whose elements are sent in their own type. `input` replaces operation.input. The tensors and
   // `scaling` (null: none) are borrowed until the operation is done or given up.
   void start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
-  // Prepares an operation that does not show this rank's tensors, so that all ranks will refuse the direct way.
   void clear();
   // True if this rank's tensors are in memory that the ranks that will use them can map.
   bool may_show() const { return !loans_.empty(); }
 
-  // Connects this object to the peers' links, which must all be open, and shows this rank's tensors to the peers.
+  // Shows this rank's tensors to the peers. Their links must be connected to the posts.
   void begin(const run::Load& load) override;
-  void connect(int peer, link::Link& link);
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors and no rank refused
@@ -49,7 +44,7 @@ class DirectCollective final : public run::Carrier {
   // refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }
-  std::vector<int> awaited() const override { return {awaited_.begin(), awaited_.end()}; }
+  std::vector<int> awaited() const override;
   bool may_sleep();
   bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
   bool notices_death() const override { return false; }      // a dead peer's memory stays mapped
@@ -69,7 +64,6 @@ class DirectCollective final : public run::Carrier {
   bool lend(const run::Buffer& tensor, std::uint64_t elems);
   bool take_turn();
   void record(std::uint64_t before);
-  void await_all(State state);
   bool meet();
   void begin_making();
   void find_sources_and_destinations();
@@ -77,15 +71,9 @@ class DirectCollective final : public run::Carrier {
   void make_block(std::uint64_t at, std::uint64_t elems);
   void check_not_withdrawn() const;
   bool end();
-  template <class Use>
-  void each_window(Use use) const {  // calls use(peer, window)
-    for (std::size_t peer = 0; peer < windows_.size(); peer++)
-      if (windows_[peer]) use(peer, *windows_[peer]);
-  }
 
   int rank_;
-  std::vector<shm::Window*> windows_;  // by peer; null for this rank, and for peers without a window
-  run::Explain explain_;
+  Posts& posts_;
   run::StepTrace* trace_ = nullptr;
   State state_ = State::idle;
   run::Arithmetic arithmetic_;
@@ -93,9 +81,7 @@ class DirectCollective final : public run::Carrier {
   DirectParts parts_;
   std::vector<shm::Loan> loans_;  // the tensors that other ranks use; empty if one of these tensors cannot be shown
   shm::Window::Places places_;
-  std::uint64_t number_ = 0;
-  EncodedSignature signature_{};
-  std::vector<std::size_t> awaited_;           // the peers for which this rank waits
+  std::vector<std::size_t> unended_;           // the peers that have not ended the operation
   std::vector<shm::Window::Tensors> tensors_;  // by rank
   std::vector<const std::byte*> sources_;      // operands of this rank's part, in rank order
   std::vector<std::byte*> destinations_;       // this rank's own output is first, if it is written

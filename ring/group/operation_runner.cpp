@@ -28,7 +28,8 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       link_of_(group.members.size()),
       streaming_([this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
       messages_([this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
-      direct_(rank, size_, [this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }) {
+      posts_(rank, size_, [this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
+      direct_(rank, size_, posts_) {
   load_.links = link_of_;
 }
 
@@ -125,8 +126,11 @@ bool OperationRunner::open_links() {
 }
 
 void OperationRunner::begin_to_move() {
-  // This rank shows no tensors, so all ranks refuse the direct way.
-  if (operation_->may_be_direct && carrier_ != &direct_) direct_.begin(load_);
+  if (operation_->may_be_direct) {
+    posts_.connect_all(link_of_);
+    // This rank shows no memory, so all ranks use the plan.
+    if (carrier_ != &direct_) posts_.post(agreement_.signature(), shm::Shown::nothing);
+  }
   carrier_->begin(load_);
   if (carrier_->refused()) stream_instead();
   moving_ = true;

@@ -94,6 +94,7 @@ class OperationRunner {
 
   run::Streaming streaming_;
   run::MessageExecution messages_;
+  Posts posts_;
   DirectCollective direct_;
 
   const Operation* operation_ = nullptr;

@@ -11,6 +11,7 @@ namespace anello::shm {
 namespace {
 
 constexpr std::size_t kWords = std::tuple_size_v<decltype(WindowState::signature)>;
+constexpr std::uint64_t kShownBits = 2, kShownMask = 3;
 
 }  // namespace
 
@@ -37,28 +38,30 @@ bool Window::send_files(const Places& places) {
 
 // The other side may still be reading the signature of an earlier operation, in which this side did not take part. It
 // reads `posted` again after reading the signature, so this function clears `posted` before it changes the signature.
-void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
+void Window::post(std::uint64_t number, const EncodedSignature& signature, Shown shown, const Places& places) {
   mine_.posted.store(0, std::memory_order_relaxed);
   const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(signature);
   for (std::size_t k = 0; k < kWords; k++) mine_.signature[k].store(words[k], std::memory_order_release);
-  if (places && *places != shown_) {
-    shown_ = *places;
-    mine_.input = {places->input.region, places->input.offset};
-    mine_.output = {places->output.region, places->output.offset};
-    mine_.version++;
+  if (shown != Shown::nothing) {
+    if (places != shown_) {
+      shown_ = places;
+      mine_.input = {places.input.region, places.input.offset};
+      mine_.output = {places.output.region, places.output.offset};
+      mine_.version++;
+    }
+    files_when_shown_ = files_.sent();
   }
-  if (places) files_when_shown_ = files_.sent();
-  mine_.posted.store(number << 1 | std::uint64_t(places != nullptr));
+  mine_.posted.store(number << kShownBits | std::uint64_t(shown));
   wake();
 }
 
 std::optional<Window::Post> Window::posted(std::uint64_t number) const {
   const std::uint64_t posted = theirs_.posted.load(std::memory_order_acquire);
-  if (posted >> 1 < number) return std::nullopt;
+  if (posted >> kShownBits < number) return std::nullopt;
   std::array<std::uint64_t, kWords> words;
   for (std::size_t k = 0; k < kWords; k++) words[k] = theirs_.signature[k].load(std::memory_order_acquire);
-  const bool is_later = posted >> 1 > number || theirs_.posted.load(std::memory_order_relaxed) != posted;
-  return Post{std::bit_cast<EncodedSignature>(words), (posted & 1) != 0, is_later};
+  const bool is_later = posted >> kShownBits > number || theirs_.posted.load(std::memory_order_relaxed) != posted;
+  return Post{std::bit_cast<EncodedSignature>(words), Shown(posted & kShownMask), is_later};
 }
 
 // The sizes of the tensors change from one operation to the next, even if their places do not.
@@ -110,7 +113,7 @@ bool Window::is_used(std::uint64_t number) const {
 }
 
 bool Window::may_sleep_until_posted(std::uint64_t number) {
-  return may_sleep([&] { return theirs_.posted.load() >> 1 >= number; });
+  return may_sleep([&] { return theirs_.posted.load() >> kShownBits >= number; });
 }
 
 bool Window::may_sleep_until_ended(std::uint64_t number) {
@@ -118,14 +121,6 @@ bool Window::may_sleep_until_ended(std::uint64_t number) {
 }
 
 // All flags are sequentially consistent, so at least one of the two sides sees the other's flag.
-template <class Came>
-bool Window::may_sleep(Came came) {
-  mine_.sleeps.store(1);
-  if (!came()) return true;
-  mine_.sleeps.store(0);
-  return false;
-}
-
 void Window::wake() {
   if (theirs_.sleeps.load() != 0 && theirs_.sleeps.exchange(0) != 0) link::ring_bell(bell_);
 }

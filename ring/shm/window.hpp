@@ -22,7 +22,7 @@ struct WindowState {
   struct Spot {
     std::uint64_t region, offset;
   };
-  alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 1 | 1 if tensors are shown
+  alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 2 | Shown
   std::array<std::atomic<std::uint64_t>, kSignatureBytes / sizeof(std::uint64_t)> signature;
   std::uint64_t version;  // number of changes of the tensors' places so far
   alignas(64) Spot input;
@@ -33,6 +33,9 @@ struct WindowState {
   std::atomic<std::uint32_t> withdrawn;
   RegionFiles::Counts files;
 };
+
+// Memory that a side shows in an operation: none, its tensors, or memory of its group into which it copies them.
+enum class Shown : std::uint64_t { nothing, tensors, stage };
 
 class Window {
  public:
@@ -47,13 +50,13 @@ class Window {
   // Sends the files of these tensors to the other side. False if the tensors cannot be shown, because the other side
   // has not yet mapped earlier files.
   bool can_show(const Places& places);
-  // `places` null: this rank does not show its tensors, so no rank uses another rank's tensors in this operation.
-  // Otherwise can_show(*places) must have returned true.
-  void post(std::uint64_t number, const EncodedSignature& signature, const Places* places);
+  // Shown::nothing: no rank uses another rank's memory in this operation, and `places` does not matter. Otherwise
+  // can_show(places) must have returned true.
+  void post(std::uint64_t number, const EncodedSignature& signature, Shown shown, const Places& places);
 
   struct Post {
     EncodedSignature signature;
-    bool shows = false;
+    Shown shown = Shown::nothing;
     bool is_later = false;  // the peer is in a later operation; then the other members are not valid
   };
   std::optional<Post> posted(std::uint64_t number) const;
@@ -75,6 +78,18 @@ class Window {
   bool may_sleep_until_posted(std::uint64_t number);
   bool may_sleep_until_ended(std::uint64_t number);
 
+  // Call before sleeping until came() is true, which the other side makes true before it calls wake(). False if it is
+  // true already.
+  template <class Came>
+  bool may_sleep(Came came) {
+    mine_.sleeps.store(1);
+    if (!came()) return true;
+    mine_.sleeps.store(0);
+    return false;
+  }
+  void stay_awake() { mine_.sleeps.store(0, std::memory_order_relaxed); }
+  void wake();
+
   // Gives up: this side stops using tensors, and the other side must stop using this side's tensors.
   void withdraw();
   // Call after withdraw(). True if the other side may still be using this side's tensors.
@@ -82,15 +97,12 @@ class Window {
 
  private:
   bool send_files(const Places& places);
-  void wake();
   // A tensor of the other side, and how many of its bytes are mapped.
   struct Found {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
   };
   void find(Found& found, const WindowState::Spot& spot, std::uint64_t bytes);
-  template <class Came>
-  bool may_sleep(Came came);
 
   WindowState &mine_, &theirs_;
   RegionFiles& files_;

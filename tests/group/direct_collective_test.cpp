@@ -57,6 +57,7 @@ class Links {
 
 // One rank, and its tensors of the current operation.
 struct Rank {
+  Posts posts;
   DirectCollective direct;
   MappedInts input, output;
   std::vector<std::int32_t> elsewhere;  // in place of both
@@ -65,10 +66,12 @@ struct Rank {
   int told_of = -1;  // rank whose signature differs
 
   Rank(int rank, int size)
-      : direct(rank, size, [this](int peer, const Signature&) {
-          told_of = peer;
-          return Error(ErrorCode::mismatch, "they differ", peer);
-        }) {}
+      : posts(rank, size,
+              [this](int peer, const Signature&) {
+                told_of = peer;
+                return Error(ErrorCode::mismatch, "they differ", peer);
+              }),
+        direct(rank, size, posts) {}
 };
 
 constexpr std::array kKinds{Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter};
@@ -97,7 +100,7 @@ class Ranks {
   }
   int size() const { return int(ranks_.size()); }
   Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
-  void connect(int rank, int peer) { (*this)[rank].direct.connect(peer, links_.between(rank, peer)); }
+  void connect(int rank, int peer) { (*this)[rank].posts.connect(peer, links_.between(rank, peer)); }
 
   // Starts the next operation, with new tensors if requested. A broadcast is always in place.
   void start(const Layout& layout, bool new_tensors = false) {
@@ -249,7 +252,8 @@ TEST(DirectCollective, IsRightInChunksPartsAndBites) {
 
 // Tensors that only this rank uses may lie anywhere.
 TEST(DirectCollective, ShowsOnlyWhatOthersUse) {
-  DirectCollective direct(0, 2, [](int, const Signature&) { return Error(ErrorCode::mismatch, "", 1); });
+  Posts posts(0, 2, [](int, const Signature&) { return Error(ErrorCode::mismatch, "", 1); });
+  DirectCollective direct(0, 2, posts);
   MappedInts shared(200);
   std::vector<std::int32_t> other(200);
   const auto shows = [&](Kind kind, void* input, void* output, int root) {

@@ -323,7 +323,7 @@ TEST(ShmLink, ATensorMustBeThereInEachSizeInWhichItIsUsed) {
   const Place place = lend(std::as_bytes(std::span(memory)))->place;
   const Window::Places places{place, place};
   ASSERT_TRUE(pair.maker.window()->can_show(places));
-  pair.maker.window()->post(1, {}, &places);
+  pair.maker.window()->post(1, {}, Shown::tensors, places);
   EXPECT_NE(pair.taker.window()->tensors(0, 4096).output, nullptr);
   const Window::Tensors tensors = pair.taker.window()->tensors(8192, 8192);
   EXPECT_EQ(tensors.input, tensors.output);
