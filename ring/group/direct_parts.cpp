@@ -5,6 +5,13 @@
 
 namespace anello::group {
 
+plan::Range chunk_of(std::uint64_t elems, int ranks, int rank, std::uint32_t shift) {
+  const std::uint64_t line = 64 >> shift, lines = std::uint64_t(ranks) * line;
+  const std::uint64_t chunk = (elems + lines - 1) / lines * line;
+  const std::uint64_t begin = std::min(elems, chunk * std::uint64_t(rank));
+  return {begin, std::min(elems, begin + chunk) - begin};
+}
+
 void DirectParts::divide(const Call& call, std::uint32_t shift) {
   root_ = call.root;
   inputs_ = call.kind == Kind::broadcast ? Whose::root : call.kind == Kind::allgather ? Whose::own : Whose::all;
@@ -12,19 +19,16 @@ void DirectParts::divide(const Call& call, std::uint32_t shift) {
              : call.kind == Kind::reduce         ? Whose::root
              : call.kind == Kind::reduce_scatter ? Whose::own
                                                  : Whose::all;
-  if (inputs_ != Whose::own && outputs_ != Whose::own) return divide_into_chunks(call.count, shift);
+  if (inputs_ != Whose::own && outputs_ != Whose::own) {
+    const int ranks = int(ends_.size());
+    for (int rank = 0; rank < ranks; rank++) ends_[std::size_t(rank)] = chunk_of(call.count, ranks, rank, shift).end();
+    return;
+  }
   if (call.counts.empty())
     std::ranges::fill(ends_, call.count);
   else
     std::ranges::copy(call.counts, ends_.begin());
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
-}
-
-// If the tensors begin at a cache line, each chunk also begins at one.
-void DirectParts::divide_into_chunks(std::uint64_t elems, std::uint32_t shift) {
-  const std::uint64_t line = 64 >> shift, lines = ends_.size() * line;
-  const std::uint64_t chunk = (elems + lines - 1) / lines * line;
-  for (std::size_t rank = 0; rank < ends_.size(); rank++) ends_[rank] = std::min(elems, chunk * (rank + 1));
 }
 
 plan::Range DirectParts::of(int rank) const {

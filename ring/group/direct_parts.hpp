@@ -15,6 +15,10 @@
 
 namespace anello::group {
 
+// Returns a rank's part of `elems` elements, each of 1 << shift bytes, if all ranks have equal parts. If the elements
+// begin at a cache line, each part also begins at one.
+plan::Range chunk_of(std::uint64_t elems, int ranks, int rank, std::uint32_t shift);
+
 class DirectParts {
  public:
   explicit DirectParts(int size) : ends_(std::size_t(size)) {}
@@ -44,7 +48,6 @@ class DirectParts {
   bool is_shown(Whose whose, int rank) const { return whose != Whose::own && fits(whose, rank); }
   bool fits(Whose whose, int rank) const { return whose == Whose::all || (whose == Whose::root) == (rank == root_); }
   std::uint64_t elems(Whose whose, int rank) const { return whose == Whose::own ? of(rank).count : ends_.back(); }
-  void divide_into_chunks(std::uint64_t elems, std::uint32_t shift);
 
   Whose inputs_ = Whose::all, outputs_ = Whose::all;
   int root_ = -1;

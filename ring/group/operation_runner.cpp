@@ -29,7 +29,8 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       streaming_([this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
       messages_([this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
       posts_(rank, size_, [this](int peer, const Signature& theirs) { return agreement_.explain(peer, theirs); }),
-      direct_(rank, size_, posts_) {
+      direct_(rank, size_, posts_),
+      staged_(rank, size_, posts_) {
   load_.links = link_of_;
 }
 
@@ -85,6 +86,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
 // If one rank cannot show its tensors to the others, all ranks refuse the direct way and use the plan.
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
+  if (can_stage()) return staged_;
   const bool is_short = operation_->in_short_messages && !operation_->may_be_direct && !load_.trace;
   if (is_short && run::MessageExecution::suits(*load_.input, *load_.output, load_.inputs())) return messages_;
   streaming_.prepare(load_);
@@ -103,6 +105,10 @@ bool OperationRunner::show_tensors() {
   direct_.start(operation, multiplies ? operation.output : operation.input, *load_.arithmetic, load_.results());
   if (multiplies && direct_.may_show()) multiply_input(load_, operation.dtype);
   return direct_.may_show();
+}
+
+bool OperationRunner::can_stage() {
+  return operation_->stage_slab > 0 && operation_->shows_tensors && staged_.can_carry(load_, operation_->stage_slab);
 }
 
 // Calls use(peer) for every peer to which the operation needs a link.
@@ -129,7 +135,7 @@ void OperationRunner::begin_to_move() {
   if (operation_->may_be_direct) {
     posts_.connect_all(link_of_);
     // This rank shows no memory, so all ranks use the plan.
-    if (carrier_ != &direct_) posts_.post(agreement_.signature(), shm::Shown::nothing);
+    if (carrier_ != &direct_ && carrier_ != &staged_) posts_.post(agreement_.signature(), shm::Shown::nothing);
   }
   carrier_->begin(load_);
   if (carrier_->refused()) stream_instead();

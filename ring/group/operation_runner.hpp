@@ -13,6 +13,7 @@
 #include "ring/group/baton.hpp"
 #include "ring/group/direct_collective.hpp"
 #include "ring/group/operation.hpp"
+#include "ring/group/staged_allreduce.hpp"
 #include "ring/group/stall_clock.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/data_links.hpp"
@@ -64,6 +65,7 @@ class OperationRunner {
   void record_begin(trace::Ticks begun);
   run::Carrier& choose();
   bool show_tensors();
+  bool can_stage();
   template <class Use>
   void each_peer(Use use) const;
   bool open_links();
@@ -96,10 +98,11 @@ class OperationRunner {
   run::MessageExecution messages_;
   Posts posts_;
   DirectCollective direct_;
+  StagedAllreduce staged_;
 
   const Operation* operation_ = nullptr;
   run::Load load_;
-  run::Carrier* carrier_ = nullptr;  // one of the three carriers
+  run::Carrier* carrier_ = nullptr;  // one of the four carriers
   bool moving_ = false;              // the links are open, and the carrier has begun
 };
 

@@ -33,6 +33,7 @@ class Planner {
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // the plan suits run::MessageExecution
     bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
+    std::uint32_t stage_slab = 0;    // as may_be_direct, for stages: the bytes of a slab; 0: stages are not used
     bool shows_tensors = false;      // may_be_direct is true, and this rank's call forces no algorithm
   };
   // The result is valid until the next call; its plan is valid until tidy() frees it. Throws Error{invalid_argument,
@@ -78,6 +79,7 @@ class Planner {
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;
   bool may_be_direct(Asked asked) const;
+  std::uint32_t stage_slab(Asked asked) const;
   const plan::Plan& plan_for(const Signature& signature);
   void forget(std::uint64_t next);
   void free_unused(std::uint64_t oldest);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <anello/memory.hpp>
+#include <atomic>
 #include <map>
 #include <new>
 
@@ -26,15 +27,17 @@ class Pages {
  public:
   explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
   ~Pages() {
-    if (!process_.in_child())
+    if (!process_.in_child() && !are_read_)
       fallocate(file_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file_.mapped_bytes()));
   }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   const MemoryFile& file() const { return file_; }
+  void leave_to_readers() const { are_read_ = true; }
 
  private:
   ProcessMark process_;
+  mutable std::atomic<bool> are_read_ = false;
   MemoryFile file_;
 };
 
@@ -48,12 +51,13 @@ class Regions {
     return begin;
   }
 
-  void remove(const void* begin) {
+  void remove(const void* begin, bool is_read) {
     std::shared_ptr<const Pages> gone;  // destroyed after the lock is released, which frees the pages
     const WriterLock lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
     gone = std::move(region->second.pages);
+    if (is_read) gone->leave_to_readers();
     regions_.erase(region);
   }
 
@@ -109,6 +113,10 @@ std::optional<Loan> lend(ConstBytes run) {
   return regions().lend(run);
 }
 
+void abandon(void* memory) noexcept {
+  regions().remove(memory, true);
+}
+
 RegionFile file_of(std::uint64_t region) {
   return regions().file_of(region);
 }
@@ -128,7 +136,7 @@ void* allocate(std::size_t bytes) {
 }
 
 void deallocate(void* memory) noexcept {
-  if (memory) shm::regions().remove(memory);
+  if (memory) shm::regions().remove(memory, false);
 }
 
 }  // namespace anello

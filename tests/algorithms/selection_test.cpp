@@ -190,6 +190,28 @@ TEST(Choose, PassesRoundHostsThatShareCores) {
   EXPECT_EQ(name(choose(Kind::allgather, parts).algorithm), "grid");
 }
 
+TEST(StageSlab, IsForRanksThatShareCoresAndForNoNamedAlgorithm) {
+  const Facts facts{.world = 3, .oversubscribed = true, .memory = true, .bytes = 128 * kKiB};
+  const auto with = [&](auto change) {
+    Facts changed = facts;
+    change(changed);
+    return stage_slab(Kind::allreduce, changed);
+  };
+  EXPECT_EQ(stage_slab(Kind::allreduce, facts), 128 * kKiB);
+  EXPECT_EQ(stage_slab(Kind::reduce, facts), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.world = 8; }), 512 * kKiB);
+  EXPECT_EQ(with([](Facts& its) { its.world = 9; }), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.world = 2; }), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.bytes--; }), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.memory = false; }), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.oversubscribed = false; }), 0u);
+  EXPECT_EQ(with([](Facts& its) { its.forced = Algorithm::ring; }), 0u);
+  TableRow row{.world = 3, .memory = true, .oversubscribed = true, .max_bytes = kMiB, .algorithm = Algorithm::ring};
+  EXPECT_EQ(stage_slab(Kind::allreduce, facts, std::span(&row, 1)), 0u);
+  row.algorithm = Algorithm::automatic;
+  EXPECT_EQ(stage_slab(Kind::allreduce, facts, std::span(&row, 1)), 128 * kKiB);
+}
+
 // One rank has all data. If it sent them to 15 hosts directly, 90 MiB would leave its host; 6 MiB are enough.
 TEST(ChooseOfCollectives, GoesByTheLargestPart) {
   Facts facts{.world = 128, .hosts = 16, .bytes = 6 * kMiB};

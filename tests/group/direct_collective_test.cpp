@@ -2,8 +2,6 @@
 #include "ring/group/direct_collective.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <anello/memory.hpp>
@@ -14,46 +12,16 @@
 #include <utility>
 
 #include "ring/plan/parts.hpp"
-#include "ring/shm/shm_link.hpp"
+#include "tests/group/windows.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/uneven.hpp"
 
 namespace anello::group {
 namespace {
 
-using shm::ShmLink;
 using MappedInts = std::vector<std::int32_t, Allocator<std::int32_t>>;
 
-constexpr std::size_t kPipe = 4096;
 constexpr std::int32_t kScribble = 1 << 20;
-
-// Links between every two ranks in this process.
-class Links {
- public:
-  explicit Links(int size) : links_(std::size_t(size)) {
-    for (auto& row : links_) row.resize(std::size_t(size));
-    for (int a = 0; a < size; a++)
-      for (int b = 0; b < a; b++) connect(a, b);
-  }
-  ShmLink& between(int from, int to) { return *links_[std::size_t(from)][std::size_t(to)]; }
-
- private:
-  static Descriptor bell() { return Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
-  void connect(int a, int b) {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-    const std::size_t bytes = ShmLink::file_bytes(kPipe);
-    shm::MemoryFile file = shm::MemoryFile::create(bytes);
-    shm::MemoryFile same = shm::MemoryFile::adopt(Descriptor(dup(file.descriptor())), bytes);
-    const auto make = [&](int from, int to, shm::MemoryFile memory, ShmLink::Side side, int end) {
-      links_[std::size_t(from)][std::size_t(to)] =
-          std::make_unique<ShmLink>(std::move(memory), kPipe, side, bell(), Descriptor(end));
-    };
-    make(a, b, std::move(file), ShmLink::Side::maker, ends[0]);
-    make(b, a, std::move(same), ShmLink::Side::taker, ends[1]);
-  }
-  std::vector<std::vector<std::unique_ptr<ShmLink>>> links_;
-};
 
 // One rank, and its tensors of the current operation.
 struct Rank {
@@ -204,16 +172,6 @@ class Ranks {
   Layout layout_;
   std::uint64_t number_ = 0;
 };
-
-// Calls `use` with all orders of `turns` turns by `ranks` ranks.
-void each_order(int ranks, int turns, std::vector<int>& order, const std::function<void()>& use) {
-  if (turns == 0) return use();
-  for (int rank = 0; rank < ranks; rank++) {
-    order.push_back(rank);
-    each_order(ranks, turns - 1, order, use);
-    order.pop_back();
-  }
-}
 
 // Two ranks are done after four turns each, one to post and three to move. With three ranks the first seven turns are
 // tried in every order.

@@ -1,0 +1,54 @@
+// Memory of one rank of a group into which it copies parts of its tensors, so that the other ranks of its host can read
+// them there: two slots, which hold slabs in turn, and counters. Only the owner writes.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/shm/region.hpp"
+
+namespace anello::group {
+
+// How many slabs this rank has copied in, added up at its part of them, and completed, since the group began. All ranks
+// of a group count the same slabs. Each counter has its own cache line.
+struct StageCounters {
+  alignas(64) std::atomic<std::uint64_t> copied, made, taken;
+};
+
+// Where a stage is mapped in this process; the memory belongs to the rank.
+struct StageView {
+  std::byte* memory = nullptr;
+  std::size_t slab_bytes = 0;
+
+  StageCounters& counters() const { return *reinterpret_cast<StageCounters*>(memory); }
+  // The input of a slab, at the offsets that it has in the slab, and the result of the owner's chunk of it.
+  std::byte* input(std::uint64_t slab) const { return slot(slab); }
+  std::byte* result(std::uint64_t slab) const { return slot(slab) + slab_bytes; }
+
+  // A chunk is at most half of a slab, rounded up to whole cache lines.
+  std::size_t slot_bytes() const { return slab_bytes + slab_bytes / 2 + kPage; }
+  std::size_t bytes() const { return kPage + 2 * slot_bytes(); }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::byte* slot(std::uint64_t slab) const { return memory + kPage + slab % 2 * slot_bytes(); }
+};
+
+class Stage {
+ public:
+  Stage() = default;
+  ~Stage();  // leaves the contents to ranks that still read them
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  // Allocates the memory if there is none yet. False if there is not enough.
+  bool make(std::size_t slab_bytes);
+  const StageView& view() const { return view_; }
+  const shm::Place& place() const { return loan_.place; }
+
+ private:
+  StageView view_;
+  shm::Loan loan_;
+};
+
+}  // namespace anello::group

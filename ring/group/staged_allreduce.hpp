@@ -1,0 +1,88 @@
+// An allreduce of tensors that other ranks cannot map, between the ranks of one host, slab by slab: each rank copies
+// its input into a stage that all can read, adds up one chunk of the inputs of all ranks, in rank order, and copies the
+// other chunks of the result from their stages. One slab of three ranks:
+//
+//   rank 0    | chunks 1, 2 of its input -> stage | chunk 0 of all inputs -> output, stage | chunks 1, 2 -> output |
+//   rank 1    | chunks 0, 2 of its input -> stage | chunk 1 of all inputs -> output, stage | chunks 0, 2 -> output |
+//
+// A rank moves an element four times for n ranks, where the ring moves it 4 (n-1)/n times each way through a pipe. A
+// stage has two slots, so a rank copies the next slab in while others still read the last one. Shared-memory
+// collectives of this kind are described for example by Graham and Shipman, "MPI Support for Multi-core Architectures"
+// (2008).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ring/group/posts.hpp"
+#include "ring/group/stage.hpp"
+#include "ring/plan/plan.hpp"
+#include "ring/run/carrier.hpp"
+#include "ring/run/fold.hpp"
+
+namespace anello::group {
+
+class StagedAllreduce final : public run::Carrier {
+ public:
+  // `rank`: this process's rank among `size` ranks, two to eight. `posts` must outlive this object.
+  StagedAllreduce(int rank, int size, Posts& posts);
+
+  // True if the operation suits this carrier, and there is a stage. `slab_bytes` must be equal in all calls and on all
+  // ranks.
+  bool can_carry(const run::Load& load, std::size_t slab_bytes);
+
+  // Copies the first slab in, and posts the stage. The peers' links must be connected to the posts.
+  void begin(const run::Load& load) override;
+  bool pass() override;
+  bool send() override { return false; }
+  bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
+  bool may_sleep();
+  std::vector<int> awaited() const override;
+  bool notices_death() const override { return false; }  // a dead peer's memory stays mapped
+  // Nothing needs to be done: the peers read the stage only, which has no other use after a failure.
+  void give_up() override {}
+  std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of results
+  Moved moved() const override;
+
+ private:
+  struct Peer {
+    std::size_t rank;
+    StageView stage;
+  };
+  using Slabs = std::uint64_t;  // a number of slabs of the operation
+
+  bool meet();
+  void find_stages();
+  bool move();
+  bool copy_in();
+  bool make();
+  bool take();
+  void copy_in_slab();
+  void make_chunk();
+  void take_chunk(const Peer& peer);
+  void publish(std::atomic<std::uint64_t>& counter, Slabs slabs);
+
+  bool may_copy_in() const { return copied_ < slabs_ && copied_ < taken_ + 2; }
+  bool lets_make(const Peer& peer) const;
+  bool may_make() const;
+  bool may_take(const Peer& peer) const;
+  bool can_move() const;
+
+  // The elements of a slab, and of a rank's chunk of it.
+  plan::Range slab(Slabs number) const;
+  plan::Range chunk(Slabs number, std::size_t rank) const;
+
+  std::size_t rank_, size_;
+  Posts& posts_;
+  Stage stage_;
+  std::vector<Peer> peers_;
+  run::Load load_;
+  bool met_ = false, slept_ = false;
+  std::uint64_t before_ = 0;  // slabs of earlier operations of the group
+  std::uint64_t elems_ = 0, slab_elems_ = 0;
+  Slabs slabs_ = 0, copied_ = 0, made_ = 0, taken_ = 0;
+  std::uint32_t taken_from_ = 0;  // a bit for each rank whose chunk of the slab `taken_` is in the output
+  alignas(64) std::array<std::byte, run::kFoldBytes> partial_;
+};
+
+}  // namespace anello::group

@@ -1,0 +1,117 @@
+// Allreduces on tensors in ordinary memory, by ranks that share memory and cores, which take them through stages; other
+// ranks carry out the same calls by algorithms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "ring/base/element_types.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello::group {
+namespace {
+
+constexpr std::array<std::uint64_t, 3> kStagedBytes{150'000, 131'072, 400'016};  // some slabs, and parts of one
+
+TEST(StagedTensors, AreReducedByEveryReductionOfEveryType) {
+  for (const int ranks : {3, 5})
+    run_world(ranks, [](World& world) {
+      std::size_t n = 0;
+      for (const DType dtype : kElementTypes)
+        for (int op = int(Op::sum); op <= int(Op::bit_xor); op++) {
+          if (!can_reduce(dtype, Op(op))) continue;
+          const Exercise exercise{.op = Op(op),
+                                  .dtype = dtype,
+                                  .count = kStagedBytes[n++ % kStagedBytes.size()] / size_bytes(dtype),
+                                  .in_place = n % 2 == 1};
+          EXPECT_EQ(carry_out(world, exercise), "");
+        }
+    });
+}
+
+TEST(StagedTensors, AreScaledAsOthersAre) {
+  run_world(3, [](World& world) {
+    for (const DType dtype : {DType::f16, DType::f32, DType::f64})
+      for (const Op op : {Op::sum, Op::average})
+        for (const bool in_place : {false, true})
+          EXPECT_EQ(carry_out(world, {.op = op,
+                                      .dtype = dtype,
+                                      .count = 100'003,
+                                      .in_place = in_place,
+                                      .prescale = in_place ? 2. : 1.,
+                                      .postscale = in_place ? 0.5 : 2.}),
+                    "");
+  });
+}
+
+// By an algorithm, each rank's chunk would be added up in another order. A large number absorbs the 1.
+TEST(StagedTensors, AreAddedUpInRankOrder) {
+  const int ranks = int(std::thread::hardware_concurrency()) + 1;
+  if (ranks > 8)
+    GTEST_SKIP() << "stages are for ranks that share cores, and at most 8; here are " << ranks - 1 << " cores";
+  Settings settings = Settings::from_environment();
+  settings.transport = "shm";
+  const auto add_up = [](World& world) {
+    const int last = world.size() - 1;
+    const float mine = world.rank() == 0 ? 1e30F : world.rank() == last ? -1e30F : 1.F;
+    std::vector<float> values(100'000, mine);
+    world.allreduce(values);
+    EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return value == 0; }));
+  };
+  run_world(std::max(ranks, 3), add_up, settings);
+}
+
+// A group ends while other ranks may still read what its rank has added up.
+TEST(StagedTensors, AreReducedInGroupsThatEndAtOnce) {
+  run_world(4, [](World& world) {
+    for (int round = 0; round < 30; round++) {
+      std::vector<float> values(50'000 + 1000 * std::size_t(round), float(world.rank() + round));
+      world.group({0, 1, 2, 3}).allreduce(values);
+      EXPECT_TRUE(std::ranges::all_of(values, [&](float value) { return value == float(6 + 4 * round); })) << round;
+    }
+  });
+}
+
+TEST(StagedTensors, AreReducedInSeveralGroupsAtATime) {
+  run_world(3, [](World& world) {
+    std::vector<Group> groups;
+    for (int k = 0; k < 4; k++) groups.push_back(world.group({0, 1, 2}));
+    for (int round = 0; round < 10; round++) {
+      std::vector<std::vector<float>> tensors;
+      std::vector<Work> works;
+      for (std::size_t k = 0; k < groups.size(); k++) tensors.emplace_back(40'000 * (k + 1), float(world.rank() + 1));
+      for (std::size_t k = 0; k < groups.size(); k++) works.push_back(groups[k].allreduce_async(tensors[k]));
+      for (Work& work : works) work.wait();
+      for (const std::vector<float>& tensor : tensors)
+        EXPECT_TRUE(std::ranges::all_of(tensor, [](float value) { return value == 6; }));
+    }
+  });
+}
+
+// One rank aborts at some moment, and all ranks get the error.
+TEST(StagedTensors, AreGivenUpWhenARankAborts) {
+  for (int moment = 0; moment < 12; moment++) {
+    std::atomic<int> told = 0;
+    run_world(3, [&](World& world) {
+      std::vector<float> values(500'000);
+      try {
+        for (int k = 0;; k++) {
+          Work work = world.allreduce_async(values, Op::max);
+          if (world.rank() == moment % 3 && k == moment) {
+            std::this_thread::sleep_for(std::chrono::microseconds(50 * moment));
+            world.abort("enough");
+          }
+          work.wait();
+        }
+      } catch (const Error& e) {
+        told += e.code() == ErrorCode::aborted;
+      }
+    });
+    EXPECT_EQ(told, 3);
+  }
+}
+
+}  // namespace
+}  // namespace anello::group
