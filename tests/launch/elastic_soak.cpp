@@ -54,13 +54,17 @@ std::string compare(const Held& before, const Held& after) {
 
 class Soak {
  public:
+  explicit Soak(int worlds)
+      : worlds_(worlds),
+        job_(disturbance(worlds), {TRAINEE, "1000000000000", "20", "2000000000", std::to_string(kWeights)}) {}
+
   // Returns what was wrong.
-  std::string run(int worlds) {
+  std::string run() {
     if (!job_.begins()) return "it does not begin";
     const auto begun = std::chrono::steady_clock::now();
     if (!disturb_until(kFirstWorlds)) return "it has ended, or hangs";
     const std::vector<Held> before = held();
-    if (!disturb_until(std::max(worlds, 2 * kFirstWorlds))) return "it has ended, or hangs";
+    if (!disturb_until(std::max(worlds_, 2 * kFirstWorlds))) return "it has ended, or hangs";
     const std::vector<Held> after = held_as(before);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
     std::printf("%d worlds and %d events in %.0f s\nafter the first worlds:\n%sin the end:\n%s", newest_world(),
@@ -73,6 +77,21 @@ class Soak {
   std::string story() const { return job_.story(); }
 
  private:
+  // A place whose processes fail again and again rests for up to a minute. So in a long run most events are changes of
+  // the size.
+  static Disturbance disturbance(int worlds) {
+    const bool is_long = worlds > 1000;
+    return {.first = 5,
+            .min = 2,
+            .max = 8,
+            .kills = 3,
+            .stops = 1,
+            .removals = is_long ? 1 : 4,
+            .resizes = is_long ? 60 : 8,
+            .spared = 0,
+            .shortest = milliseconds(is_long ? 40 : 100),
+            .longest = milliseconds(is_long ? 120 : 250)};
+  }
   static constexpr int kFirstWorlds = 10, kMeasuredSize = 3;
 
   // Returns false if the job has ended before, or no world has begun for a long time. The last world has lost a process
@@ -159,23 +178,14 @@ class Soak {
 
   static constexpr std::size_t kWeights = 100;
   static constexpr milliseconds kRest{2000};  // connections of the last world close
-  DisturbedJob job_{{.first = 5,
-                     .min = 2,
-                     .max = 8,
-                     .kills = 3,
-                     .stops = 1,
-                     .removals = 4,
-                     .resizes = 8,
-                     .spared = 0,
-                     .shortest = milliseconds(100),
-                     .longest = milliseconds(250)},
-                    {TRAINEE, "1000000000000", "20", "2000000000", std::to_string(kWeights)}};
+  const int worlds_;
+  DisturbedJob job_;
 };
 
 TEST(ElasticSoak, HoldsNoMoreAfterManyWorlds) {
   const char* const worlds = std::getenv("ANELLO_ELASTIC_WORLDS");
-  Soak soak;
-  EXPECT_EQ(soak.run(worlds ? std::atoi(worlds) : 0), "") << soak.story();
+  Soak soak(worlds ? std::atoi(worlds) : 0);
+  EXPECT_EQ(soak.run(), "") << soak.story();
 }
 
 }  // namespace
