@@ -9,12 +9,35 @@
 #include "ring/run/step_trace.hpp"
 
 namespace anello::group {
+namespace {
+
+// Calls use(bytes of the tensors, their offset) for each contiguous run of these elements.
+template <class Use>
+void each_piece(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, Use use) {
+  for (std::uint64_t at = range.begin; at < range.end();) {
+    const Bytes piece = tensors.run(at, range.end() - at, shift);
+    use(piece, (at - range.begin) << shift);
+    at += piece.size() >> shift;
+  }
+}
+
+void copy_from(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, std::byte* to) {
+  each_piece(tensors, range, shift,
+             [to](Bytes piece, std::uint64_t offset) { std::memcpy(to + offset, piece.data(), piece.size()); });
+}
+
+void copy_to(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, const std::byte* from) {
+  each_piece(tensors, range, shift,
+             [from](Bytes piece, std::uint64_t offset) { std::memcpy(piece.data(), from + offset, piece.size()); });
+}
+
+}  // namespace
 
 StagedAllreduce::StagedAllreduce(int rank, int size, Posts& posts)
     : rank_(std::size_t(rank)), size_(std::size_t(size)), posts_(posts) {}
 
 bool StagedAllreduce::can_carry(const run::Load& load, std::size_t slab_bytes) {
-  return !load.inputs() && load.input->list().empty() && load.output->list().empty() && stage_.make(slab_bytes);
+  return !load.inputs() && stage_.make(slab_bytes);
 }
 
 plan::Range StagedAllreduce::slab(Slabs number) const {
@@ -35,6 +58,7 @@ void StagedAllreduce::begin(const run::Load& load) {
   copied_ = made_ = taken_ = 0;
   taken_from_ = 0;
   met_ = slept_ = false;
+  is_list_ = !load.input->list().empty() || !load.output->list().empty();
   if (load.trace) load.trace->start();
   copy_in_slab();
   const shm::Window::Places places{stage_.place(), stage_.place()};
@@ -93,13 +117,13 @@ bool StagedAllreduce::copy_in() {
   return true;
 }
 
+// The own chunk of a list is copied in too, because its elements do not lie in a row.
 void StagedAllreduce::copy_in_slab() {
   const std::uint32_t shift = load_.arithmetic->shift;
-  const plan::Range all = slab(copied_), own = chunk(copied_, rank_);
-  const std::byte* const from = load_.input->single(all.begin, shift);
+  const plan::Range all = slab(copied_), own = is_list_ ? plan::Range{all.count, 0} : chunk(copied_, rank_);
   std::byte* const to = stage_.view().input(before_ + copied_);
-  std::memcpy(to, from, own.begin << shift);
-  std::memcpy(to + (own.end() << shift), from + (own.end() << shift), (all.count - own.end()) << shift);
+  copy_from(*load_.input, {all.begin, own.begin}, shift, to);
+  copy_from(*load_.input, {all.begin + own.end(), all.count - own.end()}, shift, to + (own.end() << shift));
   copied_++;
 }
 
@@ -130,11 +154,12 @@ void StagedAllreduce::make_chunk() {
   const std::uint32_t shift = arithmetic.shift;
   const plan::Range own = chunk(made_, rank_);
   const std::uint64_t begin = slab(made_).begin + own.begin;
-  std::array<const std::byte*, 8> sources{};
-  sources[rank_] = load_.input->single(begin, shift);
-  for (const Peer& peer : peers_) sources[peer.rank] = peer.stage.input(before_ + made_) + (own.begin << shift);
-  std::byte* const out = load_.output->single(begin, shift);
   std::byte* const shown = stage_.view().result(before_ + made_);
+  std::byte* const out = is_list_ ? shown : load_.output->single(begin, shift);
+  std::array<const std::byte*, 8> sources{};
+  sources[rank_] =
+      is_list_ ? stage_.view().input(before_ + made_) + (own.begin << shift) : load_.input->single(begin, shift);
+  for (const Peer& peer : peers_) sources[peer.rank] = peer.stage.input(before_ + made_) + (own.begin << shift);
   const std::uint64_t block = run::block_elems(arithmetic);
   for (std::uint64_t at = 0; at < own.count; at += block) {
     const std::uint64_t elems = std::min(block, own.count - at);
@@ -143,8 +168,9 @@ void StagedAllreduce::make_chunk() {
         arithmetic, std::uint32_t(size_), [&](std::uint32_t k) { return sources[k] + offset; }, out + offset,
         partial_.data(), elems);
     if (load_.results()) load_.results()->apply(out + offset, elems);
-    std::memcpy(shown + offset, out + offset, elems << shift);
+    if (!is_list_) std::memcpy(shown + offset, out + offset, elems << shift);
   }
+  if (is_list_) copy_to(*load_.output, {begin, own.count}, shift, shown);
 }
 
 bool StagedAllreduce::may_take(const Peer& peer) const {
@@ -170,8 +196,7 @@ bool StagedAllreduce::take() {
 void StagedAllreduce::take_chunk(const Peer& peer) {
   const std::uint32_t shift = load_.arithmetic->shift;
   const plan::Range its = chunk(taken_, peer.rank);
-  std::memcpy(load_.output->single(slab(taken_).begin + its.begin, shift), peer.stage.result(before_ + taken_),
-              its.count << shift);
+  copy_to(*load_.output, {slab(taken_).begin + its.begin, its.count}, shift, peer.stage.result(before_ + taken_));
   taken_from_ |= 1U << peer.rank;
 }
 

@@ -77,7 +77,7 @@ class StagedAllreduce final : public run::Carrier {
   Stage stage_;
   std::vector<Peer> peers_;
   run::Load load_;
-  bool met_ = false, slept_ = false;
+  bool met_ = false, slept_ = false, is_list_ = false;
   std::uint64_t before_ = 0;  // slabs of earlier operations of the group
   std::uint64_t elems_ = 0, slab_elems_ = 0;
   Slabs slabs_ = 0, copied_ = 0, made_ = 0, taken_ = 0;

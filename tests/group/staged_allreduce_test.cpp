@@ -23,7 +23,7 @@ constexpr std::int32_t kOverwritten = 1 << 20;
 
 struct Reduction {
   std::size_t count = 100;
-  bool in_place = true, average = false;
+  bool in_place = true, average = false, is_list = false;
   std::set<int> without_stage = {};  // ranks that post that they show nothing
   std::set<int> with_tensors = {};   // ranks that post that they show tensors
 };
@@ -43,6 +43,7 @@ struct StagedRank {
   Ints input, output;
   Ints* result = nullptr;
   run::Buffer from, to;
+  std::vector<run::Buffer::Piece> pieces_from, pieces_to;
   Signature signature;
   plan::Plan plan;
   run::Load load;
@@ -103,8 +104,8 @@ class StagedRanks {
     for (std::size_t i = 0; i < reduction_.count; i++) me.input[i] = value(rank, i);
     me.result = reduction_.in_place ? &me.input : &me.output;
     const auto buffer = [](Ints& ints) { return run::Buffer(reinterpret_cast<std::byte*>(ints.data()), ints.size()); };
-    me.from = buffer(me.input);
-    me.to = buffer(*me.result);
+    me.from = reduction_.is_list ? list(me.input, me.pieces_from) : buffer(me.input);
+    me.to = reduction_.is_list ? list(*me.result, me.pieces_to) : buffer(*me.result);
     me.signature = {.sequence = number_, .count = reduction_.count};
     me.plan.output_elems = reduction_.count;
     me.load = {.plan = &me.plan, .arithmetic = &arithmetic_, .input = &me.from, .output = &me.to};
@@ -112,6 +113,16 @@ class StagedRanks {
     if (reduction_.average) me.load.result_scaling = average_;
     me.begun = me.complete = false;
     ASSERT_TRUE(me.staged->can_carry(me.load, kSlab));
+  }
+  // Divides the integers into tensors of several sizes, some of them empty.
+  static run::Buffer list(Ints& ints, std::vector<run::Buffer::Piece>& pieces) {
+    pieces.clear();
+    for (std::size_t at = 0; at < ints.size();) {
+      const std::size_t count = std::min(ints.size() - at, pieces.size() * 37 % 150);
+      pieces.push_back({at + count, reinterpret_cast<std::byte*>(ints.data() + at), count});
+      at += count;
+    }
+    return run::Buffer(pieces);
   }
   void begin(StagedRank& me, int rank) {
     if (reduction_.without_stage.contains(rank)) {
@@ -164,7 +175,7 @@ TEST(StagedAllreduce, IsRightInChunksAndSlabs) {
     Random random{std::uint64_t(size)};
     for (const std::size_t count : {1U, 15U, 17U, 255U, 256U, 257U, 1000U, 2048U, 10'001U})
       for (int time = 0; time < 20; time++) {
-        ranks.start({.count = count, .in_place = time % 2 == 0, .average = time % 3 == 0});
+        ranks.start({.count = count, .in_place = time % 2 == 0, .average = time % 3 == 0, .is_list = time % 5 < 2});
         std::vector<int> order(100);
         // Some ranks are rarely given a turn.
         for (int& rank : order) rank = int(random.below(1 + random.below(std::uint64_t(size))));
