@@ -76,6 +76,50 @@ def test_fit_goes_on_with_its_state(tmp_path):
             numpy.testing.assert_allclose(weights(each), undisturbed, rtol=1e-4)
 
 
+# The function is traced in a world of one rank.
+GROWS = """
+import sys, time, tensorflow as tf
+import anello.tensorflow as hvd
+hvd.init()
+weight, own = tf.Variable(0.0), tf.Variable(0.0)
+
+@tf.function
+def step(factor):
+    with tf.GradientTape() as tape:
+        loss = weight * factor + own
+    tape = hvd.DistributedGradientTape(tape, scale_local_gradients=True)
+    tape.register_local_source(own)
+    for variable, gradient in zip((weight, own), tape.gradient(loss, [weight, own])):
+        variable.assign_sub(gradient)
+
+state = hvd.elastic.TensorFlowState([weight, own], left=3)
+
+@hvd.elastic.run
+def train(state):
+    print(f"world of {hvd.size()}", flush=True)
+    while state.left:
+        before = float(weight), float(own)
+        step(tf.constant(float(hvd.rank() + 1)))
+        if hvd.size() == 2:
+            print("moved", before[0] - float(weight), before[1] - float(own), flush=True)
+            state.left -= 1
+        state.commit()
+        time.sleep(0.01)
+
+train(state)
+"""
+
+
+def test_a_function_that_one_rank_has_traced_works_when_another_comes(tmp_path):
+    with elastic_jobs.job(tmp_path) as running:
+        running._environment["ANELLO_ELASTIC"] = "1"
+        first = running.start("-c", GROWS)
+        first.says("world of 1")
+        for each in (first, running.start("-c", GROWS)):
+            assert each.wait() == 0, each.err()
+            assert [line for line in each.out().splitlines() if "moved" in line] == ["moved 1.5 0.5"] * 3
+
+
 @pytest.mark.parametrize("module", ["anello.tensorflow", "anello.tensorflow.keras", "anello.keras"])
 def test_each_module_has_the_exceptions_of_elastic_jobs(module):
     hvd = importlib.import_module(module)

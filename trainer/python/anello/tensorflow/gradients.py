@@ -15,6 +15,7 @@ from ..horovod.settings import bucket_bytes
 from ..horovod.user_warning import warn
 from .buckets import plan
 from .compression import Compression, allreduces
+from .graph import may_have_others, size_of
 from .reduction import Reduction
 from .same_start import compare
 from .variables import key
@@ -78,7 +79,7 @@ class Gradients:
             name: operations get this name and a number; the name does not depend on their place in a graph.
         """
         process_set = self._how.process_set
-        if not process_set.included() or process_set.size() == 1:
+        if not may_have_others(process_set):
             return list(gradients)
         made = list(map(self._dense, gradients))
         local = {k for k, each in enumerate(variables) if self._local and self.is_local(each)}
@@ -105,7 +106,7 @@ class Gradients:
         for k in absent:
             made[k] = None
         for k in local if self._scales_local else ():
-            made[k] = _divided(made[k], process_set.size())
+            made[k] = _divided(made[k], size_of(process_set))
         return made
 
     def _dense(self, gradient: Gradient) -> Gradient:
@@ -154,7 +155,7 @@ def _spread_not_finite(local: Sequence[Any], gradients: List[Any], dense: Sequen
     gradients[dense[0]] = tf.where(finite, first, tf.constant(math.nan, first.dtype))
 
 
-def _divided(gradient: Gradient, ranks: int) -> Gradient:
+def _divided(gradient: Gradient, ranks: Union[int, tf.Tensor]) -> Gradient:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(_divided(gradient.values, ranks), gradient.indices, gradient.dense_shape)
     return None if gradient is None else gradient / tf.cast(ranks, gradient.dtype)

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
+from ..horovod import basics
 from ..horovod.process_sets import ProcessSet
 from .library import number, ops
 
@@ -27,6 +28,18 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
     of_tensor = getattr(tensor, "name", "captured")  # captured eager tensors have no name
     return {"name": _node_name(name or f"{verb}_{of_tensor}"), "process_set": number(process_set),
             "ignore_name_scope": ignore_name_scope, "distinct": str(next(_numbers)), "now": _now(graph)}
+
+
+def may_have_others(process_set: ProcessSet) -> bool:
+    """True if the set has other ranks, or if a graph that is made now may run when it has some: in an elastic job."""
+    if not process_set.included():
+        return False
+    return process_set.size() > 1 or (not tf.executing_eagerly() and basics.elastic_worlds() is not None)
+
+
+def size_of(process_set: ProcessSet) -> Union[int, tf.Tensor]:
+    """The number of ranks: in a graph, that when it runs."""
+    return process_set.size() if tf.executing_eagerly() else ops.anello_size(process_set=number(process_set))
 
 
 def _node_name(name: str) -> str:

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.reductions import Sum
+from .graph import may_have_others
 from .verbs import grouped_allreduce
 
 
@@ -31,7 +32,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
 
     def _moments(self, inputs: Any, *arguments: Any, **options: Any) -> Tuple[Any, Any]:
         """Mean and variance of each feature. Keras 3 gives a mask; Keras 2 gives axes, keep_dims and a mask."""
-        if self.process_set.size() == 1:
+        if not may_have_others(self.process_set):
             return super()._moments(inputs, *arguments, **options)
         if hasattr(self, "_reduction_axes"):
             mask, axes, keeps = options.get("mask", *arguments), self._reduction_axes, False

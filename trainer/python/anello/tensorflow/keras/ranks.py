@@ -11,6 +11,7 @@ from ...horovod.numbering import next_number
 from ...horovod.process_sets import ProcessSet
 from ...horovod.reductions import Min
 from ..gradients import Gradient, Gradients
+from ..graph import may_have_others
 from ..same_model import require_same
 from ..variables import key
 from ..verbs import allreduce
@@ -67,14 +68,14 @@ class Ranks:
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
         """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if their variables differ."""
-        if not self._has_others():
+        if not may_have_others(self.process_set):
             return list(gradients)
         self._agree(gradients, variables)
         return self.gradients.combine(gradients, variables, name=self._named("gradients"))
 
     def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
         """A bool that is true if `finite` is true on all ranks."""
-        if not self._has_others():
+        if not may_have_others(self.process_set):
             return finite
         least = allreduce(tf.cast(finite, tf.int32), op=Min, name=self._named("finite"), process_set=self.process_set,
                           ignore_name_scope=True)
@@ -85,9 +86,6 @@ class Ranks:
         trained = [] if self._is_compared else self._trained
         self._is_compared = self._is_compared or bool(trained)
         return trained
-
-    def _has_others(self) -> bool:
-        return self.process_set.included() and self.process_set.size() > 1
 
     def _named(self, what: str) -> str:
         if self._name is None:
