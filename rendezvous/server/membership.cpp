@@ -315,10 +315,11 @@ Sends Membership::refuse(MemberId id, const std::string& why, ErrorCode code) {
 
 ElasticStatus Membership::status() const {
   ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished,
-                    {},          course_.released,      course_.lost};
+                    {},          course_.released,      course_.lost,  course_.ranks};
   for (const auto& [id, process] : processes_) {
     const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
-    out.processes.push_back({process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires});
+    out.processes.push_back(
+        {process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires, process.trained > 0});
   }
   return out;
 }

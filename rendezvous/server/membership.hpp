@@ -67,6 +67,7 @@ struct Course {
   std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed
   std::vector<std::string> left;         // which processes have left since the last world was complete, and why
   std::map<int, std::int64_t> released;  // as in ElasticStatus
+  std::map<std::uint32_t, std::vector<ElasticStatus::Seat>> ranks;  // as in ElasticStatus
   std::string last_failure;
 };
 

@@ -118,6 +118,12 @@ Sends Membership::start(const std::vector<MemberId>& chosen, Time now) {
     if (!process->was_in_a_world()) process->since = generation_;
   }
   give_ranks(processes, all);
+  constexpr std::size_t kWorlds = 4;
+  std::vector<ElasticStatus::Seat>& seats = course_.ranks[generation_];
+  seats.resize(chosen.size());
+  for (std::size_t i = 0; i < chosen.size(); i++)
+    seats[std::size_t(processes[i]->join.rank)] = {processes[i]->join.place, std::int64_t(chosen[i])};
+  if (course_.ranks.size() > kWorlds) course_.ranks.erase(course_.ranks.begin());
   std::vector<Assigned> assigned = places_of(processes, generation_);
   Sends sends;
   for (std::size_t i = 0; i < chosen.size(); i++) {

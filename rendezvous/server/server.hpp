@@ -64,6 +64,7 @@ struct ElasticStatus {
     std::int64_t id;  // a number that no other process of this server has
     bool awaited;     // true if the next world cannot begin before this process has entered or ended
     bool retires;     // true if it leaves at the next commit
+    bool trained;     // true if it has trained in a world
   };
   std::uint32_t generation = 0;          // number of the newest world; 0: none
   int worlds_formed = 0;                 // number of worlds that all their ranks have completed
@@ -72,6 +73,11 @@ struct ElasticStatus {
   std::vector<Process> processes;        // all processes that have joined, and neither ended nor finished
   std::map<int, std::int64_t> released;  // by place: the id of the newest process that has left because it was asked to
   bool lost = false;  // true if all processes that had the state of a training have ended; then `begun` is false
+  struct Seat {
+    int place;
+    std::int64_t id;
+  };
+  std::map<std::uint32_t, std::vector<Seat>> ranks;  // by number of one of the newest worlds, then by rank
 };
 
 class RendezvousServer {

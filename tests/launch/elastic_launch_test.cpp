@@ -182,8 +182,8 @@ TEST_F(ElasticLaunch, WrongOptionsAreNamed) {
   const struct {
     Words options;
     std::string part;
-  } cases[] = {{{"-n", "2", "--min-np", "3"}, "--min-np 3, -n 2 and --max-np 2 must not descend"},
-               {{"-n", "4", "--min-np", "2", "--max-np", "3"}, "must not descend"},
+  } cases[] = {{{"-n", "2", "--min-np", "3"}, "--min-np (3) must be at most -n (2), and that at most --max-np (2)"},
+               {{"-n", "4", "--min-np", "2", "--max-np", "3"}, "must be at most -n"},
                {{"-n", "2", "--max-restarts", "3"}, "--restarts N"},
                {{"-n", "2", "--on-failure", "host"}, "add --min-np N"},
                {{"-n", "2", "--min-np", "1", "--on-failure", "all"}, "place, host or job, not 'all'"},

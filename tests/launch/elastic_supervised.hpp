@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <set>
 
 #include "rendezvous/launch/processes/elastic_supervisor.hpp"
 #include "ring/base/text.hpp"
@@ -24,8 +25,22 @@ class ElasticSupervisorTest : public ::testing::Test {
     if (there > 0) job_.layout.push_back({"there", here, there});
     job_.elastic = limits;
     if (limits.max == 0) job_.elastic->max = job_.size;
-    supervisor_ = std::make_unique<ElasticSupervisor>(job_, actions(), [this] { return view_; });
+    supervisor_ = std::make_unique<ElasticSupervisor>(job_, actions(), [this] { return seen(); });
     pass(0);
+  }
+  // The membership, in which every rank trains once the job has begun, except for those that fail before that.
+  MembershipView seen() const {
+    MembershipView view = view_;
+    for (auto& member : view.members)
+      member.trained = view.begun && member.rank >= 0 && !fail_early_.contains(member.place);
+    const bool has_seats = view.ranks.contains(view.generation);
+    auto& seats = view.ranks[view.generation];
+    for (const auto& member : view.members)
+      if (member.rank >= 0 && !has_seats) {
+        seats.resize(std::max(seats.size(), std::size_t(member.rank) + 1), {-1, -1});
+        seats[std::size_t(member.rank)] = {member.place, member.id};
+      }
+    return view;
   }
   Supervisor::Actions actions() {
     return {.order =
@@ -64,6 +79,7 @@ class ElasticSupervisorTest : public ::testing::Test {
   Job job_;
   MembershipView view_;
   Clock::time_point now_ = Clock::now();
+  std::set<int> fail_early_;
   bool awaited_ = false;  // the agent that would start processes has not connected yet
   std::vector<std::string> orders_, printed_;
   std::vector<int> newcomers_;  // as they were reported

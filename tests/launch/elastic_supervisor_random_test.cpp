@@ -70,7 +70,8 @@ class RandomJob {
   MembershipView view() {
     MembershipView out{1, 1, begun_, finished_, {}};
     for (int place = 0; place < job_.size; place++)
-      if (process(place).joined) out.members.push_back({place, process(place).trains ? place : -1, process(place).id});
+      if (const Process& its = process(place); its.joined)
+        out.members.push_back({.place = place, .rank = its.trains ? place : -1, .id = its.id, .trained = its.trains});
     if (ghost_) out.members.push_back(*ghost_);
     return out;
   }

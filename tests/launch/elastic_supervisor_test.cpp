@@ -56,6 +56,20 @@ TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceBeforeItTrainsIsNotStartedAg
   EXPECT_FALSE(supervisor_->failed()) << "two go on";
 }
 
+// It gets a rank each time, and has another model than the others.
+TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceWhenItsWorldBeginsIsNotStartedAgain) {
+  supervise({.min = 2, .first = 3, .max_restarts = 9}, 3);
+  all_train({0, 1, 2});
+  fail_early_ = {1};
+  for (int failure = 0; failure < 3; failure++) {
+    ends(1, kStatus1);
+    orders_now();
+    pass(60000);
+    EXPECT_EQ(orders_now().size(), failure < 2 ? 1u : 0u) << failure;
+    all_train({0, 1, 2});
+  }
+}
+
 TEST_F(ElasticSupervisorTest, AProgramThatCannotStartEndsTheJob) {
   supervise({.min = 2, .first = 2, .max_restarts = 9}, 2);
   ends(0, kStatus127);
@@ -229,6 +243,35 @@ TEST_F(ElasticSupervisorTest, TheProcessesOfAHostEndWhenTheOthersReportAFailureT
   EXPECT_FALSE(supervisor_->failed());
 }
 
+// The report comes before the supervisor has looked at its world, or when the next one has begun.
+TEST_F(ElasticSupervisorTest, AReportOfAShortWorldCounts) {
+  for (const std::uint32_t newest : {1, 2}) {
+    view_ = {};
+    supervise({.min = 1, .first = 4, .max_restarts = 0, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+    view_ = {.begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}, {3, 3, 8}}};
+    pass(100);
+    orders_now();
+    view_.ranks[1] = {{3, 8}, {2, 7}, {0, 5}, {1, 6}};
+    view_.generation = newest;
+    view_.members = {{0, 0, 5}, {1, 1, 6}, {3, 2, 8}};
+    supervisor_->received({.rank = 0, .culprit = 1, .message = "rank 1 has failed", .generation = 1}, now_);
+    EXPECT_THAT(orders_now(), ElementsAre("kill rank 3")) << newest;
+  }
+}
+
+// Another process has its place now.
+TEST_F(ElasticSupervisorTest, AReportOfAProcessThatHasBeenReplacedDoesNotCount) {
+  supervise({.min = 1, .first = 2, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host}, 2);
+  view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}}};
+  view_.ranks[1] = {{0, 5}, {1, 6}};
+  pass(100);
+  ends(1, kStatus1);
+  pass(1000);
+  orders_now();
+  supervisor_->received({.rank = 0, .culprit = 1, .message = "rank 1 has failed", .generation = 1}, now_);
+  EXPECT_THAT(orders_now(), IsEmpty());
+}
+
 TEST_F(ElasticSupervisorTest, AHostAlsoRestsIfTheOthersReportTheFailureBeforeTheProcessExits) {
   const Cooldown cooldown{milliseconds(20000), milliseconds(40000)};
   supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host, .cooldown = cooldown},
@@ -246,6 +289,22 @@ TEST_F(ElasticSupervisorTest, AHostAlsoRestsIfTheOthersReportTheFailureBeforeThe
   EXPECT_THAT(orders_now(), IsEmpty()) << "both places rest since process 2 has exited";
   pass(1000);
   EXPECT_THAT(orders_now(), ElementsAre("start rank 2", "start rank 3"));
+}
+
+TEST_F(ElasticSupervisorTest, AProcessThatEndedAWorldMayExitAfterTheOthersHaveFinishedInTheNext) {
+  supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+  view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}}};
+  view_.ranks[1] = {{0, 5}, {1, 6}, {2, 7}};
+  pass(100);
+  view_.generation = 2;
+  view_.finished = true;
+  view_.members.clear();
+  supervisor_->received({.rank = 0, .culprit = 1, .message = "rank 1 has failed", .generation = 1}, now_);
+  ends(0, kSuccess);
+  ends(2, kSuccess);
+  ends(1, kStatus1);
+  pass(0);
+  EXPECT_EQ(supervisor_->exit_code(), 0);
 }
 
 TEST_F(ElasticSupervisorTest, AProcessThatFailedMayExitAfterTheOthersHaveFinished) {

@@ -57,9 +57,11 @@ ElasticLimits elastic_limits(const Job& job, const Settings& settings) {
 MembershipView view_of(const ElasticStatus& status) {
   MembershipView out{status.generation, status.worlds_formed, status.begun, status.finished, {}};
   for (const ElasticStatus::Process& one : status.processes)
-    out.members.push_back({one.place, one.rank, one.id, one.awaited, one.retires});
+    out.members.push_back({one.place, one.rank, one.id, one.awaited, one.retires, one.trained});
   out.released = status.released;
   out.lost = status.lost;
+  for (const auto& [generation, seats] : status.ranks)
+    for (const ElasticStatus::Seat& each : seats) out.ranks[generation].push_back({each.place, each.id});
   return out;
 }
 

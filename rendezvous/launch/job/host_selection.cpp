@@ -160,8 +160,8 @@ void lay_out_places(Hosts& hosts, bool local, Wanted wanted, Job& job) {
   if (!wanted.ranks) elastic.first = std::min(elastic.first, elastic.max);
   elastic.min = elastic.min > 0 ? elastic.min : elastic.first;
   if (elastic.min > elastic.first || elastic.first > elastic.max)
-    throw wrong(
-        text("--min-np ", elastic.min, ", -n ", elastic.first, " and --max-np ", elastic.max, " must not descend"));
+    throw wrong(text("--min-np (", elastic.min, ") must be at most -n (", elastic.first,
+                     "), and that at most --max-np (", elastic.max, ")"));
   wanted.ranks = elastic.max;
   wanted.or_fewer = true;
   if (local) hosts[0].slots = elastic.max;

@@ -64,7 +64,7 @@ void ElasticSupervisor::look(Clock::time_point now) {
       note_notice(member.place);
       actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
     }
-    place.trained = place.trained || (member.rank >= 0 && view_.begun);
+    place.trained |= member.trained;
   }
   any_trained_ |= view_.begun || view_.lost;  // between two looks the training may have begun, and its state been lost
   for (const auto& [number, id] : view_.released) {
@@ -87,14 +87,29 @@ void ElasticSupervisor::look(Clock::time_point now) {
 // are ended when the others report the failure, and its places rest from then on. When the process exits, this rest
 // begins anew.
 void ElasticSupervisor::received(const world::LastWord& word, Clock::time_point now) {
-  if (phase_ != Phase::running || view_.finished || word.culprit < 0 || word.generation != view_.generation) return;
-  const auto culprit = std::ranges::find(places_, word.culprit, &Place::rank);
-  if (culprit == places_.end() || culprit->leaves || culprit->has_notice) return;
+  if (phase_ != Phase::running) return;
+  look(now);
+  Place* const culprit = culprit_of(word);
+  // If the others have finished in a later world, it has failed before that.
+  if (!culprit || (view_.finished && word.generation == view_.generation)) return;
   culprit->is_missed = true;
   if (limits_.on_failure != ElasticJob::OnFailure::host) return;
-  const int number = int(culprit - places_.begin());
+  const int number = int(culprit - places_.data());
   let_rest(number, failures_at(now, *culprit), now);
   kill_others_of_host(number);
+}
+
+// Returns the place of the process that ended that world; null if that process has been replaced, or was asked to
+// leave.
+ElasticSupervisor::Place* ElasticSupervisor::culprit_of(const world::LastWord& word) {
+  const auto seats = view_.ranks.find(word.generation);
+  if (seats == view_.ranks.end() || word.culprit < 0 || std::size_t(word.culprit) >= seats->second.size())
+    return nullptr;
+  const MembershipView::Seat seat = seats->second[std::size_t(word.culprit)];
+  if (seat.place < 0 || seat.place >= job_.size) return nullptr;
+  Place& place = at(seat.place);
+  const bool is_same = place.alive && place.member == seat.id && (seat.id < 0 || seat.id != place.predecessor);
+  return is_same && !place.leaves && !place.has_notice ? &place : nullptr;
 }
 
 void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {

@@ -25,6 +25,7 @@ struct MembershipView {
     std::int64_t id = -1;  // a number that no other process has; -1: the membership gives none
     bool awaited = false;  // true if the next world cannot begin before this process has entered or ended
     bool retires = false;  // true if it leaves at the next commit, because it was asked to or has asked for it
+    bool trained = false;  // true if it has had the state, and trained
   };
   std::uint32_t generation = 0;          // number of the newest world
   int worlds = 0;                        // how many worlds all their ranks have completed
@@ -32,6 +33,11 @@ struct MembershipView {
   std::vector<Member> members;
   std::map<int, std::int64_t> released;  // by place: the id of the newest one that has left because it was asked to
   bool lost = false;                     // true if all processes that had the state of a training have ended
+  struct Seat {
+    int place;
+    std::int64_t id;
+  };
+  std::map<std::uint32_t, std::vector<Seat>> ranks;  // by number of one of the newest worlds, then by rank
 };
 
 std::string counted_processes(int count);  // "1 process", "2 processes"
@@ -106,6 +112,7 @@ class ElasticSupervisor : public Supervisor {
   // Returns how many processes in a row have failed soon after their start, if this place's process fails now.
   static int failures_at(Clock::time_point now, const Place& place);
   void let_rest(int failed_place, int failures, Clock::time_point now);
+  Place* culprit_of(const world::LastWord& word);
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
   void report_newcomers(Clock::time_point now);
