@@ -125,10 +125,22 @@ void Job::Impl::begin_commit() {
   check_phase("commit", phase_ != Phase::ended, "the world has ended as planned: call next() or enter()");
   check_phase("commit", phase_ == Phase::training, "the state has not been synchronized in this world");
   StateAccess::contents(state_).begin_commit();
+  operations_before_.reset();
+  if (std::has_single_bit(state_.revision() + 1)) operations_before_ = world_->counters().operations;
 }
+
+// An asynchronous operation of another part of the program may also end meanwhile, so this is no error.
+void Job::Impl::warn_of_operations() {
+  if (!operations_before_ || world_->counters().operations == *operations_before_) return;
+  log(Severity::warning, text("during commit ", state_.revision(),
+                              " an operation was carried out: if the function that writes the state calls it, and a "
+                              "rank is lost there, no rank has a complete state; call it before the commit"));
+}
+
 bool Job::Impl::end_commit() {
   check_phase("commit", phase_ == Phase::training, "the world in which this commit began has ended");
   StateAccess::contents(state_).end_commit();
+  warn_of_operations();
   if (!connection_->ends_after(state_.revision())) return false;
   phase_ = Phase::ended;
   return true;

@@ -59,6 +59,7 @@ class Job::Impl {
   void note(const std::vector<int>& sources, const std::vector<int>& receivers, std::uint64_t revision);
   void begin_training();
   void report() const;
+  void warn_of_operations();
 
   // The progress of the newest world.
   enum class Phase {
@@ -87,6 +88,7 @@ class Job::Impl {
   int failed_starts_ = 0;  // worlds in a row that could not start because of errors between ranks
   int idle_worlds_ = 0;    // worlds in a row without a commit and without a change of processes
   std::uint64_t last_revision_ = 0;
+  std::optional<std::uint64_t> operations_before_;  // a commit that is checked began after this many operations
   bool was_in_a_world_ = false;
   std::chrono::steady_clock::time_point paused_since_ = std::chrono::steady_clock::now();
 };

@@ -25,7 +25,9 @@ Judgement judge(const std::map<int, Hash>& by_rank, const Decision& decision) {
     const int culprit = rank_at_fault(all, of_sources.size());
     return {{all[0], odd_camp(all, of_sources.size())},
             culprit,
-            "all of them have committed this revision, so update() did not write the same on each of them"};
+            "all of them have committed this revision, so their programs have computed different values: compute the "
+            "value on one rank and broadcast it, or leave it out of the state; if the processors or GPUs of the ranks "
+            "round differently, the states must not be compared (verify)"};
   }
   const int source = decision.sources.front();
   std::vector<Camp<Hash>> all = camps(by_rank);

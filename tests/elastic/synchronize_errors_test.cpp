@@ -132,7 +132,7 @@ TEST(SynchronizeErrors, AComparisonAfterACommitFindsWhatDiffers) {
   all[2]->weights[0] ^= std::byte(1);
   expect_each(compare_all(all), ErrorCode::diverged, 2,
               AllOf(HasSubstr("entry 'weights' of the state differs at revision 2: rank 2 has hash "),
-                    HasSubstr("update() did not write the same on each of them")));
+                    HasSubstr("their programs have computed different values")));
   all[2]->weights[0] ^= std::byte(1);
   all[0]->step = 8;
   expect_each(compare_all(all), ErrorCode::diverged, 0, HasSubstr("entry 'step' of the state"));

@@ -1,4 +1,7 @@
 """Elastic jobs with mistakes in scripts, or with processes that do not fit: the errors, and that the others go on."""
+import collections
+import dataclasses
+import datetime
 import signal
 import time
 
@@ -36,6 +39,11 @@ def failing(tmp_path, script):
         process = made.script(script)
         assert process.wait() == 1, process.out()
         return process.err()
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
 
 
 class Custom:
@@ -87,9 +95,12 @@ def test_without_a_rendezvous_the_error_says_what_to_start():
 def test_equal_values_have_equal_texts_and_others_do_not():
     values = [None, 0, False, 0.0, -0.0, float("nan"), "", b"", "0", [], (), {}, set(), [0], [0, 1], [[0], 1], [[0, 1]],
               {1: [2]}, {"1": [2]}, {0, 1}, numpy.float32(1), numpy.float64(1), numpy.zeros(2), numpy.zeros((1, 2)),
-              numpy.ones(2), {"a": 1, "b": 2}]
+              numpy.ones(2), collections.deque([0]), datetime.date(2026, 1, 1), datetime.date(2026, 1, 2), Point(1), Point(2),
+              numpy.array(["a", 1], dtype=object), {"a": 1, "b": 2}]
     texts = [as_text(each) for each in values]
     assert len(set(texts)) == len(values)
+    assert as_text([numpy.array(["a" * k, "b"], dtype=object) for k in (1, 99)]) == as_text(
+        [numpy.array(["a" * k, "b"], dtype=object) for k in (1, 99)])
     assert as_text({"b": 2, "a": 1}) == texts[-1] and as_text({1, 0}) == as_text({0, 1})
 
 
@@ -160,6 +171,45 @@ while state.revision < 100: one_step(world, update)
         for each in ranks:
             assert each.wait() == 1
             assert f"entry '{entry}' of the state differs at revision {found}: rank 1 has hash" in each.err()
+
+
+def test_states_that_are_rounded_differently_go_on_if_they_are_not_compared(tmp_path):
+    """Each rank keeps its own state; one that joins gets that of the first source."""
+    begin = LOOP.replace("worlds(state)", "worlds(state, verify=False)")
+    body = """
+def update(): state.weights[0] += 1 + 1e-9 * world.rank
+while state.revision < 40 or world.size == 2 and state.revision < 3000:
+    time.sleep(0.01)
+    one_step(world, update)
+print("result", state.revision, round(state.weights[0]) == state.revision)
+"""
+    with job(tmp_path, first=2) as made:
+        ranks = [made.script(code(body, begin)) for _ in range(2)]
+        for each in ranks:
+            each.says("world 2")
+        other = made.script(code(body))
+        assert other.wait() == 1 and "the states are not compared on rank 0, none on rank 2" in other.err(), other.err()
+        late = made.script(code(body, begin))
+        for each in [*ranks, late]:
+            assert each.wait() == 0 and "True" in each.out(), each.err()
+
+
+@pytest.mark.parametrize("change, why", [
+    ("state.steps = lambda: 0", "state.steps (function) cannot be sent to other ranks: Can't pickle"),
+    ("state.list.append(lambda: 0)", "state.list (list) cannot be sent to other ranks: Can't pickle"),
+    ("import threading; state.list.append(threading.Lock())", "state.list (list) cannot be copied at a commit: cannot pickle"),
+])
+def test_a_value_that_cannot_be_sent_any_more_is_named_before_a_rank_is_lost(tmp_path, change, why):
+    assert why in failing(tmp_path, code(change + "\none_step(world)", LOOP.replace("steps=0", "steps=0, list=[]")))
+
+
+def test_an_operation_in_an_update_is_a_warning(tmp_path):
+    with job(tmp_path, first=2) as made:
+        ranks = [made.script(code("one_step(world, lambda: world.average(1.0))\none_step(world)")) for _ in range(2)]
+        assert [each.wait() for each in ranks] == [0, 0]
+        for each in ranks:
+            assert each.err().count("an operation was carried out: if the function that writes the state calls it") == 1
+            assert "during commit 1 " in each.err()
 
 
 def test_an_update_that_raises_ends_that_rank_and_the_others_go_on(tmp_path):

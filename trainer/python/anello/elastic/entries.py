@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import copy
 import pickle
 import sys
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 from ..readers import require_dense
 from ..tensors import is_torch, view
@@ -14,6 +15,7 @@ from .comparison import as_text
 
 
 _UNCHANGEABLE = {bool, int, float, str, bytes, type(None)}
+_UNSENDABLE = "cannot be sent to other ranks"
 
 
 def _copy(value: Any) -> Any:
@@ -23,6 +25,16 @@ def _copy(value: Any) -> Any:
     if type(value) is dict and _UNCHANGEABLE.issuperset(map(type, (*value, *value.values()))):
         return value.copy()
     return copy.deepcopy(value)
+
+
+@contextlib.contextmanager
+def _naming(name: str, value: Any, problem: str) -> Iterator[None]:
+    """Names the attribute, and what it cannot do, in exceptions of the block: they become ValueError or TypeError."""
+    try:
+        yield
+    except Exception as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"state.{name} ({kind_of(value)}) {problem}: {error}") from error
 
 
 class Memory(NamedTuple):
@@ -55,8 +67,20 @@ class Entry:
         self.value = value
         self._kept: Any = None
 
+    def require_sendable(self) -> None:
+        """TypeError or ValueError, with the entry's name, if other ranks could not be given the values."""
+        with _naming(self.name, self.value, _UNSENDABLE):
+            pickle.dumps(self.structure())
+
+    def keep_named(self) -> None:
+        """keep(). TypeError or ValueError, with the entry's name, if the values cannot be copied."""
+        with _naming(self.name, self.value, "cannot be copied at a commit"):
+            self.keep()
+
     def assign(self, value: Any) -> None:
-        """Sets the attribute. AttributeError if its object is fixed."""
+        """Sets the attribute. AttributeError if its object is fixed, TypeError or ValueError if it cannot be sent."""
+        if type(value) not in _UNCHANGEABLE:
+            Entry(self.name, value).require_sendable()
         self.value = value
 
     def manifest(self) -> List[str]:
@@ -158,15 +182,12 @@ class StateDictEntry(FixedEntry):
 
 def entry_of(name: str, value: Any) -> Entry:
     """The entry for an attribute. TypeError or ValueError names it if it cannot be sent."""
-    try:
+    with _naming(name, value, _UNSENDABLE):
         entry = _kind_of_entry(value)(name, value)
         entry.manifest()
         for each in entry.memory():
             require_writable(each)
         pickle.dumps(entry.structure())
-    except Exception as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"state.{name} ({kind_of(value)}) cannot be sent to other ranks: {error}") from error
     return entry
 
 

@@ -9,24 +9,32 @@ from .entries import Entry, Memory
 from .job import Change, Job, hash_of
 
 
-def synchronize(job: Job, entries: Sequence[Entry]) -> None:
+def synchronize(job: Job, entries: Sequence[Entry], verify: bool = True) -> None:
     """Sends the entries of the newest revision to the ranks that lack it, and compares them. All ranks call; blocks.
+
+    Without `verify`, the sources need not have equal entries: the first of them sends everything.
 
     Raises the errors of Job.begin_synchronization() and Job.end_synchronization().
     """
-    change = job.begin_synchronization("\n".join(line for each in entries for line in each.manifest()))
+    lines = [line for each in entries for line in each.manifest()]
+    change = job.begin_synchronization("\n".join(lines if verify else [*lines, "the states are not compared"]))
     group = _first_source_and_receivers(job, change)  # lives until all ranks have compared their entries
     if group is not None:
+        if group.rank == 0:
+            for each in entries:
+                each.require_sendable()
         structures = group.broadcast_object([each.structure() for each in entries] if group.rank == 0 else None)
         if group.rank != 0:
             for entry, structure in zip(entries, structures):
                 entry.adopt(structure)
     memory = _memory_of(entries)
+    equal = [each.tensor for each in memory if each.compared and verify]
     if change.receivers:
-        _copy([each.tensor for each in memory if each.compared], change, job.deliver)
+        _copy(equal, change, job.deliver)
     if group is not None:
-        _copy([each.tensor for each in memory if not each.compared], change, lambda some: _broadcast(group, some))
-    job.end_synchronization(_hashes_of(entries, memory), sum(_bytes_of(each.tensor) for each in memory))
+        own = [each.tensor for each in memory if not (each.compared and verify)]
+        _copy(own, change, lambda some: _broadcast(group, some))
+    job.end_synchronization(_hashes_of(entries, memory) if verify else {}, sum(_bytes_of(each.tensor) for each in memory))
 
 
 def compare(job: Job, entries: Sequence[Entry]) -> None:

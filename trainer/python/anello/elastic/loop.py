@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 from ..errors import Error
 from ..world import World
@@ -20,7 +20,7 @@ class NotNeeded(SystemExit):
         super().__init__(0)
 
 
-def worlds(state: State) -> Iterator[World]:
+def worlds(state: State, verify: bool = True) -> Iterator[World]:
     """The worlds of an elastic job, one after another; in each of them all ranks begin with the newest state.
 
         for world in anello.elastic.worlds(state):
@@ -33,13 +33,18 @@ def worlds(state: State) -> Iterator[World]:
     this process's part; the others go on without it. A `for` loop alone could not do that, because Python passes no
     exception of its body to the iterator.
 
+    Args:
+        verify: whether the ranks compare their states, when a world begins and after the commits 1, 2, 4, 8, ... If
+            processors or GPUs of the ranks round differently, so that an optimizer's results differ in their last
+            bits, the states are not equal: then it must be False, on all ranks.
+
     Joins the job of ANELLO_RENDEZVOUS; blocks until there is a world, before each turn. Raises NotNeeded, and the
     errors of Job.
     """
     if state._job is not None:
         raise ValueError("this state has had a job: make another State for another job")
     job = Job()
-    state._attach(job)
+    state._attach(job, verify)
     while job.enter():
         world = job.world
         try:
@@ -58,17 +63,20 @@ def worlds(state: State) -> Iterator[World]:
     raise NotNeeded
 
 
-def run(train: Callable[..., Any]) -> Callable[..., Any]:
+def run(train: Optional[Callable[..., Any]] = None, *, verify: bool = True) -> Callable[..., Any]:
     """Decorates a function train(world, state, ...); the decorated one is called as train(state, ...).
 
     The decorated function calls `train` in each world, as the body of the loop over worlds(state), until `train`
-    returns. Then it returns the result of `train`. Raises what worlds() and the function raise.
+    returns. Then it returns the result of `train`. Raises what worlds() and the function raise. `verify`: see
+    worlds(); it is given as @run(verify=False).
     """
+    if train is None:
+        return functools.partial(run, verify=verify)
 
     @functools.wraps(train)
     def wrapper(state: State, *arguments: Any, **options: Any) -> Any:
         result = None
-        for world in worlds(state):
+        for world in worlds(state, verify):
             with world:
                 result = train(world, state, *arguments, **options)
         return result

@@ -31,6 +31,7 @@ class State:
     def __init__(self, **entries: Any) -> None:
         self._entries: Dict[str, Entry] = {}
         self._job: Optional[Job] = None
+        self._verify = True
         self._taken: Optional[object] = None  # the batch that the next commit counts
         self._loop = ""                       # of that batch
         for name, value in entries.items():
@@ -81,7 +82,7 @@ class State:
         between.
 
         After the commits 1, 2, 4, 8, ... the ranks compare their entries, and an entry that differs is an Error with
-        the code "diverged", which names it and the ranks.
+        the code "diverged", which names it and the ranks. An entry that cannot be sent any more is a TypeError then.
 
         If processes join here, it ends the world by an exception for the loop over worlds(). So whatever belongs to
         the step must be done before or in an update: statements after the commit may be skipped.
@@ -93,8 +94,11 @@ class State:
         if not updates and any(each.holds_memory for each in self._entries.values()):
             raise TypeError("commit() needs the functions that write the state, for example commit(optimizer.step)")
         job.commit(lambda: self._write(updates))
-        if job.world.size > 1 and job.revision & (job.revision - 1) == 0:
-            compare(job, list(self._entries.values()))
+        if job.revision & (job.revision - 1) == 0:
+            for each in self._entries.values():
+                each.require_sendable()  # it may have changed
+            if self._verify and job.world.size > 1:
+                compare(job, list(self._entries.values()))
 
     def _write(self, updates: Any) -> None:
         for each in updates:
@@ -106,15 +110,15 @@ class State:
 
     def _keep(self) -> None:
         for each in self._entries.values():
-            each.keep()
+            each.keep_named()
 
     def _attached(self) -> Job:
         if self._job is None:
             raise ValueError("the state belongs to no job yet: use it in the loop over anello.elastic.worlds(state)")
         return self._job
 
-    def _attach(self, job: Job) -> None:
-        self._job = job
+    def _attach(self, job: Job, verify: bool) -> None:
+        self._job, self._verify = job, verify
 
     def _synchronize(self) -> None:
         """Gives this rank the newest state. Called once in each world."""
@@ -123,7 +127,7 @@ class State:
             for each in self._entries.values():
                 each.set_back()
         self._taken = None
-        synchronize(job, list(self._entries.values()))
+        synchronize(job, list(self._entries.values()), self._verify)
         self._keep()
 
     def _position(self, loop: str) -> int:

@@ -128,6 +128,10 @@ class State:
         has_state = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
         return ObjectHandler(value, self._broadcast_object) if has_state else None
 
+    def _sent_bytes(self) -> int:
+        """The number of bytes that a synchronization sends, for messages."""
+        return sum(each.size() for each in self._handlers.values() if isinstance(each, StateHandler))
+
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
         """Adds functions that are called in each new world, before the state is synchronized."""
         self._reset_callbacks.extend(callbacks)

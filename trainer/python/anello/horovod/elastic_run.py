@@ -104,7 +104,7 @@ def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
     if not skips:
         with synchronizing(change.sources[0]):
             state.sync()
-    worlds.job.end_synchronization({} if skips else _hashes(state), sum(each.size() for each in _handlers(state).values()))
+    worlds.job.end_synchronization({} if skips else _hashes(state), state._sent_bytes())
     worlds.is_synchronized = True
 
 

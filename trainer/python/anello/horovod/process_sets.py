@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Protocol, Seque
 from ..agenda import Agenda
 from ..errors import Mismatch
 from .source import require_newest
+from .user_warning import warn
 
 if TYPE_CHECKING:
     from .lasting_sets import LastingSets
@@ -63,6 +64,7 @@ class ProcessSet:
         self._require_registered()
         if _refusal is not None:
             raise ValueError(_refusal)
+        warn_of_an_operation()
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
         return self._agenda
@@ -116,12 +118,27 @@ _AGREEMENT = "process sets"  # the operation in which the ranks compare their ca
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
 _refusal: Optional[str] = None  # why no operation may be submitted now
+_warning: Optional[str] = None  # why the next operation warns
 
 
 def refuse_operations(why: Optional[str]) -> None:
-    """From now on, operations raise ValueError with this reason; None: they are allowed again."""
-    global _refusal
-    _refusal = why
+    """From now on, operations raise ValueError with this reason; None: they are allowed again, without a warning."""
+    global _refusal, _warning
+    _refusal, _warning = why, None
+
+
+def warn_at_an_operation(why: str) -> None:
+    """The next operation warns with this reason."""
+    global _warning
+    _warning = why
+
+
+def warn_of_an_operation() -> None:
+    """Warns once, if that was asked for."""
+    global _warning
+    why, _warning = _warning, None
+    if why is not None:
+        warn(why)
 
 
 def watch(watcher: Watcher) -> None:

@@ -65,6 +65,10 @@ class TensorFlowState(State):
         raising_of_world(self._sync_variables)
         super().sync()
 
+    def _sent_bytes(self) -> int:
+        variables = [of_tensorflow(each) for each in self.variables]
+        return super()._sent_bytes() + sum(each.dtype.size * each.shape.num_elements() for each in variables)
+
     def _sync_variables(self) -> None:
         if self._broadcast is None:
             broadcast_variables(self.variables, source_rank())
