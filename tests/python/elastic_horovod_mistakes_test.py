@@ -43,6 +43,16 @@ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     check_results(running.processes)
 
 
+def test_an_operation_that_a_newcomer_could_not_call_is_a_warning(job):
+    running = job(TRAINING.replace("@hvd.elastic.run", """
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+@hvd.elastic.run"""), 2)
+    running.go()
+    for each in running.processes:
+        assert each.ends() == 0 and each.out().count("a process that joins later would call it alone") == 1
+
+
 def test_gradients_that_are_on_their_way_when_a_rank_dies_are_given_up(job):
     running = job(TRAINING.replace("ROWS).backward()\n", """ROWS).backward()
     hvd.allreduce(torch.ones(1), name="a metric")

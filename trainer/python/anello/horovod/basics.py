@@ -12,8 +12,8 @@ from ..world import World
 from .ending import end_with_script
 from .gpus import Gpus, NoGpus
 from .lasting_sets import LastingSets
-from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, refuse_operations, require_set
-from .process_sets import warn_at_an_operation
+from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, permit_operations, require_set
+from .process_sets import restrict_operations
 from .settings import misspelt, timeline
 from .user_warning import warn
 from .worlds import ElasticWorlds, FixedWorld, Worlds, is_elastic, worlds_of_process
@@ -60,13 +60,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         _join()
     if isinstance(_worlds, ElasticWorlds):
         _begin_elastic()
-        if _worlds.job.change.generation > 1:
-            refuse_operations("this process has joined a job that trains already, so its other ranks do not call an "
-                              "operation between hvd.init() and the function of hvd.elastic.run(): call it there")
-        else:
-            warn_at_an_operation("an operation between hvd.init() and the function of hvd.elastic.run(): a process that "
-                                 "joins later would call it alone, so it gets a ValueError there, and ends; call it in "
-                                 "the function")
+        restrict_operations(has_joined_later=_worlds.job.change.generation > 1)
     else:
         _begin(*_checked(comm, process_sets))
 
@@ -214,7 +208,7 @@ def _end(patience: Optional[float]) -> None:
         _world, _sets = None, None
     if world is None or sets is None:
         return
-    refuse_operations(None)
+    permit_operations()
     try:
         if worlds.may_finish():
             if world.failure() is None:

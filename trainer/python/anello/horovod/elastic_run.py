@@ -11,7 +11,7 @@ from ..errors import Error, Mismatch
 from . import basics
 from .elastic import State, StateHandler
 from .exceptions import HostsUpdatedInterrupt
-from .process_sets import global_process_set, refuse_operations
+from .process_sets import global_process_set, permit_operations
 from .source import synchronizing
 from .worlds import ElasticWorlds
 
@@ -41,7 +41,7 @@ def run(train: Callable[..., Any]) -> Callable[..., Any]:
             state.sync()
             return call()
         worlds.is_training = True
-        refuse_operations(None)
+        permit_operations()
         result = _in_each_world(worlds, state, call)
         worlds.is_training = False  # it stays True after an exception: this process has not finished
         return result

@@ -121,16 +121,22 @@ _refusal: Optional[str] = None  # why no operation may be submitted now
 _warning: Optional[str] = None  # why the next operation warns
 
 
-def refuse_operations(why: Optional[str]) -> None:
-    """From now on, operations raise ValueError with this reason; None: they are allowed again, without a warning."""
+def restrict_operations(has_joined_later: bool) -> None:
+    """Between hvd.init() and the function of hvd.elastic.run(), an operation is a ValueError in a process that has
+    joined a job that trains already, and a warning in another one."""
     global _refusal, _warning
-    _refusal, _warning = why, None
+    if has_joined_later:
+        _refusal = ("this process has joined a job that trains already, so its other ranks do not call an operation "
+                    "between hvd.init() and the function of hvd.elastic.run(): call it there")
+    else:
+        _warning = ("an operation between hvd.init() and the function of hvd.elastic.run(): a process that joins later "
+                    "would call it alone, so it gets a ValueError there, and ends; call it in the function")
 
 
-def warn_at_an_operation(why: str) -> None:
-    """The next operation warns with this reason."""
-    global _warning
-    _warning = why
+def permit_operations() -> None:
+    """Ends the restrictions."""
+    global _refusal, _warning
+    _refusal = _warning = None
 
 
 def warn_of_an_operation() -> None:
