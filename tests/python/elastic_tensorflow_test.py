@@ -76,48 +76,70 @@ def test_fit_goes_on_with_its_state(tmp_path):
             numpy.testing.assert_allclose(weights(each), undisturbed, rtol=1e-4)
 
 
-# The function is traced in a world of one rank.
+# The function is traced in a world of one rank, or of two. Each rank has other gradients.
 GROWS = """
 import sys, time, tensorflow as tf
 import anello.tensorflow as hvd
+from anello.tensorflow.keras import DistributedOptimizer
+FIRST = %d
 hvd.init()
-weight, own = tf.Variable(0.0), tf.Variable(0.0)
+weight, table, own = (tf.Variable(each) for each in ([0.0], [[0.0], [0.0]], [0.0]))
+every = [weight, table, own]
+
+def gradients(factor):
+    with tf.GradientTape() as tape:
+        loss = weight * factor + tf.nn.embedding_lookup(table, [0]) * factor + own
+    return tape, loss
 
 @tf.function
 def step(factor):
-    with tf.GradientTape() as tape:
-        loss = weight * factor + own
-    tape = hvd.DistributedGradientTape(tape, scale_local_gradients=True)
-    tape.register_local_source(own)
-    for variable, gradient in zip((weight, own), tape.gradient(loss, [weight, own])):
-        variable.assign_sub(gradient)
+    tape, loss = gradients(factor)
+    %s
 
-state = hvd.elastic.TensorFlowState([weight, own], left=3)
+def values():
+    return [float(tf.reshape(each, [-1])[0]) for each in every]
+
+state = hvd.elastic.TensorFlowState(every, left=3)
 
 @hvd.elastic.run
 def train(state):
     print(f"world of {hvd.size()}", flush=True)
     while state.left:
-        before = float(weight), float(own)
+        before = values()
         step(tf.constant(float(hvd.rank() + 1)))
-        if hvd.size() == 2:
-            print("moved", before[0] - float(weight), before[1] - float(own), flush=True)
+        if hvd.size() > FIRST:
+            print("moved", [round(a - b, 3) for a, b in zip(before, values())], flush=True)
             state.left -= 1
         state.commit()
         time.sleep(0.01)
 
 train(state)
 """
+TAPE = """tape = hvd.DistributedGradientTape(tape, scale_local_gradients=True)
+    tape.register_local_source(own)
+    for variable, gradient in zip(every, tape.gradient(loss, every)):
+        variable.assign_sub(tf.convert_to_tensor(gradient))
+"""
+OPTIMIZER = """optimizer.apply_gradients(zip(tape.gradient(loss, every), every))
+optimizer = DistributedOptimizer(tf.keras.optimizers.SGD(1.0))
+optimizer.build(every)
+"""
 
 
-def test_a_function_that_one_rank_has_traced_works_when_another_comes(tmp_path):
-    with elastic_jobs.job(tmp_path) as running:
+@pytest.mark.parametrize("first, way, own", [(1, TAPE, 0.5), (2, OPTIMIZER, 1.0)], ids=["tape", "optimizer"])
+def test_a_function_that_the_first_ranks_have_traced_works_when_another_comes(tmp_path, first, way, own):
+    script = GROWS % (first, way)
+    with elastic_jobs.job(tmp_path, first=first) as running:
         running._environment["ANELLO_ELASTIC"] = "1"
-        first = running.start("-c", GROWS)
-        first.says("world of 1")
-        for each in (first, running.start("-c", GROWS)):
+        ranks = [running.start("-c", script) for _ in range(first)]
+        for each in ranks:
+            each.says(f"world of {first}")
+        size = first + 1
+        mean = sum(range(1, size + 1)) / size
+        for each in [*ranks, running.start("-c", script)]:
             assert each.wait() == 0, each.err()
-            assert [line for line in each.out().splitlines() if "moved" in line] == ["moved 1.5 0.5"] * 3
+            moved = [line for line in each.out().splitlines() if "moved" in line]
+            assert moved == [f"moved {[round(mean, 3), round(mean, 3), own]}"] * 3, each.err()
 
 
 @pytest.mark.parametrize("module", ["anello.tensorflow", "anello.tensorflow.keras", "anello.keras"])

@@ -67,7 +67,7 @@ class TensorFlowState(State):
 
     def _sent_bytes(self) -> int:
         variables = [of_tensorflow(each) for each in self.variables]
-        return super()._sent_bytes() + sum(each.dtype.size * each.shape.num_elements() for each in variables)
+        return super()._sent_bytes() + sum(each.dtype.size * (each.shape.num_elements() or 0) for each in variables)
 
     def _sync_variables(self) -> None:
         if self._broadcast is None:

@@ -31,10 +31,15 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
 
 
 def may_have_others(process_set: ProcessSet) -> bool:
-    """True if the set has other ranks, or if a graph that is made now may run when it has some: in an elastic job."""
-    if not process_set.included():
-        return False
-    return process_set.size() > 1 or (not tf.executing_eagerly() and basics.elastic_worlds() is not None)
+    """True if the set has other ranks, or if a graph that is made now may run when it has some: in an elastic job.
+
+    ValueError if a graph is made before the set has its ranks.
+    """
+    lives_on = not tf.executing_eagerly() and basics.elastic_worlds() is not None
+    if lives_on and not process_set.ranks:
+        raise ValueError(f"{process_set} has no ranks yet, so a graph that is made now would never use it: make the "
+                         "tf.function in a world in which it has")
+    return process_set.included() and (process_set.size() > 1 or lives_on)
 
 
 def size_of(process_set: ProcessSet) -> Union[int, tf.Tensor]:

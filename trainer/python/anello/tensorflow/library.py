@@ -37,7 +37,7 @@ class _Sets:
         if process_set is global_process_set:
             _functions.anello_tensorflow_begin_world(world.rank, world.size, world.local_rank, world.local_size)
         members = (ctypes.c_int * len(process_set.ranks))(*process_set.ranks)
-        agenda = process_set.agenda.handle if process_set.included() else None
+        agenda = process_set.unrestricted_agenda.handle if process_set.included() else None
         _functions.anello_tensorflow_add_process_set(process_set.number, ctypes.c_void_p(agenda), len(members), members)
 
     def removed(self, process_set: ProcessSet) -> None:

@@ -56,7 +56,7 @@ def _reducescatter_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
 
 
 def _gathered(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
-    factor = how.prescale * how.postscale * (how.process_set.size() if how.op == Sum else 1)
+    factor = tf.cast(graph.size_of(how.process_set) if how.op == Sum else 1, tf.float64) * how.prescale * how.postscale
     return allgather([each * tf.cast(factor, each.dtype) for each in gradients], how.process_set,
                      ignore_name_scope=how.ignore_name_scope)
 

@@ -32,6 +32,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
 
     def _moments(self, inputs: Any, *arguments: Any, **options: Any) -> Tuple[Any, Any]:
         """Mean and variance of each feature. Keras 3 gives a mask; Keras 2 gives axes, keep_dims and a mask."""
+        self.process_set.rank()  # ValueError if this process is none of its ranks
         if not may_have_others(self.process_set):
             return super()._moments(inputs, *arguments, **options)
         if hasattr(self, "_reduction_axes"):

@@ -17,6 +17,7 @@ from ..horovod.reductions import Average, Max, Min, Product, reduction
 from . import operations
 from .compression import Compression, allreduces, compressed
 from .eager import preparing
+from .graph import size_of
 from .library import number, ops
 from .reduction import Reduction
 
@@ -89,7 +90,7 @@ def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: O
     made = []
     for each, values, indices in zip(slices, gathered[::2], gathered[1::2]):
         if how.op == Average:
-            values = values / tf.cast(how.process_set.size(), values.dtype)
+            values = values / tf.cast(size_of(how.process_set), values.dtype)
         made.append(tf.IndexedSlices(values, indices, each.dense_shape))
     return made
 

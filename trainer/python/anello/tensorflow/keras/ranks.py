@@ -53,6 +53,7 @@ class Ranks:
         self._trained: List[Any] = []
         self._is_compared = False
         self._agenda: Any = None
+        self.is_fitting = False  # all ranks make their functions in fit(), which makes them anew in each world
 
     def follow_world(self) -> bool:
         """True if the world is not that of the last call.
@@ -100,11 +101,17 @@ class Ranks:
                    if gradient is not None and not self.gradients.is_local(variable)]
         self._trained = trained
         keys = tuple(map(key, trained))
-        if keys not in self._agreed:
+        if keys not in self._agreed and self._all_compare():
             # A rank that does not compare submits its first operation, which has this name. So both operations fail,
             # and neither rank waits.
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
+
+
+    def _all_compare(self) -> bool:
+        """False while a function is made which other ranks may have made in an earlier world: they do not compare."""
+        worlds = basics.elastic_worlds()
+        return tf.executing_eagerly() or self.is_fitting or worlds is None or worlds.job.change.generation == 1
 
 
 class ForAllRanks:

@@ -59,7 +59,7 @@ def _comparing(fit: Any) -> Any:
     @functools.wraps(fit)
     def fit_and_compare(model: Any, *arguments: Any, **options: Any) -> Any:
         optimizer = getattr(model, "optimizer", None)
-        ranks = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_ranks", None)
+        ranks: Any = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_ranks", None)
         if ranks is None or not tf.executing_eagerly():
             return fit(model, *arguments, **options)
         is_new_world = ranks.process_set.included() and ranks.follow_world()
@@ -69,7 +69,11 @@ def _comparing(fit: Any) -> Any:
             model.train_function = None
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)
-        return fit(*given.args, **given.kwargs)
+        ranks.is_fitting = True
+        try:
+            return fit(*given.args, **given.kwargs)
+        finally:
+            ranks.is_fitting = False
 
     return fit_and_compare
 
