@@ -14,8 +14,7 @@ from ..tensors import is_torch
 from .job import hash_of
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
-_WITH_REPR = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, fractions.Fraction, enum.Enum,
-              pathlib.PurePath, range, slice)
+_WITH_REPR = (datetime.timedelta, decimal.Decimal, fractions.Fraction, pathlib.PurePath, range, slice)
 
 
 def as_text(value: Any) -> bytes:
@@ -31,10 +30,14 @@ def as_text(value: Any) -> bytes:
         parts = sorted(map(as_text, value))
     elif isinstance(value, (list, tuple, collections.deque)):
         parts = list(map(as_text, value))
+    elif isinstance(value, enum.Enum):
+        return named + b" " + str(value.name or value.value).encode("utf-8", "surrogatepass")
+    elif isinstance(value, (datetime.date, datetime.time)):
+        return named + b" " + value.isoformat().encode()
     elif isinstance(value, _WITH_REPR):
         return named + b" " + repr(value).encode("utf-8", "surrogatepass")
-    elif dataclasses.is_dataclass(value):
-        parts = [as_text(getattr(value, each.name)) for each in dataclasses.fields(value)]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [as_text(getattr(value, each.name, None)) for each in dataclasses.fields(value) if each.compare]
     elif is_torch(value):
         return named + str((value.dtype, tuple(value.shape))).encode() + hash_of(value.detach().cpu().contiguous())
     elif hasattr(value, "tobytes") and hasattr(value, "dtype"):  # of numpy

@@ -72,6 +72,11 @@ class Entry:
         with _naming(self.name, self.value, _UNSENDABLE):
             pickle.dumps(self.structure())
 
+    def texts_named(self) -> Dict[str, bytes]:
+        """texts(). TypeError or ValueError, with the entry's name, if there is no text."""
+        with _naming(self.name, self.value, "cannot be compared"):
+            return self.texts()
+
     def keep_named(self) -> None:
         """keep(). TypeError or ValueError, with the entry's name, if the values cannot be copied."""
         with _naming(self.name, self.value, "cannot be copied at a commit"):
@@ -79,7 +84,7 @@ class Entry:
 
     def assign(self, value: Any) -> None:
         """Sets the attribute. AttributeError if its object is fixed, TypeError or ValueError if it cannot be sent."""
-        if type(value) not in _UNCHANGEABLE:
+        if type(value) not in _UNCHANGEABLE and type(value) is not type(self.value):  # others are checked at commits
             Entry(self.name, value).require_sendable()
         self.value = value
 

@@ -85,5 +85,5 @@ def _bytes_of(tensor: Any) -> int:
 def _hashes_of(entries: Sequence[Entry], memory: Sequence[Memory]) -> Dict[str, bytes]:
     hashes = {each.name: hash_of(_in_host_memory(each.tensor)) for each in memory if each.compared}
     for entry in entries:
-        hashes.update({name: hash_of(bytearray(text)) for name, text in entry.texts().items()})
+        hashes.update({name: hash_of(bytearray(text)) for name, text in entry.texts_named().items()})
     return hashes

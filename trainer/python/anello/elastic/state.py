@@ -82,7 +82,8 @@ class State:
         between.
 
         After the commits 1, 2, 4, 8, ... the ranks compare their entries, and an entry that differs is an Error with
-        the code "diverged", which names it and the ranks. An entry that cannot be sent any more is a TypeError then.
+        the code "diverged", which names it and the ranks. An entry that cannot be sent any more is a TypeError then. So
+        these commits are collectives of the world, like those of the loop.
 
         If processes join here, it ends the world by an exception for the loop over worlds(). So whatever belongs to
         the step must be done before or in an update: statements after the commit may be skipped.

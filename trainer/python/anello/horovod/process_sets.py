@@ -56,7 +56,7 @@ class ProcessSet:
 
     def rank(self) -> int:
         """This process's number in the set. ValueError if it does not belong to it."""
-        return self.agenda.group.rank
+        return self.unrestricted_agenda.group.rank
 
     @property
     def agenda(self) -> Agenda:
@@ -64,7 +64,13 @@ class ProcessSet:
         self._require_registered()
         if _refusal is not None:
             raise ValueError(_refusal)
-        warn_of_an_operation()
+        _warn_of_an_operation()
+        return self.unrestricted_agenda
+
+    @property
+    def unrestricted_agenda(self) -> Agenda:
+        """The same, also between hvd.init() and the function of hvd.elastic.run(), to which this call is no operation."""
+        self._require_registered()
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
         return self._agenda
@@ -139,7 +145,7 @@ def permit_operations() -> None:
     _refusal = _warning = None
 
 
-def warn_of_an_operation() -> None:
+def _warn_of_an_operation() -> None:
     """Warns once, if that was asked for."""
     global _warning
     why, _warning = _warning, None
