@@ -120,7 +120,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
         return lose(other, text(describe(processes_.at(id).join), " could not reach it: ", fail.reason), now);
     return {};
   }
-  return lose(id, text("it failed during start-up: ", fail.reason), now);
+  return lose(id, text("it gave up: ", fail.reason), now);
 }
 
 Sends Membership::handle(MemberId id, const Begun&, Time now) {

@@ -34,10 +34,10 @@ class Contents {
   // the transfer may fail.
   void receive() { clean = commits = false; }
   void settle(std::uint64_t at) {
+    keep();
     revision = at;
     holds = clean = true;
     commits = false;
-    keep();
   }
 
   std::vector<Entry> entries;

@@ -40,10 +40,10 @@ void Contents::begin_commit() {
 
 void Contents::end_commit() {
   if (!commits) group::refuse("State::commit", "no commit has begun, or a new world has ended it");
+  keep();
   commits = false;
   revision++;
   clean = true;
-  keep();
 }
 
 void Contents::keep() {

@@ -72,13 +72,14 @@ std::optional<Group> transfer_from_first(World& world, const Decision& decision,
   if (std::ranges::none_of(state.entries, [](const Entry& each) { return each.own || each.is_small(); })) return {};
   std::optional<Group> group = group_of(world, decision.sources.front(), decision.receivers);
   if (!group) return {};
-  const Options options{.name = "small entries of the state", .consistency_token = decision.revision};
   Writer out;
   for (const std::string& each : texts) out.str(each);
-  const std::string received = group::broadcast_text(0, *group, std::move(out).take(), options);
+  const std::string received = group::broadcast_text(
+      0, *group, std::move(out).take(), {.name = "small entries of the state", .consistency_token = decision.revision});
   if (group->rank() != 0) load(state, received);
   for (const Bytes& each : memory_of(state, Values::own))
-    group->broadcast(Tensor(reinterpret_cast<std::uint8_t*>(each.data()), each.size()), 0, options);
+    group->broadcast(Tensor(reinterpret_cast<std::uint8_t*>(each.data()), each.size()), 0,
+                     {.name = "a rank's own memory in the state", .consistency_token = decision.revision});
   return group;
 }
 
@@ -177,7 +178,7 @@ void end_synchronization(World& world, State& state, const Decision& decision, c
 
 void compare(World& world, const State& state) {
   const Contents& contents = StateAccess::contents(state);
-  verify_together(world, hashes_of(contents, saved(contents)), all_have(state.revision(), world.size()));
+  verify_named(world, hashes_of(contents, saved(contents)), all_have(state.revision(), world.size()));
 }
 
 void compare(World& world, const State& state, const std::vector<EntryHash>& entries) {

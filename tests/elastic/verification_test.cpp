@@ -55,7 +55,7 @@ TEST(Verification, ReceiversDoNotOutvoteSources) {
   EXPECT_EQ(error->rank(), 0);
   EXPECT_THAT(error->message(), StartsWith("entry 'w' of the state differs at revision 3: rank 0 has hash"));
   EXPECT_THAT(error->message(), HasSubstr("ranks 1, 2 have hash"));
-  EXPECT_THAT(error->message(), HasSubstr("update() did not write the same"));
+  EXPECT_THAT(error->message(), HasSubstr("their programs have computed different values"));
 }
 
 TEST(Verification, TwoSourcesWithoutAMajority) {
