@@ -307,6 +307,25 @@ TEST_F(ElasticSupervisorTest, AProcessThatEndedAWorldMayExitAfterTheOthersHaveFi
   EXPECT_EQ(supervisor_->exit_code(), 0);
 }
 
+// For example one with another model, in a job of a few steps: between two looks the others have made a world without
+// it, and finished.
+TEST_F(ElasticSupervisorTest, AProcessWithoutARankInTheLastWorldMayExitAfterTheOthersHaveFinished) {
+  for (const bool has_rank : {false, true}) {
+    view_ = {};
+    supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
+    view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}}};
+    pass(100);
+    view_ = {.generation = 2, .begun = true, .finished = true, .members = {}};
+    view_.ranks[2] = {{0, 5}, {2, 7}};
+    if (has_rank) view_.ranks[2].push_back({1, 6});
+    ends(1, kStatus1);
+    ends(0, kSuccess);
+    ends(2, kSuccess);
+    pass(0);
+    EXPECT_EQ(supervisor_->exit_code(), has_rank ? 1 : 0);
+  }
+}
+
 TEST_F(ElasticSupervisorTest, AProcessThatFailedMayExitAfterTheOthersHaveFinished) {
   supervise({.min = 1, .first = 3, .max_restarts = 9}, 3);
   all_train({0, 1, 2});

@@ -65,6 +65,7 @@ void ElasticSupervisor::look(Clock::time_point now) {
       actions_.print(text("process ", member.place, " was asked by a signal to leave, and does so at the next commit"));
     }
     place.trained |= member.trained;
+    place.may_have_state |= member.rank >= 0 && view_.begun;
   }
   any_trained_ |= view_.begun || view_.lost;  // between two looks the training may have begun, and its state been lost
   for (const auto& [number, id] : view_.released) {
@@ -93,7 +94,7 @@ void ElasticSupervisor::received(const world::LastWord& word, Clock::time_point 
   // If the others have finished in a later world, it has failed before that.
   if (!culprit || (view_.finished && word.generation == view_.generation)) return;
   culprit->is_missed = true;
-  if (limits_.on_failure != ElasticJob::OnFailure::host) return;
+  if (view_.finished || limits_.on_failure != ElasticJob::OnFailure::host) return;
   const int number = int(culprit - places_.data());
   let_rest(number, failures_at(now, *culprit), now);
   kill_others_of_host(number);
@@ -179,7 +180,7 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   actions_.print(describe(report));
   const int code = exit_code_of_status(report.status);
   if (view_.finished) {
-    if (at(report.rank).is_missed) return;  // the others have finished the training without this process
+    if (at(report.rank).is_missed || has_no_rank(at(report.rank))) return;  // the others have finished without it
     if (exit_code_ == 0) exit_code_ = code;
     culprit_ = report.rank;
     failure_ = describe(report) + " after the training had ended";
@@ -197,6 +198,13 @@ void ElasticSupervisor::process_failed(const Report& report, Clock::time_point n
   }
   if (limits_.on_failure == ElasticJob::OnFailure::host) kill_others_of_host(report.rank);
   next_look_ = now;
+}
+
+// Returns true if the newest world has been made without the place's process.
+bool ElasticSupervisor::has_no_rank(const Place& place) const {
+  const auto seats = view_.ranks.find(view_.generation);
+  if (place.member < 0 || seats == view_.ranks.end()) return false;
+  return std::ranges::find(seats->second, place.member, &MembershipView::Seat::id) == seats->second.end();
 }
 
 int ElasticSupervisor::failures_at(Clock::time_point now, const Place& place) {
@@ -255,7 +263,8 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   Place& place = at(number);
   place.starts++;
   place.alive = true;
-  place.joined = place.trained = place.leaves = place.has_notice = place.released = place.closes_others = false;
+  place.joined = place.trained = place.may_have_state = place.leaves = place.has_notice = place.released =
+      place.closes_others = false;
   place.is_missed = place.host_ended = place.ends_with_host = false;
   place.started = now;
   place.absent_since.reset();
@@ -298,7 +307,7 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
     return;
   }
   if (!name_those_that_left(now)) return;
-  const auto has_state = [](const Place& place) { return place.alive && place.trained; };
+  const auto has_state = [](const Place& place) { return place.alive && place.may_have_state; };
   if (any_trained_ && std::ranges::none_of(places_, has_state))
     return give_up("no process is left that had the state of the training", now);
   if (living == 0 && any_left_ && !failure_cause_)

@@ -75,8 +75,9 @@ class ElasticSupervisor : public Supervisor {
   struct Place {
     bool closed = false;  // true if no process is started here any more
     bool alive = false;   // true if the start of its process was ordered, and the process has not ended
-    // True if its process has joined, or has trained, according to the membership.
-    bool joined = false, trained = false;
+    // True if its process has joined, has trained, or has had a rank, according to the membership. A rank may have got
+    // the state before it begins to train.
+    bool joined = false, trained = false, may_have_state = false;
     bool leaves = false;            // true if its process was asked to leave
     bool has_notice = false;        // true if its process leaves because of a signal to it
     bool released = false;          // true if it has done so
@@ -112,6 +113,7 @@ class ElasticSupervisor : public Supervisor {
   // Returns how many processes in a row have failed soon after their start, if this place's process fails now.
   static int failures_at(Clock::time_point now, const Place& place);
   void let_rest(int failed_place, int failures, Clock::time_point now);
+  bool has_no_rank(const Place& place) const;
   Place* culprit_of(const world::LastWord& word);
   void kill_others_of_host(int failed_place);
   void fill(Clock::time_point now);
