@@ -47,7 +47,7 @@ class DirectCollective final : public run::Carrier {
   std::vector<int> awaited() const override;
   bool may_sleep();
   bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
-  bool notices_death() const override { return false; }      // a dead peer's memory stays mapped
+  bool goes_on_after_failure() const override { return false; }
 
   // Withdraws this rank's tensors. Blocks until no peer uses them, but at most 100 ms. After that, a peer that was
   // stopped in the middle of a copy may still write one block (kBiteBytes) when it continues.

@@ -83,7 +83,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-// If one rank cannot show its tensors to the others, all ranks refuse the direct way and use the plan.
+// If the ranks do not all show their tensors, or all a stage, they refuse these ways and use the plan.
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
   if (can_stage()) return staged_;
@@ -108,7 +108,7 @@ bool OperationRunner::show_tensors() {
 }
 
 bool OperationRunner::can_stage() {
-  return operation_->stage_slab > 0 && operation_->shows_tensors && staged_.can_carry(load_, operation_->stage_slab);
+  return operation_->stage_slab > 0 && operation_->shows_tensors && staged_.prepare(load_, operation_->stage_slab);
 }
 
 // Calls use(peer) for every peer to which the operation needs a link.
@@ -142,8 +142,7 @@ void OperationRunner::begin_to_move() {
   moving_ = true;
 }
 
-// Call when the ranks have refused the direct way. Does not start the direct carrier again, because this rank has
-// already posted its tensors.
+// Call when the ranks have refused to use memory that they show each other. This rank has already posted.
 void OperationRunner::stream_instead() {
   streaming_.prepare(load_);
   streaming_.begin(load_);
@@ -183,7 +182,7 @@ OperationRunner::Step OperationRunner::step() {
     conclude();
     return Step::complete;
   }
-  if (failed && !(moved && carrier_->notices_death())) throw control_->error();
+  if (failed && !(moved && carrier_->goes_on_after_failure())) throw control_->error();
   return moved ? Step::moved : Step::stuck;
 }
 

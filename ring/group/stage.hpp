@@ -21,7 +21,7 @@ struct StageView {
   std::size_t slab_bytes = 0;
 
   StageCounters& counters() const { return *reinterpret_cast<StageCounters*>(memory); }
-  // The input of a slab, at the offsets that it has in the slab, and the result of the owner's chunk of it.
+  // The input of a slab; an element has the same offset as in the slab. And the result of the owner's chunk of a slab.
   std::byte* input(std::uint64_t slab) const { return slot(slab); }
   std::byte* result(std::uint64_t slab) const { return slot(slab) + slab_bytes; }
 
@@ -41,7 +41,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Allocates the memory if there is none yet. False if there is not enough.
+  // Allocates the memory if there is none yet. False if there was not enough when it was called first.
   bool make(std::size_t slab_bytes);
   const StageView& view() const { return view_; }
   const shm::Place& place() const { return loan_.place; }
@@ -49,6 +49,7 @@ class Stage {
  private:
   StageView view_;
   shm::Loan loan_;
+  bool failed_ = false;
 };
 
 }  // namespace anello::group

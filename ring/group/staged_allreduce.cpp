@@ -36,7 +36,7 @@ void copy_to(const run::Buffer& tensors, plan::Range range, std::uint32_t shift,
 StagedAllreduce::StagedAllreduce(int rank, int size, Posts& posts)
     : rank_(std::size_t(rank)), size_(std::size_t(size)), posts_(posts) {}
 
-bool StagedAllreduce::can_carry(const run::Load& load, std::size_t slab_bytes) {
+bool StagedAllreduce::prepare(const run::Load& load, std::size_t slab_bytes) {
   return !load.inputs() && stage_.make(slab_bytes);
 }
 

@@ -5,8 +5,8 @@
 //   rank 0    | chunks 1, 2 of its input -> stage | chunk 0 of all inputs -> output, stage | chunks 1, 2 -> output |
 //   rank 1    | chunks 0, 2 of its input -> stage | chunk 1 of all inputs -> output, stage | chunks 0, 2 -> output |
 //
-// A rank moves an element four times for n ranks, where the ring moves it 4 (n-1)/n times each way through a pipe. A
-// stage has two slots, so a rank copies the next slab in while others still read the last one. Shared-memory
+// Of n ranks, each copies 2 (n-1)/n of its tensor: half of that in, and half out. In the ring it is twice as much. A
+// stage has two slots, so that a rank can copy the next slab in while others still read the last one. Shared-memory
 // collectives of this kind are described for example by Graham and Shipman, "MPI Support for Multi-core Architectures"
 // (2008).
 #pragma once
@@ -27,9 +27,9 @@ class StagedAllreduce final : public run::Carrier {
   // `rank`: this process's rank among `size` ranks, two to eight. `posts` must outlive this object.
   StagedAllreduce(int rank, int size, Posts& posts);
 
-  // True if the operation suits this carrier, and there is a stage. `slab_bytes` must be equal in all calls and on all
-  // ranks.
-  bool can_carry(const run::Load& load, std::size_t slab_bytes);
+  // Allocates the stage at the first call. True if the operation suits this carrier, and there is a stage. `slab_bytes`
+  // must be equal in all calls and on all ranks.
+  bool prepare(const run::Load& load, std::size_t slab_bytes);
 
   // Copies the first slab in, and posts the stage. The peers' links must be connected to the posts.
   void begin(const run::Load& load) override;
@@ -38,7 +38,6 @@ class StagedAllreduce final : public run::Carrier {
   bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
   bool may_sleep();
   std::vector<int> awaited() const override;
-  bool notices_death() const override { return false; }  // a dead peer's memory stays mapped
   // Nothing needs to be done: the peers read the stage only, which has no other use after a failure.
   void give_up() override {}
   std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of results
@@ -51,15 +50,17 @@ class StagedAllreduce final : public run::Carrier {
   };
   using Slabs = std::uint64_t;  // a number of slabs of the operation
 
-  bool meet();
-  void find_stages();
+  bool meet();         // looks whether all ranks have posted their stages
+  void find_stages();  // of the peers
   bool move();
+  // The three parts of a slab's way. Each does its next slab if it can, and returns false if not.
   bool copy_in();
   bool make();
   bool take();
   void copy_in_slab();
   void make_chunk();
   void take_chunk(const Peer& peer);
+  // Shows the peers how many slabs this rank has done, and wakes those that sleep.
   void publish(std::atomic<std::uint64_t>& counter, Slabs slabs);
 
   bool may_copy_in() const { return copied_ < slabs_ && copied_ < taken_ + 2; }

@@ -1,7 +1,7 @@
 // A carrier is one of the ways to move an operation's data: as streams over links (streaming.hpp), as whole short
-// messages over links (message_execution.hpp), or directly between the ranks' tensors
-// (ring/group/direct_collective.hpp). A carrier is used for many operations, one at a time, by one thread at a time.
-// Only give_up() may block.
+// messages over links (message_execution.hpp), directly between the ranks' tensors (ring/group/direct_collective.hpp),
+// or through memory that all ranks read (ring/group/staged_allreduce.hpp). A carrier is used for many operations, one
+// at a time, by one thread at a time. Only give_up() may block.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -52,8 +52,8 @@ class Carrier {
   // already do something.
   virtual bool want(link::Waiter& waiter) = 0;
   virtual std::vector<int> awaited() const = 0;  // the peers for which the next pass waits
-  // True if pass() throws when a peer has died. Otherwise this rank must detect the death in another way.
-  virtual bool notices_death() const { return true; }
+  // True if the operation may go on when the world has failed, as long as pass() moves something.
+  virtual bool goes_on_after_failure() const { return true; }
 
   // Returns the amount of work that is done, and the total, in units of the carrier's choice.
   virtual std::pair<std::uint64_t, std::uint64_t> progress() const = 0;

@@ -112,7 +112,7 @@ class StagedRanks {
     me.load.signature = &me.signature;
     if (reduction_.average) me.load.result_scaling = average_;
     me.begun = me.complete = false;
-    ASSERT_TRUE(me.staged->can_carry(me.load, kSlab));
+    ASSERT_TRUE(me.staged->prepare(me.load, kSlab));
   }
   // Divides the integers into tensors of several sizes, some of them empty.
   static run::Buffer list(Ints& ints, std::vector<run::Buffer::Piece>& pieces) {
