@@ -69,7 +69,8 @@ std::string describe_algorithms(const world::WorldMaker::Layout& layout, const S
   std::string out;
   std::string_view last;
   for (facts.bytes = kSmallest; facts.bytes <= kLargest; facts.bytes *= 2) {
-    const std::string_view chosen = name(choose(facts, layout.table).algorithm);
+    const bool stages = algorithms::stage_slab(Kind::allreduce, facts, layout.table) > 0;
+    const std::string_view chosen = stages ? "a stage" : name(choose(facts, layout.table).algorithm);
     if (!last.empty() && chosen != last) out += text(last, " up to ", size_text(facts.bytes / 2), ", ");
     last = chosen;
   }
