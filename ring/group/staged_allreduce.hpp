@@ -5,7 +5,7 @@
 //   rank 0    | chunks 1, 2 of its input -> stage | chunk 0 of all inputs -> output, stage | chunks 1, 2 -> output |
 //   rank 1    | chunks 0, 2 of its input -> stage | chunk 1 of all inputs -> output, stage | chunks 0, 2 -> output |
 //
-// Of n ranks, each copies 2 (n-1)/n of its tensor: half of that in, and half out. In the ring it is twice as much. A
+// Each of n ranks copies 2 (n-1)/n of its tensor: half of that in, and half out. In the ring it is twice as much. A
 // stage has two slots, so that a rank can copy the next slab in while others still read the last one. Shared-memory
 // collectives of this kind are described for example by Graham and Shipman, "MPI Support for Multi-core Architectures"
 // (2008).

@@ -69,7 +69,7 @@ class ProcessSet:
 
     @property
     def unrestricted_agenda(self) -> Agenda:
-        """The same, also between hvd.init() and the function of hvd.elastic.run(), to which this call is no operation."""
+        """Like `agenda`, but also between hvd.init() and the function of hvd.elastic.run(): for calls that are no operation."""
         self._require_registered()
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
