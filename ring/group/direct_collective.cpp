@@ -108,13 +108,8 @@ void DirectCollective::begin_making() {
   posts_.each_window([&](std::size_t peer, shm::Window& window) {
     const auto bytes = [&](bool shown, std::uint64_t elems) { return shown ? elems << arithmetic_.shift : 0; };
     const int rank = int(peer);
-    try {
-      tensors_[peer] = window.tensors(bytes(parts_.shows_input(rank), parts_.input_elems(rank)),
+    tensors_[peer] = posts_.memory_of(peer, bytes(parts_.shows_input(rank), parts_.input_elems(rank)),
                                       bytes(parts_.shows_output(rank), parts_.output_elems(rank)));
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::protocol) throw;  // an error of this process, not of the peer
-      throw Error(e.code(), e.message(), rank);
-    }
     window.begin(posts_.number());
   });
   find_sources_and_destinations();

@@ -62,8 +62,7 @@ void Planner::make_choice(const Call& call, const Asked& asked) {
   shape_.counts.assign(call.counts.begin(), call.counts.end());
   shape_.received.assign(call.received.begin(), call.received.end());
   planned_.signature = with_choice(asked);
-  planned_.may_be_direct = may_be_direct(asked);
-  planned_.stage_slab = stage_slab(asked);
+  choose_shared_memory(asked);
   planned_.shows_tensors = asked.forced == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(call.dtype, call.op, call.wire.value_or(call.dtype));
   planned_.plan = &plan_for(planned_.signature);
@@ -104,14 +103,12 @@ bool Planner::adds_in_rank_order(const Call& call) const {
 
 // Depends only on values that are equal on all ranks whose signatures match. Ignores a forced algorithm, because
 // another rank may have chosen the same algorithm without force.
-bool Planner::may_be_direct(Asked asked) const {
+void Planner::choose_shared_memory(Asked asked) {
   asked.forced = Algorithm::automatic;
-  return asked.wire == kAsTheyAre && algorithms::may_be_direct(asked.kind, facts_for(asked));
-}
-
-std::uint32_t Planner::stage_slab(Asked asked) const {
-  asked.forced = Algorithm::automatic;
-  return asked.wire == kAsTheyAre ? algorithms::stage_slab(asked.kind, facts_for(asked), table_) : 0;
+  const bool may = asked.wire == kAsTheyAre;
+  const algorithms::Facts facts = facts_for(asked);
+  planned_.may_be_direct = may && algorithms::may_be_direct(asked.kind, facts);
+  planned_.stage_slab = may ? algorithms::stage_slab(asked.kind, facts, table_) : 0;
 }
 
 Signature Planner::with_choice(const Asked& asked) const {

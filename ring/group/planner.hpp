@@ -78,8 +78,7 @@ class Planner {
   static Asked what_is_asked(const Call& call);
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;
-  bool may_be_direct(Asked asked) const;
-  std::uint32_t stage_slab(Asked asked) const;
+  void choose_shared_memory(Asked asked);
   const plan::Plan& plan_for(const Signature& signature);
   void forget(std::uint64_t next);
   void free_unused(std::uint64_t oldest);

@@ -52,6 +52,15 @@ Posts::Seen Posts::look() {
   return awaited_.size() < before ? Seen::some : Seen::nothing_new;
 }
 
+// Other errors are this process's, not the peer's.
+shm::Window::Tensors Posts::memory_of(std::size_t peer, std::uint64_t input_bytes, std::uint64_t output_bytes) const
+    try {
+  return windows_[peer]->tensors(input_bytes, output_bytes);
+} catch (const Error& e) {
+  if (e.code() != ErrorCode::protocol) throw;
+  throw Error(e.code(), e.message(), int(peer));
+}
+
 bool Posts::may_sleep() {
   bool may = true;
   for (const std::size_t peer : awaited_) may &= windows_[peer]->may_sleep_until_posted(number_);

@@ -35,6 +35,10 @@ class Posts {
   const std::vector<std::size_t>& awaited() const { return awaited_; }  // the peers whose posts have not been seen
   bool may_sleep();                                                     // call before sleeping until they post
 
+  // Returns where the memory that a peer shows is mapped; see Window::tensors(). Throws its Error{protocol} with the
+  // peer's rank.
+  shm::Window::Tensors memory_of(std::size_t peer, std::uint64_t input_bytes, std::uint64_t output_bytes) const;
+
   shm::Window& window(std::size_t peer) const { return *windows_[peer]; }
   template <class Use>
   void each_window(Use use) const {  // calls use(peer, window)

@@ -1,7 +1,6 @@
 #include "ring/group/staged_allreduce.hpp"
 
 #include <algorithm>
-#include <anello/error.hpp>
 #include <bit>
 #include <cstring>
 
@@ -84,13 +83,8 @@ bool StagedAllreduce::meet() {
 void StagedAllreduce::find_stages() {
   const std::size_t bytes = stage_.view().bytes();
   peers_.clear();
-  posts_.each_window([&](std::size_t peer, shm::Window& window) {
-    try {
-      peers_.push_back({peer, {window.tensors(bytes, 0).input, stage_.view().slab_bytes}});
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::protocol) throw;  // an error of this process, not of the peer
-      throw Error(e.code(), e.message(), int(peer));
-    }
+  posts_.each_window([&](std::size_t peer, shm::Window&) {
+    peers_.push_back({peer, {posts_.memory_of(peer, bytes, 0).input, stage_.view().slab_bytes}});
   });
 }
 
@@ -228,8 +222,7 @@ std::pair<std::uint64_t, std::uint64_t> StagedAllreduce::progress() const {
 }
 
 StagedAllreduce::Moved StagedAllreduce::moved() const {
-  std::uint64_t own = 0;
-  for (Slabs number = 0; number < slabs_; number++) own += chunk(number, rank_).count;
+  const std::uint64_t own = (slabs_ - 1) * chunk(0, rank_).count + chunk(slabs_ - 1, rank_).count;
   const std::uint64_t bytes = (own * peers_.size() + elems_ - own) << load_.arithmetic->shift;
   return {bytes, bytes};
 }

@@ -24,22 +24,14 @@ using MappedInts = std::vector<std::int32_t, Allocator<std::int32_t>>;
 constexpr std::int32_t kScribble = 1 << 20;
 
 // One rank, and its tensors of the current operation.
-struct Rank {
-  Posts posts;
+struct Rank : PostingRank {
+  Rank(int rank, int size) : PostingRank(rank, size), direct(rank, size, posts) {}
+
   DirectCollective direct;
   MappedInts input, output;
   std::vector<std::int32_t> elsewhere;  // in place of both
   std::int32_t* result = nullptr;
-  bool posted = false, complete = false;
-  int told_of = -1;  // rank whose signature differs
-
-  Rank(int rank, int size)
-      : posts(rank, size,
-              [this](int peer, const Signature&) {
-                told_of = peer;
-                return Error(ErrorCode::mismatch, "they differ", peer);
-              }),
-        direct(rank, size, posts) {}
+  bool posted = false;
 };
 
 constexpr std::array kKinds{Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter};
@@ -58,17 +50,9 @@ struct Layout {
   plan::Parts parts(int size) const { return {size, count, counts}; }
 };
 
-class Ranks {
+class Ranks : public RanksInTurn<Rank> {
  public:
-  explicit Ranks(int size) : links_(size), average_(run::scaling(DType::i32, size, 1)) {
-    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, size));
-    for (int rank = 0; rank < size; rank++)
-      for (int peer = 0; peer < size; peer++)
-        if (peer != rank) connect(rank, peer);
-  }
-  int size() const { return int(ranks_.size()); }
-  Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
-  void connect(int rank, int peer) { (*this)[rank].posts.connect(peer, links_.between(rank, peer)); }
+  explicit Ranks(int size) : RanksInTurn(size), average_(run::scaling(DType::i32, size, 1)) {}
 
   // Starts the next operation, with new tensors if requested. A broadcast is always in place.
   void start(const Layout& layout, bool new_tensors = false) {
@@ -78,8 +62,7 @@ class Ranks {
     for (int rank = 0; rank < size(); rank++) start((*this)[rank], rank, new_tensors);
   }
 
-  // Gives this rank one turn. False if the rank could not do anything.
-  bool turn(int rank) {
+  bool turn(int rank) override {
     Rank& me = (*this)[rank];
     if (me.complete) return false;
     if (!std::exchange(me.posted, true)) {
@@ -90,17 +73,8 @@ class Ranks {
     if (me.direct.done()) complete(rank);
     return moved;
   }
-  // Takes turns in this order, and then round and round until nothing moves.
-  void run(std::vector<int> order = {}) {
-    for (const int rank : order) turn(rank);
-    for (bool moved = true; std::exchange(moved, false);)
-      for (int rank = 0; rank < size(); rank++) moved |= turn(rank);
-  }
-  bool all_complete() const {
-    return std::ranges::all_of(ranks_, [](const auto& rank) { return rank->complete; });
-  }
   bool any_active() const {
-    return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->direct.active(); });
+    return std::ranges::any_of(all(), [](const auto& rank) { return rank->direct.active(); });
   }
 
  private:
@@ -166,8 +140,6 @@ class Ranks {
     std::ranges::fill(me.output, kScribble);
   }
 
-  Links links_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
   run::Scaling average_;
   Layout layout_;
   std::uint64_t number_ = 0;

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <anello/memory.hpp>
 #include <array>
-#include <atomic>
 #include <numeric>
-#include <thread>
 
 #include "ring/base/element_types.hpp"
+#include "tests/group/in_groups.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
@@ -96,44 +95,11 @@ TEST(SharedTensors, MeetThoseThatAreNotShared) {
 }
 
 TEST(SharedTensors, AreReducedInSeveralGroupsAtATime) {
-  run_world(3, [](World& world) {
-    std::vector<Group> groups;
-    for (int k = 0; k < 4; k++) groups.push_back(world.group({0, 1, 2}));
-    for (int round = 0; round < 10; round++) {
-      std::vector<SharedFloats> tensors;
-      std::vector<Work> works;
-      for (std::size_t k = 0; k < groups.size(); k++) tensors.emplace_back(10'000 * (k + 1), float(world.rank() + 1));
-      for (std::size_t k = 0; k < groups.size(); k++) works.push_back(groups[k].allreduce_async(tensors[k]));
-      for (Work& work : works) work.wait();
-      for (const SharedFloats& tensor : tensors)
-        EXPECT_TRUE(std::ranges::all_of(tensor, [](float value) { return value == 6; }));
-    }
-  });
+  reduce_in_several_groups<SharedFloats>(10'000);
 }
 
-// One rank aborts at some moment, and all ranks get the error. After that no rank may use the tensors of another.
 TEST(SharedTensors, AreGivenUpWhenARankAborts) {
-  for (int moment = 0; moment < 12; moment++) {
-    std::atomic<int> told = 0;
-    run_world(3, [&](World& world) {
-      SharedFloats values(500'000);
-      try {
-        world.allreduce(values);  // may still run here when another rank aborts
-        for (int k = 0;; k++) {
-          Work work = world.allreduce_async(values, Op::max);
-          if (world.rank() == moment % 3 && k == moment) {
-            std::this_thread::sleep_for(std::chrono::microseconds(50 * moment));
-            world.abort("enough");
-          }
-          work.wait();
-        }
-      } catch (const Error& e) {
-        told += e.code() == ErrorCode::aborted;
-        values = SharedFloats(values.size(), 1.F);
-      }
-    });
-    EXPECT_EQ(told, 3);
-  }
+  abort_at_every_moment<SharedFloats>();
 }
 
 // One rank forces two_shot, which the other rank chooses through shared memory anyway. So their signatures are equal,

@@ -29,16 +29,10 @@ struct Reduction {
 };
 
 // One rank, and its tensors of the current operation.
-struct StagedRank {
+struct StagedRank : PostingRank {
   StagedRank(int rank, int size)
-      : posts(rank, size,
-              [this](int peer, const Signature&) {
-                told_of = peer;
-                return Error(ErrorCode::mismatch, "they differ", peer);
-              }),
-        staged(std::make_unique<StagedAllreduce>(rank, size, posts)) {}
+      : PostingRank(rank, size), staged(std::make_unique<StagedAllreduce>(rank, size, posts)) {}
 
-  Posts posts;
   std::unique_ptr<StagedAllreduce> staged;
   Ints input, output;
   Ints* result = nullptr;
@@ -47,20 +41,12 @@ struct StagedRank {
   Signature signature;
   plan::Plan plan;
   run::Load load;
-  bool begun = false, complete = false;
-  int told_of = -1;  // rank whose signature differs
+  bool begun = false;
 };
 
-class StagedRanks {
+class StagedRanks : public RanksInTurn<StagedRank> {
  public:
-  explicit StagedRanks(int size) : links_(size), average_(run::scaling(DType::i32, size, 1)) {
-    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<StagedRank>(rank, size));
-    for (int rank = 0; rank < size; rank++)
-      for (int peer = 0; peer < size; peer++)
-        if (peer != rank) (*this)[rank].posts.connect(peer, links_.between(rank, peer));
-  }
-  int size() const { return int(ranks_.size()); }
-  StagedRank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
+  explicit StagedRanks(int size) : RanksInTurn(size), average_(run::scaling(DType::i32, size, 1)) {}
 
   void start(const Reduction& reduction) {
     reduction_ = reduction;
@@ -68,23 +54,13 @@ class StagedRanks {
     for (int rank = 0; rank < size(); rank++) start((*this)[rank], rank);
   }
 
-  // Gives this rank one turn. False if the rank could not do anything.
-  bool turn(int rank) {
+  bool turn(int rank) override {
     StagedRank& me = (*this)[rank];
     if (me.complete || (me.begun && me.staged->refused())) return false;
     if (!std::exchange(me.begun, true)) return begin(me, rank), true;
     const bool moved = !shows_other_memory(rank) && me.staged->pass();
     if (moved && me.staged->done()) complete(rank);
     return moved;
-  }
-  // Takes turns in this order, and then round and round until nothing moves.
-  void run(std::vector<int> order = {}) {
-    for (const int rank : order) turn(rank);
-    for (bool moved = true; std::exchange(moved, false);)
-      for (int rank = 0; rank < size(); rank++) moved |= turn(rank);
-  }
-  bool all_complete() const {
-    return std::ranges::all_of(ranks_, [](const auto& rank) { return rank->complete; });
   }
 
  private:
@@ -144,8 +120,6 @@ class StagedRanks {
     std::ranges::fill(me.output, kOverwritten);
   }
 
-  Links links_;
-  std::vector<std::unique_ptr<StagedRank>> ranks_;
   const run::Arithmetic arithmetic_ = run::arithmetic(DType::i32, Op::sum);
   const run::Scaling average_;
   std::vector<std::int32_t, Allocator<std::int32_t>> tensor_ = std::vector<std::int32_t, Allocator<std::int32_t>>(8);

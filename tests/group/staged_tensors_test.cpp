@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <thread>
 
 #include "ring/base/element_types.hpp"
+#include "tests/group/in_groups.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::group {
@@ -90,42 +89,11 @@ TEST_F(StagedTensors, AreReducedInGroupsThatEndAtOnce) {
 }
 
 TEST_F(StagedTensors, AreReducedInSeveralGroupsAtATime) {
-  run_world(3, [](World& world) {
-    std::vector<Group> groups;
-    for (int k = 0; k < 4; k++) groups.push_back(world.group({0, 1, 2}));
-    for (int round = 0; round < 10; round++) {
-      std::vector<std::vector<float>> tensors;
-      std::vector<Work> works;
-      for (std::size_t k = 0; k < groups.size(); k++) tensors.emplace_back(40'000 * (k + 1), float(world.rank() + 1));
-      for (std::size_t k = 0; k < groups.size(); k++) works.push_back(groups[k].allreduce_async(tensors[k]));
-      for (Work& work : works) work.wait();
-      for (const std::vector<float>& tensor : tensors)
-        EXPECT_TRUE(std::ranges::all_of(tensor, [](float value) { return value == 6; }));
-    }
-  });
+  reduce_in_several_groups<std::vector<float>>(40'000);
 }
 
-// One rank aborts at some moment, and all ranks get the error.
 TEST_F(StagedTensors, AreGivenUpWhenARankAborts) {
-  for (int moment = 0; moment < 12; moment++) {
-    std::atomic<int> told = 0;
-    run_world(3, [&](World& world) {
-      std::vector<float> values(500'000);
-      try {
-        for (int k = 0;; k++) {
-          Work work = world.allreduce_async(values, Op::max);
-          if (world.rank() == moment % 3 && k == moment) {
-            std::this_thread::sleep_for(std::chrono::microseconds(50 * moment));
-            world.abort("enough");
-          }
-          work.wait();
-        }
-      } catch (const Error& e) {
-        told += e.code() == ErrorCode::aborted;
-      }
-    });
-    EXPECT_EQ(told, 3);
-  }
+  abort_at_every_moment<std::vector<float>>();
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "ring/group/posts.hpp"
 #include "ring/shm/shm_link.hpp"
 
 namespace anello::group {
@@ -43,6 +45,53 @@ class Links {
     make(b, a, std::move(same), ShmLink::Side::taker, ends[1]);
   }
   std::vector<std::vector<std::unique_ptr<ShmLink>>> links_;
+};
+
+// A rank that agrees with the others by posts.
+struct PostingRank {
+  PostingRank(int rank, int size)
+      : posts(rank, size, [this](int peer, const Signature&) {
+          told_of = peer;
+          return Error(ErrorCode::mismatch, "they differ", peer);
+        }) {}
+
+  Posts posts;
+  bool complete = false;
+  int told_of = -1;  // rank whose signature differs
+};
+
+// Ranks that take turns. `Rank` is a PostingRank.
+template <class Rank>
+class RanksInTurn {
+ public:
+  explicit RanksInTurn(int size) : links_(size) {
+    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, size));
+    for (int rank = 0; rank < size; rank++)
+      for (int peer = 0; peer < size; peer++)
+        if (peer != rank) (*this)[rank].posts.connect(peer, links_.between(rank, peer));
+  }
+  virtual ~RanksInTurn() = default;
+  int size() const { return int(ranks_.size()); }
+  Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
+
+  // Gives this rank one turn. False if the rank could not do anything.
+  virtual bool turn(int rank) = 0;
+  // Takes turns in this order, and then round and round until nothing moves.
+  void run(const std::vector<int>& order = {}) {
+    for (const int rank : order) turn(rank);
+    for (bool moved = true; std::exchange(moved, false);)
+      for (int rank = 0; rank < size(); rank++) moved |= turn(rank);
+  }
+  bool all_complete() const {
+    return std::ranges::all_of(ranks_, [](const auto& rank) { return rank->complete; });
+  }
+
+ protected:
+  const std::vector<std::unique_ptr<Rank>>& all() const { return ranks_; }
+
+ private:
+  Links links_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
 // Calls `use` with all orders of `turns` turns by `ranks` ranks.

@@ -44,9 +44,9 @@ class State {
   //
   // Memory that is equal on all ranks at each commit. It must stay where it is as long as the State exists.
   void add(std::string name, std::span<std::byte> replicated);
-  // Memory of which each rank has its own values, such as the statistics of a batch norm. It may be written at any
-  // time: a copy of each commit is kept, and copied back if the step after it fails. It is not compared. A rank that
-  // receives the state gets the values of the first rank that has it.
+  // Memory whose values may differ between ranks, such as the statistics of a batch norm. They are not compared. The
+  // program may write them at any time: a copy of each commit is kept, and copied back if the next step fails. A rank
+  // that receives the state, also when the job begins, gets the values of the first rank that has it.
   void add_own(std::string name, std::span<std::byte> own);
   // A small value that is equal on all ranks at each commit, such as the number of a step. save() returns it as text,
   // and load() takes the text of another rank; a synchronization calls both. Ranks with equal values must return equal

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from ..errors import Error
 from ..group import Group
 from ..tensors import is_torch, view
 from .entries import Entry, Memory
@@ -20,10 +21,7 @@ def synchronize(job: Job, entries: Sequence[Entry], verify: bool = True) -> None
     change = job.begin_synchronization("\n".join(lines if verify else [*lines, "the states are not compared"]))
     group = _first_source_and_receivers(job, change)  # lives until all ranks have compared their entries
     if group is not None:
-        if group.rank == 0:
-            for each in entries:
-                each.require_sendable()
-        structures = group.broadcast_object([each.structure() for each in entries] if group.rank == 0 else None)
+        structures = _broadcast_structures(group, entries)
         if group.rank != 0:
             for entry, structure in zip(entries, structures):
                 entry.adopt(structure)
@@ -35,6 +33,17 @@ def synchronize(job: Job, entries: Sequence[Entry], verify: bool = True) -> None
         own = [each.tensor for each in memory if not (each.compared and verify)]
         _copy(own, change, lambda some: _broadcast(group, some))
     job.end_synchronization(_hashes_of(entries, memory) if verify else {}, sum(_bytes_of(each.tensor) for each in memory))
+
+
+def _broadcast_structures(group: Group, entries: Sequence[Entry]) -> List[Any]:
+    try:
+        return group.broadcast_object([each.structure() for each in entries] if group.rank == 0 else None)
+    except Error:
+        raise
+    except Exception:
+        for each in entries:
+            each.require_sendable()  # raises with the entry's name
+        raise
 
 
 def compare(job: Job, entries: Sequence[Entry]) -> None:

@@ -128,9 +128,13 @@ class State:
         has_state = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
         return ObjectHandler(value, self._broadcast_object) if has_state else None
 
+    def _describing_handlers(self) -> Dict[str, StateHandler]:
+        """The handlers that can describe their values: a program's own may have no base class."""
+        return {name: each for name, each in self._handlers.items() if isinstance(each, StateHandler)}
+
     def _sent_bytes(self) -> int:
         """The number of bytes that a synchronization sends, for messages."""
-        return sum(each.size() for each in self._handlers.values() if isinstance(each, StateHandler))
+        return sum(each.size() for each in self._describing_handlers().values())
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
         """Adds functions that are called in each new world, before the state is synchronized."""

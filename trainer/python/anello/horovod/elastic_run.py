@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Optional
 
 from ..errors import Error, Mismatch
 from . import basics
-from .elastic import State, StateHandler
+from .elastic import State
 from .exceptions import HostsUpdatedInterrupt
 from .process_sets import global_process_set, permit_operations
 from .source import synchronizing
@@ -110,14 +110,9 @@ def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
 
 def _manifest(state: State) -> str:
     """A line for each part of the state, by which the ranks see whether they train the same."""
-    lines = [f"{name}{part}: {text}" for name, each in _handlers(state).items() for part, text in each.describe().items()]
+    lines = [f"{name}{part}: {text}" for name, each in state._describing_handlers().items() for part, text in each.describe().items()]
     return "\n".join([*lines, *(f"{name}: a value" for name in state._names)])
 
 
 def _hashes(state: State) -> Dict[str, bytes]:
-    return {name + part: its for name, each in _handlers(state).items() for part, its in each.hashes().items()}
-
-
-def _handlers(state: State) -> Dict[str, StateHandler]:
-    """The handlers that can describe their values: a program's own may have no base class."""
-    return {name: each for name, each in state._handlers.items() if isinstance(each, StateHandler)}
+    return {name + part: its for name, each in state._describing_handlers().items() for part, its in each.hashes().items()}

@@ -107,7 +107,6 @@ class Ranks:
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
 
-
     def _all_compare(self) -> bool:
         """False while a function is made which other ranks may have made in an earlier world: they do not compare."""
         worlds = basics.elastic_worlds()
