@@ -27,7 +27,8 @@ class Contents {
   void begin_commit();
   void end_commit();
   void restore();
-  // Copies the ranks' own memory at a commit, and back after a step that has failed.
+  // Copies the ranks' own memory at a commit, and back after a step that has failed. Before the first keep(),
+  // set_back() does nothing.
   void keep();
   void set_back();
   // Call this before the first byte of another rank's state arrives. From then on the entries are not clean, because

@@ -140,7 +140,7 @@ Synchronized synchronize(World& world, State& state, bool begun, bool verify) {
   Contents& contents = StateAccess::contents(state);
   const Decision decision = decide_together(world, contents, manifest_of(contents, verify), begun);
   const bool receives = std::ranges::binary_search(decision.receivers, world.rank());
-  if (contents.holds && contents.clean) contents.set_back();
+  if (contents.clean) contents.set_back();
   Texts texts = receives ? Texts() : saved(contents);
   Decision senders = decision;
   // Without a comparison, nothing would show that a receiver got parts of different states.

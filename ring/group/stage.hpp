@@ -9,10 +9,11 @@
 
 namespace anello::group {
 
-// How many slabs this rank has copied in, added up at its part of them, and completed, since the group began. All ranks
-// of a group count the same slabs. Each counter has its own cache line.
+// How many slabs this rank has copied in, and of how many it has added up its chunk, since the group began. All ranks
+// of a group count the same slabs.
 struct StageCounters {
-  alignas(64) std::atomic<std::uint64_t> copied, made, taken;
+  alignas(64) std::atomic<std::uint64_t> copied;
+  alignas(64) std::atomic<std::uint64_t> made;
 };
 
 // Where a stage is mapped in this process; the memory belongs to the rank.

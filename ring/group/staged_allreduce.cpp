@@ -121,12 +121,10 @@ void StagedAllreduce::copy_in_slab() {
   copied_++;
 }
 
-// A slab can be made when all have copied it, and have completed the last slab in the same slot, from which they read
-// this rank's result.
+// A peer copies a slab in only when it has completed the last one in the same slot. So then it does not read this
+// rank's result there any more, and this rank may write the next one.
 bool StagedAllreduce::lets_make(const Peer& peer) const {
-  const StageCounters& its = peer.stage.counters();
-  const std::uint64_t number = before_ + made_;
-  return (made_ == 0 || its.copied.load() > number) && its.taken.load() + 1 >= number;
+  return made_ == 0 || peer.stage.counters().copied.load() > before_ + made_;
 }
 
 bool StagedAllreduce::may_make() const {
@@ -181,7 +179,6 @@ bool StagedAllreduce::take() {
   if (taken_ < made_ && std::size_t(std::popcount(taken_from_)) == peers_.size()) {
     taken_from_ = 0;
     taken_++;
-    publish(stage_.view().counters().taken, taken_);
     moved = true;
   }
   return moved;

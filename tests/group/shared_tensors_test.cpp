@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <anello/memory.hpp>
 #include <array>
+#include <atomic>
 #include <numeric>
 
 #include "ring/base/element_types.hpp"

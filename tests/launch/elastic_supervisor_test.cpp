@@ -261,15 +261,41 @@ TEST_F(ElasticSupervisorTest, AReportOfAShortWorldCounts) {
 
 // Another process has its place now.
 TEST_F(ElasticSupervisorTest, AReportOfAProcessThatHasBeenReplacedDoesNotCount) {
-  supervise({.min = 1, .first = 2, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host}, 2);
-  view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}}};
-  view_.ranks[1] = {{0, 5}, {1, 6}};
+  supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+  view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}, {3, 3, 8}}};
+  view_.ranks[1] = {{0, 5}, {1, 6}, {2, 7}, {3, 8}};
   pass(100);
-  ends(1, kStatus1);
-  pass(1000);
   orders_now();
-  supervisor_->received({.rank = 0, .culprit = 1, .message = "rank 1 has failed", .generation = 1}, now_);
+  ends(3, kStatus1);
+  ends(2, SIGKILL);
+  pass(1000);
+  EXPECT_THAT(orders_now(), ElementsAre("kill rank 2", "start rank 2", "start rank 3"));
+  supervisor_->received({.rank = 0, .culprit = 3, .message = "rank 3 has failed", .generation = 1}, now_);
   EXPECT_THAT(orders_now(), IsEmpty());
+}
+
+TEST_F(ElasticSupervisorTest, ALateReportEndsNoProcessThatHasFinished) {
+  supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
+  view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}, {3, 3, 8}}};
+  view_.ranks[1] = {{0, 5}, {1, 6}, {2, 7}, {3, 8}};
+  pass(100);
+  orders_now();
+  view_.generation = 2;
+  view_.finished = true;
+  view_.members.clear();
+  supervisor_->received({.rank = 0, .culprit = 3, .message = "rank 3 has failed", .generation = 1}, now_);
+  EXPECT_THAT(orders_now(), IsEmpty()) << "process 2 may still write its checkpoint";
+}
+
+// It has received the state, and the membership has not yet learned that it trains.
+TEST_F(ElasticSupervisorTest, AProcessWithARankMayHaveTheState) {
+  supervise({.min = 1, .first = 2, .max_restarts = 0}, 2);
+  fail_early_ = {1};
+  all_train({0, 1});
+  ends(0, SIGKILL);
+  pass(1000);
+  EXPECT_FALSE(supervisor_->failed());
+  EXPECT_THAT(printed_now(), ::testing::Not(Contains("no process is left that had the state of the training")));
 }
 
 TEST_F(ElasticSupervisorTest, AHostAlsoRestsIfTheOthersReportTheFailureBeforeTheProcessExits) {
