@@ -2,6 +2,7 @@
 import collections
 import dataclasses
 import datetime
+import enum
 import signal
 import time
 
@@ -44,6 +45,13 @@ def failing(tmp_path, script):
 @dataclasses.dataclass
 class Point:
     x: int
+    cache: int = dataclasses.field(default=0, compare=False)
+
+
+class Token(enum.Enum):
+    """The text of a value would contain its address."""
+
+    FIRST, SECOND = object(), object()
 
 
 class Custom:
@@ -72,6 +80,8 @@ def test_names_of_entries():
         assert state.epoch
     with pytest.raises(AttributeError, match="write into it, do not replace it"):
         state.weights = numpy.ones(2)
+    with pytest.raises(TypeError, match=r"state.step \(function\) cannot be sent to other ranks"):
+        state.step = lambda: 0
     state.weights += 1
     state.step += 1
     assert state.weights.tolist() == [1, 1] and state.step == 1
@@ -96,11 +106,14 @@ def test_equal_values_have_equal_texts_and_others_do_not():
     values = [None, 0, False, 0.0, -0.0, float("nan"), "", b"", "0", [], (), {}, set(), [0], [0, 1], [[0], 1], [[0, 1]],
               {1: [2]}, {"1": [2]}, {0, 1}, numpy.float32(1), numpy.float64(1), numpy.zeros(2), numpy.zeros((1, 2)),
               numpy.ones(2), collections.deque([0]), datetime.date(2026, 1, 1), datetime.date(2026, 1, 2), Point(1), Point(2),
+              Token.FIRST, Token.SECOND,
               numpy.array(["a", 1], dtype=object), {"a": 1, "b": 2}]
     texts = [as_text(each) for each in values]
     assert len(set(texts)) == len(values)
     assert as_text([numpy.array(["a" * k, "b"], dtype=object) for k in (1, 99)]) == as_text(
         [numpy.array(["a" * k, "b"], dtype=object) for k in (1, 99)])
+    assert as_text(Point(1, cache=3)) == as_text(Point(1)) and as_text(Point) != as_text(Point(1))
+    assert b"0x" not in as_text(Token.FIRST)
     assert as_text({"b": 2, "a": 1}) == texts[-1] and as_text({1, 0}) == as_text({0, 1})
 
 
