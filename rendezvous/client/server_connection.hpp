@@ -24,7 +24,8 @@ struct KnownServer {
   bool other_hosts = false;  // true if there are ranks on other hosts, so that this rank must not listen on loopback
   bool listens = false;  // true if the server has listened before: if it now refuses connections, its process has ended
   int rank = -1;         // the rank that runs the server; -1: unknown
-  // If it is the successor of a server: the last world of that server, in which `rank` is the successor's.
+  // If this server is the successor of another server: the last world of that server. In that world, the successor has
+  // the rank `rank`.
   std::uint32_t generation = 0;
   std::uint64_t incarnation = 0;
 };
@@ -51,8 +52,8 @@ class ServerConnection {
   // Connects and proves the secret at the first address where this job's server answers, and tries again until one
   // does. If a server refuses this rank, this is an error at once if there is only one address; if there are several,
   // the next one is tried. At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized,
-  // protocol}, and if the process of the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this
-  // rank was never connected with it.
+  // protocol}. If the process of the rank that runs the server has ended, throws Error{rendezvous}, or MeetAgain if
+  // this rank was never connected with that process.
   void connect(std::chrono::steady_clock::time_point deadline);
 
   std::string local_address() const;  // throws Error{network} if the connection has ended

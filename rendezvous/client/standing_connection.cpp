@@ -33,7 +33,7 @@ constexpr milliseconds kFirstWord{5000};
 constexpr milliseconds kSilentSuccessor{3000};  // minimum; a server asks every second
 constexpr milliseconds kEndLimit{1000};         // until when the end of the server must be certain
 
-// The limit of silence of a server whose place no other process may take while it is silent.
+// Returns the limit of silence for a server that no other process may replace while the server is silent.
 milliseconds patience_with_server(const Settings& settings) {
   return std::max(settings.start_timeout, kSilentServer);
 }

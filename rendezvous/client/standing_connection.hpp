@@ -51,9 +51,9 @@ class StandingConnection {
   // Enters the next world, and returns this process's place in it; `generation`: the number of the world that this
   // process had before, or 0. Blocks until every process of the last world has entered or ended, and until enough
   // processes are there. Returns nothing if the others have finished. Throws the server's error; ServerGone if the
-  // server has ended, and Error{rendezvous} if the connection has ended and the server perhaps has not, or if it does
-  // not answer for a minute. At a successor, throws MeetAgain for these reasons until it has given a place to this
-  // process.
+  // server has ended; and Error{rendezvous} if the connection has ended although the server perhaps has not, or if the
+  // server does not answer for a minute. At a successor, throws MeetAgain for these reasons until the successor has
+  // given a place to this process.
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // this process's identity in the newest world
   void pass_on(LeaveNotice& notice);  // asks the server to let this process leave when the notice comes

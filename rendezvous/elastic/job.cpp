@@ -129,7 +129,8 @@ void Job::Impl::begin_commit() {
   if (std::has_single_bit(state_.revision() + 1)) operations_before_ = world_->counters().operations;
 }
 
-// An asynchronous operation of another part of the program may also end meanwhile, so this is no error.
+// An asynchronous operation of another part of the program may also have ended during the commit, so this is only a
+// warning.
 void Job::Impl::warn_of_operations() {
   if (!operations_before_ || world_->counters().operations == *operations_before_) return;
   log(Severity::warning, text("during commit ", state_.revision(),
@@ -150,8 +151,9 @@ void Job::Impl::commit(const std::function<void()>& update) {
   begin_commit();
   update();
   if (end_commit()) throw WorldEnds{};
-  // A value that differs would otherwise end the job at its first change only, perhaps after days. The powers of two
-  // find it before the training is twice as long, at no cost for a step.
+  // Without this comparison, a value that differs would end the job only at the first change of its ranks, perhaps
+  // after days. Comparisons at the powers of two find the value before the training is twice as long, at no cost for a
+  // step.
   if (options_.verify && change_.size > 1 && std::has_single_bit(state_.revision()))
     together([&] { elastic::compare(*world_, state_); });
 }

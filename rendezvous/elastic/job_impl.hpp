@@ -76,7 +76,7 @@ class Job::Impl {
   State& state_;
   const Options options_;
   Succession succession_;
-  mutable Mutex replacement_;  // of the connection, which another thread may use to ask for a change
+  mutable Mutex replacement_;  // guards replacing the connection, which another thread may use to ask for a change
   std::unique_ptr<rendezvous::StandingConnection> connection_;  // destroyed before the succession, which may serve it
   std::optional<rendezvous::LeaveNotice> notice_;               // until the training has ended
   std::optional<World> world_;

@@ -89,8 +89,8 @@ void Job::Impl::replace_connection(std::unique_ptr<rendezvous::StandingConnectio
   connection_->pass_on(notice_.value());
 }
 
-// This process takes no further part in the job. A second signal of its scheduler ends it while it still serves the
-// others; after that, each has its usual effect.
+// This process takes no further part in the job. While it still serves the others, a second signal of its scheduler
+// ends it. After that, every signal has its usual effect.
 void Job::Impl::end_part() {
   succession_.finish();
   notice_.reset();

@@ -30,14 +30,15 @@ using Peers = std::vector<Peer>;  // by rank
 
 std::string describe(const Peer& peer);  // "10.0.0.1 pid 77"
 
-// Part of the reason with which a process rejects one that comes from an older world.
+// Part of the reason with which a process rejects another process that comes from an older world.
 inline constexpr std::string_view kGoneOn = "the others have gone on";
 
 struct Lineage {
   std::uint32_t generation = 0;   // number of the newest of the worlds; 0: there is none
-  std::uint64_t incarnation = 0;  // of the server that began it: two servers may begin worlds with the same number
+  std::uint64_t incarnation = 0;  // identifies the server that began it, as two servers may use the same number
   int rank = -1;                  // this process's rank in that world
-  // No later than this process agreed to the newest world. Until then the others could not begin it, let alone go on.
+  // A time at which this process had not agreed to the newest world yet. Until it agreed, the other processes could not
+  // begin that world, let alone go on.
   std::chrono::steady_clock::time_point since;
   std::vector<Peers> worlds;  // the newest world in which this process has trained, and all that began to start later
 
@@ -57,8 +58,8 @@ struct Introductions {
 };
 // Each rank of a new world calls this. It sends where it listens, and rank 0 also its worlds; after many starts that
 // have failed these take several exchanges. `own_worlds`: empty, except on rank 0. `exchange`: sends a blob of at most
-// kMaxBlobBytes to all ranks, and returns the blobs of all by rank. Blocks as long as it, and throws its errors and
-// Error{protocol}.
+// kMaxBlobBytes to all ranks, and returns the blobs of all by rank. Blocks as long as `exchange` does. Throws the
+// errors of `exchange`, and Error{protocol}.
 Introductions introduce(const Peer& self, const std::vector<Peers>& own_worlds,
                         const std::function<std::vector<std::string>(std::string blob)>& exchange);
 

@@ -64,9 +64,10 @@ struct LeaveRules {
 std::optional<MemberId> keeper_of(const ElasticProcesses& all, const LeaveRules& rules);
 
 // True if this process, which is in no world and was asked to leave, may leave now. If its world has failed, another
-// one that has the state must have entered; without it the process takes part in the next world, and leaves that at a
-// commit. Otherwise the state could go with it just before the launcher replaces the process that has failed. A process
-// that goes on at a successor leaves only after the first world there, which may need it for its majority.
+// process that has the state must have entered. If none has, this process takes part in the next world, and leaves that
+// world at a commit. Otherwise the state could leave with this process just before the launcher replaces the process
+// that has failed. A process that goes on at a successor leaves only after the first world there, which may need it for
+// its majority.
 bool may_leave(const ElasticProcesses& all, MemberId id, const LeaveRules& rules);
 
 // True if processes in the lobby can go into a new world of at most `max` ranks, or a process other than `keeper` is to

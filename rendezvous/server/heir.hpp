@@ -1,4 +1,4 @@
-// The server of a process that may become the successor remembers this. On the server's event loop.
+// The state of the server of a process that may become the successor. On the server's event loop.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 //
 // The successor waits for each process of the last world that has not come and still answers, because it may compute.
 // Then it needs more than half of the processes of that world (rendezvous/protocol/lineage.hpp); so no others can have
-// gone on too. Without more than half, all that are missing must be dead for certain. That is certain only of a process
-// at the successor's own address, whose kernel refuses connections to it.
+// gone on too. Without more than half, all missing processes must be dead for certain. This is certain only of
+// processes at the successor's own address, if its kernel refuses connections to them.
 #pragma once
 #include <chrono>
 #include <map>

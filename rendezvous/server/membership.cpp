@@ -37,7 +37,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
 Sends Membership::received(MemberId id, const Request& request, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
-  // It was silent together with the others (silent_of()); those answer in a moment too.
+  // The process was silent together with the others (silent_of()), which will answer in a moment too.
   const bool was_suspended = at->second.asked && now - at->second.answered >= limits_.silence;
   for (auto other = processes_.begin(); was_suspended && other != processes_.end(); other++)
     other->second.answered = now;
@@ -212,8 +212,8 @@ LeaveRules Membership::leave_rules() const {
           .at_successor = inheritance_.has_value()};
 }
 
-// Removes the processes that are in no world and were asked to leave, as far as they may. If the state goes with one,
-// or with those that leave next, it must not end as if all was well.
+// Removes the processes that are in no world and were asked to leave, as far as they may. If the state is lost with
+// such a process, or with those that leave next, the process must not end as if all was well.
 Sends Membership::release_idle(Time now) {
   const auto leaves = [this](const auto& one) {
     const bool idle = one.second.state == State::arrived || one.second.state == State::waiting;

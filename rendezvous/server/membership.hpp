@@ -91,8 +91,9 @@ class Membership {
   // `newcomers`: how many processes the launcher has started, or is about to start, that may still join.
   Sends expect(int newcomers, Time now);
 
-  // Sends all ranks away to another server (ComeAgain) when they have trained in one world together from now on, and
-  // end it as planned: then they can go on without this server. If no rank is left, admits no process any more.
+  // From now on, waits for a world in which all ranks have trained together and which they end as planned. Then sends
+  // all ranks away to another server (ComeAgain), because they can go on without this one. If no rank is left, admits
+  // no process any more.
   Sends hand_over(Time now);
 
   // Call this before any process has joined. `newest`: number of the newest world for which a process of this host was

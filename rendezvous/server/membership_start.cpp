@@ -38,7 +38,8 @@ Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   if (rank < 0 || rank >= int(lineage.newest().size()))
     return lose(id, text("world ", lineage.generation, " had no rank ", rank), now);
   Sends sends;
-  // It comes again after its connection was cut, and the end of the old connection is not noticed yet.
+  // The process comes again after its connection was cut, and this server has not noticed the end of the old connection
+  // yet.
   const auto is_same = [&](const auto& one) { return one.second.was_in_a_world() && int(one.second.seat) == rank; };
   if (const auto old = std::ranges::find_if(processes_, is_same); old != processes_.end())
     sends = disconnected(old->first, now);

@@ -11,8 +11,8 @@
 namespace anello::rendezvous {
 namespace {
 
-// When a change of the world is wanted, the membership waits so long for further processes, so that one change serves
-// all.
+// Time for which the membership waits for further processes when a change of the world is wanted, so that one change
+// serves all.
 constexpr std::chrono::milliseconds kSettle{200};
 
 }  // namespace
@@ -73,7 +73,7 @@ Sends Membership::inquire(Time now) {
   }
   Send ask{{}, AskPresence{}};
   for (auto& [id, process] : processes_) {
-    // The questions show those that wait that this server still answers.
+    // Processes that wait are asked too, because the questions show them that this server still answers.
     if (phase_ == Phase::gathering && process.state == State::waiting) ask.to.push_back(id);
     if (!is_asked(process)) continue;
     process.missed = now - process.answered >= 2 * kInquiryInterval;

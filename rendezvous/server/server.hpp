@@ -107,13 +107,15 @@ class RendezvousServer {
   // change of a running world waits for them, so that all go in by one change, for 30 s at most. A world that has
   // failed does not wait. Any thread; does not block.
   void expect(int newcomers);
-  // For the server of an heir: what its process has learned last. `newest`: number of the newest world for which the
-  // process was chosen. Processes of the last world may join from now on, and wait. Any thread; does not block.
+  // For the server of an heir: sets the newest facts that its process has received. `newest`: number of the newest
+  // world for which the process was chosen. Processes of the last world may join from now on, and wait. Any thread;
+  // does not block.
   void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
-  // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world, and
-  // sends all away if a process with a lower rank there is present. Any thread; does not block.
+  // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world, and sends
+  // all away if a process that had a lower rank in that world is present. Any thread; does not block.
   void succeed();
-  // Sends all processes that have joined away, because this one goes to another successor. Any thread; does not block.
+  // Sends away all processes that have joined, because this process goes to another successor. Any thread; does not
+  // block.
   void step_back();
   // For a successor whose own process has left the job: the others end their next world at a commit, and are then sent
   // away to find the next successor. The server has no processes after that. Any thread; does not block.

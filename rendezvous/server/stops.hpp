@@ -8,9 +8,9 @@ namespace anello::rendezvous {
 class Stops {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::milliseconds kInterval{500};  // call look() so often
+  static constexpr std::chrono::milliseconds kInterval{500};  // call look() at this interval
 
-  // A stop is one that is longer than `limit`.
+  // Only stops that are longer than `limit` are noticed.
   Stops(std::chrono::milliseconds limit, Time now) : limit_(limit), last_look_(now) {}
 
   void look(Time now) {

@@ -107,7 +107,7 @@ void LocalRanks::receive_last_words() {
 }
 
 void LocalRanks::receive() {
-  // Reads the last words first, because a rank sends its last word before it exits.
+  // Reads the ranks' last words (last_word.hpp) first, because a rank sends its last word before it exits.
   receive_last_words();
   while (const auto report = receive_message<Report>(channel_, ended_)) events_.reported(*report);
   if (ended_) events_.ended(how_the_keeper_ended());
