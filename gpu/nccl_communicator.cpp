@@ -206,8 +206,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   return part;
 }
 
-// The watcher runs from the beginning, so that a start can be aborted too, and every communicator has a thread that
-// ends it.
+// The watcher runs from the beginning. So it can also abort a start, and every communicator has a thread that ends it.
 void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   try {

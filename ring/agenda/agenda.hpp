@@ -157,8 +157,8 @@ class Agenda {
   const SuitsList suits_list_;
   struct {
     std::vector<Complete> reports;      // in the order in which they will be decided
-    std::size_t sorted = 0, lists = 0;  // how many reports are sorted, and their lists; one alone counts as a list
-    std::uint64_t bytes = 0;            // of the last list
+    std::size_t sorted = 0, lists = 0;  // number of sorted reports; number of their lists (a report alone is a list)
+    std::uint64_t bytes = 0;            // size of the last list
   } complete_;                          // on rank 0: what is not decided yet
   bool holds_ = false;                  // the last argument of hold()
   std::vector<Decision> decisions_;

@@ -64,8 +64,9 @@ bool suits_list(const Description& description, const group::OperationQueue& que
   return true;
 }
 
-// A tensor is used by one operation at a time, so a program that gives it to two at once may expect nothing of the
-// result. But the list cannot have it twice, and the other operations of the list must not suffer.
+// A program may give a tensor to only one operation at a time. If it gives the tensor to two, their results are
+// undefined. But the list cannot contain the tensor twice, and the other operations of the list must have right
+// results. So this function returns other memory in place of the tensor.
 Tensor NamedOperation::moved_aside(const Tensor& output) {
   const Tensor copy(make_memory(output.count, output.dtype), output.count, output.dtype);
   aside_.emplace_back(copy, output.data);

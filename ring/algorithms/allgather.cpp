@@ -1,7 +1,7 @@
 // Allgather by the ring:
 //   0 --a--> 1 --b--> 2 --c--> 0    each of three ranks sends its own part
 //   0 --c--> 1 --a--> 2 --b--> 0    and passes on the part that it receives, while it arrives
-// By the grid, in as many rounds as it has dimensions. Four ranks, in two lines of two and two lines of two:
+// By the grid, with one round for each dimension. Four ranks, in a grid of two by two:
 //   0 <-a|b-> 1       2 <-c|d-> 3        each sends its own part to the ranks of a line
 //   0 <-ab|cd-> 2     1 <-ab|cd-> 3      then all parts that it has to the ranks of the other line
 // In shares, if hosts have several ranks; two hosts with the ranks 0 1 and 2 3:

@@ -1,6 +1,6 @@
 // Sums travel from rank 0 to rank n-1, results travel back.
 //   0 --> 1 --> 2 --> 3    adding on the way
-//   0 <-- 1 <-- 2 <-- 3    all links are busy at once: twice the data in each direction, n/(n-1) times the ring's
+//   0 <-- 1 <-- 2 <-- 3    all links are busy at once; inner ranks send all data twice, n/(n-1) times the ring's
 // Chosen for large data in rank order.
 #include "ring/algorithms/allreduce.hpp"
 

@@ -70,8 +70,8 @@ std::uint64_t slab_of_two_levels(const Facts& facts) {
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, but 8.0 ms in slabs of 4 MiB, because half of such a slab
 // does not stay in the second-level cache until the other rank reads it. Over TCP: 13 to 17 ms in slabs of 512 KiB or 1
-// MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups. On a link of 1 Gbit/s, where caching does not
-// matter, they take 1.07 to 1.09 times the payload's time rather than 1.056.
+// MiB, 21 to 23 ms in slabs of 4 MiB. Smaller slabs cause more wake-ups. This shows on a link of 1 Gbit/s, where
+// caching does not matter: small slabs take 1.07 to 1.09 times the time of the payload alone, larger ones 1.056 times.
 std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
   if (two_levels) return slab_of_two_levels(facts);
@@ -196,13 +196,13 @@ bool may_be_direct(Kind kind, const Facts& facts) {
          facts.forced == Algorithm::automatic;
 }
 
-// Stages need less copying than algorithms, but all ranks must have a core twice for each slab. Means in us of in-place
+// Stages need less copying than algorithms, but every rank must get a core twice for each slab. Means in us of in-place
 // calls, bound ranks on 2 cores of an Intel Xeon (family 6, model 207): by the algorithm, then through stages.
 //   3 ranks:   64 KiB 20.9, 20.2    256 KiB  75,  67    1 MiB 343, 301    4 MiB 1384, 1242    16 MiB  6.7,  5.3 ms
 //   4 ranks:   16 KiB 13.7, 12.1     64 KiB  26,  22    1 MiB 359, 332    4 MiB 1470, 1341    16 MiB  7.5,  6.5 ms
 //   8 ranks:   16 KiB 29.5, 24.1     64 KiB  64,  51    1 MiB 946, 814    4 MiB 3781, 3274    16 MiB 23.7, 16.1 ms
-// 3 ranks of 32 KiB take 14.8, 19.1. Slabs: 8 ranks, 16 MiB in slabs of 128 KiB take 20.2 ms, of 512 KiB 16.1 ms; 3
-// ranks, 4 MiB 1242 and 1539 us, because smaller slabs stay in the cache.
+// 3 ranks with 32 KiB: 14.8, 19.1. In slabs of 128 KiB, then of 512 KiB: 8 ranks with 16 MiB take 20.2, 16.1 ms; 3
+// ranks with 4 MiB take 1242, 1539 us, because smaller slabs stay in the cache.
 std::uint32_t stage_slab(Kind kind, const Facts& facts, std::span<const TableRow> table) {
   constexpr int kFew = 4;
   const std::uint64_t min_bytes = facts.world == 3 ? 128 * kKiB : 16 * kKiB;

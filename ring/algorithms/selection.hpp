@@ -57,8 +57,9 @@ Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 // map all tensors (group/direct_collective.hpp). False if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
-// Returns the size of a slab in bytes if such a collective is faster through stages than by an algorithm, if tensors
-// cannot be mapped (group/staged_allreduce.hpp). 0 if not, or if an algorithm is forced or the table names one.
+// For a collective that may be direct, but whose tensors cannot be mapped: returns the size of a slab in bytes if
+// stages (group/staged_allreduce.hpp) are faster than an algorithm. Otherwise returns 0, also if an algorithm is forced
+// or the table names one.
 std::uint32_t stage_slab(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 
 // Returns all algorithms of allreduce that are worth trying. Leaves out a two-level algorithm that does the same as

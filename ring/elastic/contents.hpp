@@ -15,7 +15,7 @@ struct Entry {
   std::function<std::string()> save = {};  // empty if the entry is memory; `load` is then empty too
   std::function<void(std::string_view)> load = {};
   bool own = false;                  // whether each rank has its own values in the memory
-  std::vector<std::byte> kept = {};  // those of the last commit, if the memory is a rank's own
+  std::vector<std::byte> kept = {};  // the memory's bytes at the last commit, if it is a rank's own memory
   bool is_small() const { return bool(save); }
 };
 

@@ -27,9 +27,9 @@ struct Decision {
 // has no complete state if it received part of another rank's initial state in a world that failed. No other rank takes
 // its place then, because only the ranks that can be rank 0 need to have loaded a checkpoint.
 //
-// Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ; its rank() is the
-// first rank that differs from the source; in a job that begins, the first rank that differs from the majority, or -1
-// if there is no majority.
+// Throws Error{rendezvous} if no rank has a complete state, and Error{mismatch} if manifests differ. The rank() of the
+// mismatch is the first rank that differs from the source. In a job that begins, it is the first rank that differs from
+// the majority, or -1 if there is no majority.
 Decision decide(const std::vector<Report>& reports, bool begun);
 
 }  // namespace anello::elastic

@@ -56,7 +56,7 @@ void load(const Contents& state, std::string_view received) {
   for (const auto& [entry, its] : all) entry->load(its);
 }
 
-enum class Values { equal, own };  // on all ranks, or of each rank
+enum class Values { equal, own };  // equal: the same on all ranks; own: each rank has its own
 
 std::vector<Bytes> memory_of(const Contents& state, Values values) {
   std::vector<Bytes> memory;
@@ -65,8 +65,8 @@ std::vector<Bytes> memory_of(const Contents& state, Values values) {
   return memory;
 }
 
-// Sends what the sources need not have alike, or have as text, from the first source to the receivers. Returns the
-// group of these ranks. `texts` matters only on the source.
+// Sends two things from the first source to the receivers: the small entries, as text, and the memory in which each
+// rank has its own values. Returns the group of these ranks. `texts` matters only on the source.
 std::optional<Group> transfer_from_first(World& world, const Decision& decision, const Contents& state,
                                          const Texts& texts) {
   if (std::ranges::none_of(state.entries, [](const Entry& each) { return each.own || each.is_small(); })) return {};
@@ -112,7 +112,7 @@ void verify_together(World& world, const std::vector<EntryHash>& entries, const 
   require_equal_entries(names, hashes, decision);
 }
 
-// verify_together() for entries that no manifest has compared.
+// Like verify_together(), but first compares the names of the entries, because no manifest has compared them.
 void verify_named(World& world, const std::vector<EntryHash>& entries, const Decision& decision) {
   Manifest names;
   for (const EntryHash& each : entries) names.push_back({entry_name(names.size()), text("'", each.name, "'")});

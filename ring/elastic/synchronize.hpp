@@ -26,14 +26,15 @@ struct Synchronized {
 // if `verify` is false, the first source sends everything, and nothing is compared. Only after that do receivers hold
 // the state. `begun`: see decide(); it counts as true if it is true on one rank or more.
 //
-// Throws the errors of decide(), with the first entry that differs if manifests do, and Error{diverged} if hashes
-// differ, on all ranks; the world is in order then. Throws the errors of collectives, after which the world has failed.
-// After any error during the transfer or the comparison the receivers are not clean, and the sources are as before.
+// Throws on all ranks, and the world is then in order: the errors of decide(), with the first entry that differs if
+// manifests differ, and Error{diverged} if hashes differ. Also throws the errors of collectives; the world has then
+// failed. After any error during the transfer or the comparison the receivers are not clean, and the sources are as
+// before.
 Synchronized synchronize(World& world, State& state, bool begun, bool verify = true);
 
 // synchronize() in two parts, for a program that sends its state itself in between; `state` has no entries. The first
-// decides which ranks send and which receive. `manifest` describes the program's entries, one line for each; an error
-// names the first line that differs. The second part compares the names and the hashes of the entries. It throws
+// part decides which ranks send and which receive. `manifest` describes the program's entries, one line for each; an
+// error names the first line that differs. The second part compares the names and the hashes of the entries. It throws
 // Error{mismatch} if the names differ.
 Decision begin_synchronization(World& world, State& state, std::string_view manifest, bool begun);
 // Call this between the two parts: does transfer() for memory that no manifest describes. Throws Error{mismatch} on all

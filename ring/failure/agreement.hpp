@@ -61,7 +61,7 @@ class FailureAgreement {
   Flood& flood_;
   std::set<int> excluded_, dead_;
   std::size_t degree_;           // with fewer dead ranks, all others are connected
-  std::vector<bool> connected_;  // by rank, with this one; empty: all are
+  std::vector<bool> connected_;  // by rank: true if connected with this one; empty: all are
   int arbiter_ = 0;              // the lowest rank that is not excluded, and connected
   // The first proposal of each origin. All ranks take the same one, although messages may arrive in any order.
   struct Proposal {

@@ -73,7 +73,7 @@ Verdict judge(const Contradictions& contradictions, Verdict shown) {
       others[rank].insert(other);
       others[other].insert(rank);
     }
-  // For each rank: the number of ranks that it contradicts, and its number.
+  // For each rank: the number of ranks that it contradicts, and the rank itself.
   std::vector<std::pair<std::size_t, int>> most;
   for (const auto& [rank, its] : others) most.emplace_back(its.size(), rank);
   std::ranges::sort(most, std::greater());

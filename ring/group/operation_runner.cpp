@@ -83,7 +83,7 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-// If the ranks do not all show their tensors, or all a stage, they refuse these ways and use the plan.
+// Unless all ranks show their tensors, or all show a stage, the ranks later refuse these two carriers and use the plan.
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
   if (can_stage()) return staged_;

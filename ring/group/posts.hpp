@@ -31,7 +31,7 @@ class Posts {
   enum class Seen { nothing_new, some, all, refusal };
   Seen look();
 
-  std::uint64_t number() const { return number_; }                      // of the operation, from 1 on
+  std::uint64_t number() const { return number_; }                      // the operation's number, from 1 on
   const std::vector<std::size_t>& awaited() const { return awaited_; }  // the peers whose posts have not been seen
   bool may_sleep();                                                     // call before sleeping until they post
 

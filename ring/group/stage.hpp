@@ -9,8 +9,8 @@
 
 namespace anello::group {
 
-// How many slabs this rank has copied in, and of how many it has added up its chunk, since the group began. All ranks
-// of a group count the same slabs.
+// Counters since the group began. `copied`: the slabs that this rank has copied in. `made`: the slabs whose chunk this
+// rank has added up. All ranks of a group count the same slabs.
 struct StageCounters {
   alignas(64) std::atomic<std::uint64_t> copied;
   alignas(64) std::atomic<std::uint64_t> made;
@@ -22,7 +22,8 @@ struct StageView {
   std::size_t slab_bytes = 0;
 
   StageCounters& counters() const { return *reinterpret_cast<StageCounters*>(memory); }
-  // The input of a slab; an element has the same offset as in the slab. And the result of the owner's chunk of a slab.
+  // input(): where the input of a slab lies; an element has the same offset as in the slab. result(): where the result
+  // of the owner's chunk lies.
   std::byte* input(std::uint64_t slab) const { return slot(slab); }
   std::byte* result(std::uint64_t slab) const { return slot(slab) + slab_bytes; }
 
@@ -42,7 +43,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Allocates the memory if there is none yet. False if there was not enough when it was called first.
+  // Allocates the memory if there is none yet. Returns false if the first call did not get the memory.
   bool make(std::size_t slab_bytes);
   const StageView& view() const { return view_; }
   const shm::Place& place() const { return loan_.place; }

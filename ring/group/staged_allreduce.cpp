@@ -88,7 +88,7 @@ void StagedAllreduce::find_stages() {
   });
 }
 
-// First does that for which the peers wait.
+// First does the work for which the peers wait.
 bool StagedAllreduce::move() {
   const bool copied = copy_in(), made = make(), taken = take();
   if (taken_ == slabs_) {
@@ -103,7 +103,7 @@ void StagedAllreduce::publish(std::atomic<std::uint64_t>& counter, Slabs slabs) 
   posts_.each_window([](std::size_t, shm::Window& window) { window.wake(); });
 }
 
-// The post says that the first slab has been copied.
+// Not for the first slab: begin() copies it, and the post announces it.
 bool StagedAllreduce::copy_in() {
   if (!may_copy_in()) return false;
   copy_in_slab();
@@ -111,7 +111,7 @@ bool StagedAllreduce::copy_in() {
   return true;
 }
 
-// The own chunk of a list is copied in too, because its elements do not lie in a row.
+// For a list, also copies this rank's own chunk in, because its elements are not contiguous.
 void StagedAllreduce::copy_in_slab() {
   const std::uint32_t shift = load_.arithmetic->shift;
   const plan::Range all = slab(copied_), own = is_list_ ? plan::Range{all.count, 0} : chunk(copied_, rank_);
@@ -121,8 +121,8 @@ void StagedAllreduce::copy_in_slab() {
   copied_++;
 }
 
-// A peer copies a slab in only when it has completed the last one in the same slot. So then it does not read this
-// rank's result there any more, and this rank may write the next one.
+// A peer copies a slab into a slot only when it has completed the previous slab of that slot. Then the peer does not
+// read this rank's previous result any more, and this rank may write the next result.
 bool StagedAllreduce::lets_make(const Peer& peer) const {
   return made_ == 0 || peer.stage.counters().copied.load() > before_ + made_;
 }

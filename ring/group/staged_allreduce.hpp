@@ -1,14 +1,14 @@
 // An allreduce of tensors that other ranks cannot map, between the ranks of one host, slab by slab: each rank copies
 // its input into a stage that all can read, adds up one chunk of the inputs of all ranks, in rank order, and copies the
-// other chunks of the result from their stages. One slab of three ranks:
+// other chunks of the result from the stages of the other ranks. One slab of three ranks:
 //
 //   rank 0    | chunks 1, 2 of its input -> stage | chunk 0 of all inputs -> output, stage | chunks 1, 2 -> output |
 //   rank 1    | chunks 0, 2 of its input -> stage | chunk 1 of all inputs -> output, stage | chunks 0, 2 -> output |
 //
-// Each of n ranks copies 2 (n-1)/n of its tensor: half of that in, and half out. In the ring it is twice as much. A
-// stage has two slots, so that a rank can copy the next slab in while others still read the last one. Shared-memory
-// collectives of this kind are described for example by Graham and Shipman, "MPI Support for Multi-core Architectures"
-// (2008).
+// Each of n ranks copies 2 (n-1)/n of its tensor: half of that in, and half out. In the ring, a rank copies twice this
+// amount. A stage has two slots, so that a rank can copy the next slab in while others still read the last one.
+// Shared-memory collectives of this kind are described for example by Graham and Shipman, "MPI Support for Multi-core
+// Architectures" (2008).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -38,7 +38,7 @@ class StagedAllreduce final : public run::Carrier {
   bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
   bool may_sleep();
   std::vector<int> awaited() const override;
-  // Nothing needs to be done: the peers read the stage only, which has no other use after a failure.
+  // Nothing needs to be done: the peers read only the stage, which is not used any more after a failure.
   void give_up() override {}
   std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of results
   Moved moved() const override;
@@ -50,10 +50,11 @@ class StagedAllreduce final : public run::Carrier {
   };
   using Slabs = std::uint64_t;  // a number of slabs of the operation
 
-  bool meet();         // looks whether all ranks have posted their stages
-  void find_stages();  // of the peers
+  bool meet();         // checks whether all ranks have posted their stages
+  void find_stages();  // finds the stages of the peers
   bool move();
-  // The three parts of a slab's way. Each does its next slab if it can, and returns false if not.
+  // The three parts of the work on a slab. Each function does its part for its next slab, if that is possible now, and
+  // returns false if not.
   bool copy_in();
   bool make();
   bool take();

@@ -3,8 +3,8 @@
 //
 // Each element of a step is an event of its own, and links hold very little. Which events can happen depends only on
 // progress, and progress only grows. So if one schedule reaches its end, all schedules do. For two streams of a rank,
-// only a dependency guarantees an order of their events (vector clocks record which). So a plan must protect its own
-// memory, no matter what its peers do.
+// only a dependency guarantees an order of their events (vector clocks record these orders). So a plan must protect its
+// own memory, no matter what its peers do.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Chooses the receiving streams for which a pass looks: first the stream that is first in program order, then the other
+// Chooses the receiving streams at which a pass looks: first the stream that is first in program order, then the other
 // streams in turn, until two of them have no data. Then another process should get the core.
 #pragma once
 #include <cstdint>

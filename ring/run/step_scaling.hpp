@@ -15,7 +15,7 @@ struct StepScaling {
   // Returns the factors of a reduction's two operands and of its result, for elements that are scaled as they are
   // added.
   Factors factors(const plan::Plan& plan, const plan::Step& step) const;
-  // True if elements must be multiplied or scaled in a separate pass.
+  // True if inputs or results must be scaled in a separate pass.
   bool needs_pass() const { return (inputs && !while_adding) || results_apart; }
 
   const Scaling *results = nullptr, *inputs = nullptr;

@@ -1,8 +1,8 @@
 // The state that two ranks of a host show each other beside their pipes: where their tensors are, for an operation that
-// reads and writes them directly. Operations are numbered from 1 on. Each side posts an operation, and which memory it
-// shows in it. If all ranks have shown their tensors, each rank begins to use the other ranks' tensors, and ends this
-// use before the operation is complete. A side that gives up withdraws its tensors, and the other side stops at its
-// next check.
+// reads and writes them directly. Operations are numbered from 1 on. Each side posts an operation, together with the
+// memory that it shows in this operation. If all ranks have shown their tensors, each rank begins to use the other
+// ranks' tensors, and ends this use before the operation is complete. A side that gives up withdraws its tensors, and
+// the other side stops at its next check.
 //
 // Flags that different sides write are on different cache lines. The fields that are read first share one line. One
 // thread at a time.

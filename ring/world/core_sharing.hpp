@@ -17,7 +17,7 @@ class CoreSharing {
 
   bool on_host(int host) const;  // true if the host or its machine has fewer cores than ranks
   bool on_some_host() const;     // true if a host has more ranks than cores
-  // True if each rank may use one of its host's cores, which only its neighbours may use too.
+  // True if each rank may use only one of its host's cores, and only its neighbours may use this core too.
   bool ranks_are_bound() const;
   // True if several hosts, such as containers, are on this host's machine, and together have more ranks than the
   // machine has cores.

@@ -63,21 +63,22 @@ class Job {
   // others have finished. Throws Error{rendezvous, mismatch, diverged}; its message says what to do.
   bool next();
 
-  // Leaves the world and makes the next one. Blocks until every process of the last world has come or ended, and
-  // enough are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}, and
+  // Leaves the world and makes the next one. Blocks until every process of the last world has come or has ended, and
+  // enough processes are there. Returns false if the others have finished. Throws Error{rendezvous, mismatch}, and
   // Error{invalid_argument} after this process's part has ended.
   bool enter();
   World& world();                // the newest world; the reference is valid until the next enter()
   const Change& change() const;  // how this process came into that world; valid until the next enter()
 
   // Gives all ranks of the world the newest state. All ranks call it once in each world, before the first commit;
-  // blocks. Throws the errors of collectives, and Error{rendezvous, mismatch, diverged}. If survives() is true of the
-  // error, enter() may follow. Otherwise the other processes have received it, and this process must end.
+  // blocks. Throws the errors of collectives, and Error{rendezvous, mismatch, diverged}. If survives() is true for the
+  // error, enter() may follow. Otherwise the other processes have received the error, and this process must end.
   void synchronize();
 
   // synchronize() in two parts, for a program that sends its state by its own collectives in between; it gives a State
-  // without entries. The first part decides who sends: change() has the sources and the receivers. From there on a
-  // receiver is not clean, so if anything fails before the second part has succeeded, it will not be a source.
+  // without entries. The first part decides who sends: change() has the sources and the receivers. From then on a
+  // receiver is not clean, so if anything fails before the second part has succeeded, the receiver will not be a
+  // source.
   //
   // `manifest`: a line for each entry, with its name, kind and size. Error{mismatch} names the first line that differs.
   void begin_synchronization(std::string_view manifest);

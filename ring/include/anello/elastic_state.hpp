@@ -50,7 +50,7 @@ class State {
   void add_own(std::string name, std::span<std::byte> own);
   // A small value that is equal on all ranks at each commit, such as the number of a step. save() returns it as text,
   // and load() takes the text of another rank; a synchronization calls both. Ranks with equal values must return equal
-  // texts, because texts are compared too. Exceptions of both functions leave the synchronization.
+  // texts, because texts are compared too. The synchronization passes on the exceptions of both functions.
   void add_small(std::string name, std::function<std::string()> save, std::function<void(std::string_view)> load);
 
   // Call this when the program has written all entries, for example from a checkpoint when a job begins. Then the

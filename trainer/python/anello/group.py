@@ -267,7 +267,7 @@ class Group:
         return self.alltoall_async(tensor, out, **options).wait()
 
     def _refuse(self, reason: bytes) -> None:
-        """Sends the reason for which this rank does not make a collective call to the ranks that wait for this call."""
+        """Sends the ranks that wait for a collective call the reason why this rank does not make the call."""
         lib.anello_refuse(self._handle, reason)
 
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:

@@ -217,7 +217,7 @@ def _memory_in(holder: Any) -> View:
 
 
 def _view_bytes(owner: Any, data: Any, shape: Sequence[int], dtype: int, offset: int) -> View:
-    """Elements in an object with the buffer protocol, which the view holds."""
+    """Elements in an object with the buffer protocol. The view holds this object."""
     found = view_buffer(memoryview(data).cast("B"), owner=owner)
     moved = View(found.address + offset, tuple(shape), dtype, found.fixed, found.keep)
     if offset < 0 or offset + moved.count * moved.item_bytes > found.count:

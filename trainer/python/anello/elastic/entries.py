@@ -19,7 +19,7 @@ _UNSENDABLE = "cannot be sent to other ranks"
 
 
 def _copy(value: Any) -> Any:
-    """copy.deepcopy(value), and faster for numbers, texts and dicts of them: each commit copies all values."""
+    """Does the same as copy.deepcopy(), faster for numbers, texts and dicts of them: each commit copies all values."""
     if type(value) in _UNCHANGEABLE:
         return value
     if type(value) is dict and _UNCHANGEABLE.issuperset(map(type, (*value, *value.values()))):

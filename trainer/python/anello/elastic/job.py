@@ -50,14 +50,14 @@ class _World(World):
     """The world of a generation, which belongs to the job.
 
     As a context manager it ends with job.finish(), or with an error that the job survives: then the program goes on
-    behind the `with` block, where job.enter() may follow. Another exception leaves the block, and ends the world on
+    after the `with` block, where job.enter() may follow. Any other exception leaves the block, and ends the world on
     every rank, with the exception as the reason.
     """
 
     def __init__(self, handle: int, job: "Job") -> None:
         super().__init__(handle, lambda _: None)
-        self._job = job  # which frees the handle
-        self.has_ended = False  # after a planned end, or after the loss of a rank
+        self._job = job  # the job frees the handle
+        self.has_ended = False  # True after a planned end, or after the loss of a rank
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> bool:  # type: ignore[override]
         if kind is None:
@@ -84,7 +84,7 @@ class Job:
 
         job = Job()
         while not job.finished and job.enter():
-            with job.world as world:            # goes on behind the block after an error that the job survives
+            with job.world as world:            # after an error that the job survives, goes on after the block
                 change = job.begin_synchronization(manifest)
                 job.deliver(tensors)            # from the sources to the receivers
                 job.end_synchronization(hashes)

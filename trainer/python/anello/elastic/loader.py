@@ -60,7 +60,7 @@ def _without_rows(data: Any) -> Any:
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*map(_without_rows, data))
     if isinstance(data, (list, tuple)):
-        rows = all(isinstance(each, (str, bytes)) for each in data)  # which nothing can stack
+        rows = all(isinstance(each, (str, bytes)) for each in data)  # texts and bytes cannot be stacked
         return type(data)() if rows else type(data)(map(_without_rows, data))
     if hasattr(data, "shape") and len(data.shape) > 0:
         return data[:0]

@@ -78,8 +78,8 @@ class State:
 
         The updates write the state, and call no collective: if one raises, this rank's state is not complete, and it
         must receive that of another rank. Only a state without memory (see the class) can be committed without an
-        update. Memory that was written before would be written again by the next world if a collective failed in
-        between.
+        update. If the program wrote memory before the commit, and a collective failed in between, the next world would
+        write the memory again.
 
         After the commits 1, 2, 4, 8, ... the ranks compare their entries, and an entry that differs is an Error with
         the code "diverged", which names it and the ranks. An entry that cannot be sent any more is a TypeError then. So

@@ -78,14 +78,14 @@ class ObjectHandler(StateHandler):
 
 
 class _HostMessages(queue.Queue):  # type: ignore[type-arg]
-    """The news of planned changes. Scripts wait for them by looking whether the queue is empty."""
+    """The news of planned changes. Scripts wait for news by checking whether the queue is empty."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         super().__init__()
         self._look = look
 
     def empty(self) -> bool:
-        """False if a change is planned that was not taken note of."""
+        """False if a change is planned, and the script has not taken the news of it from the queue yet."""
         self._look()
         return super().empty()
 
@@ -154,7 +154,7 @@ class State:
     def on_hosts_updated(self, timestamp: Any, update_res: Any) -> None:
         """Called once on each rank when the end of its world is planned, because processes join or leave.
 
-        It is called in the thread of commit(), or of a look at the messages. Nothing depends on it.
+        It is called in the thread that calls commit() or looks at the messages. Nothing depends on it.
 
         Args:
             timestamp: seconds since 1970.

@@ -93,8 +93,8 @@ class Gradients:
         lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
-        # At the top level, the nodes of a second call get other names, which end like the names of the first call's
-        # nodes.
+        # At the top level, this scope gives the nodes of a second call other names, which end like the names of the
+        # first call's nodes.
         with tf.name_scope("DistributedGradients" if name is None else ""):
             sent = [[made[k] for k in each] for each in lists]
             for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),

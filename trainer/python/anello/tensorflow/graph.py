@@ -43,7 +43,7 @@ def may_have_others(process_set: ProcessSet) -> bool:
 
 
 def size_of(process_set: ProcessSet) -> Union[int, tf.Tensor]:
-    """The number of ranks: in a graph, that when it runs."""
+    """The number of ranks. In a graph, it is the number at the time when the graph runs."""
     return process_set.size() if tf.executing_eagerly() else ops.anello_size(process_set=number(process_set))
 
 
