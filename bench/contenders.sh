@@ -74,7 +74,8 @@ openmpi_algorithms() {
 openmpi_command() { open_mpi openmpi "$(openmpi_launcher)" vader "$1"; }
 
 openmpi5_missing() { missing_of_today openmpi5; }
-# Through memory, its module of collectives in memory, and messages that both ranks copy, are sometimes faster than CMA.
+# Two algorithms for memory are sometimes faster than CMA: the module of collectives in memory (shared), and messages
+# that both ranks copy (rabenseifner_copied).
 openmpi5_algorithms() {
   openmpi_algorithms
   [[ $transport != any ]] || echo shared rabenseifner_copied

@@ -5,7 +5,7 @@
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Other work on these cores slows down most those programs that expect one core for each rank.
+# Programs that expect one core for each rank are slowed down most by other work on these cores.
 warn_if_busy() {
   awk -v cores="$cores" '$1 > cores / 2 {
     print "careful: the load average is " $1 " on " cores " cores; others are at work here, and what is measured is how we share with them"
@@ -29,8 +29,8 @@ run() {
     END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
 }
 
-# on_its_transport CONTENDER: passes the lines of run --loopback on, without the sizes at which the program did not use
-# the transport that is compared, and names these sizes. An allreduce sends at least 2(n-1) messages of all bytes, each
+# on_its_transport CONTENDER: passes on the lines of run --loopback. Leaves out, and names, the sizes at which the
+# program did not use the transport that is compared. An allreduce sends at least 2(n-1) messages of all bytes, each
 # with a header of TCP; a quarter of them may be sent before rank 0 begins to count.
 on_its_transport() {
   awk -v contender="$1" -v others=$((world - 1)) -v tcp="$(uses_tcp "${1%% *}" && echo 1)" -v world="$world" '

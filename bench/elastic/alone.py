@@ -122,7 +122,7 @@ def point(seed):
 
 
 def newcomers(options):
-    """P10: a newcomer takes 10 s before it joins. Measures the steps of 2 ranks in that time over those before."""
+    """P10: a newcomer takes 10 s before it joins. Measures how many times longer 2 ranks take for a step meanwhile."""
     ratios = []
     for _ in range(max(options.trials // 4, 3)):
         with visit(Late, 2, most=3) as here:
@@ -147,7 +147,7 @@ def stops(options):
 
 
 def costs(options):
-    """P12: what an allreduce costs, and a step that writes nothing else: elastic over fixed, on 2 ranks, in turn."""
+    """P12: measures allreduces, and steps that write nothing else: elastic and fixed jobs of 2 ranks, in turn."""
     found = {}
     for number in range(options.pairs):
         for kind in ("elastic", "fixed") if number % 2 else ("fixed", "elastic"):
@@ -192,7 +192,7 @@ def used_by(pid):
 
 
 def generations(options):
-    """P16: a job grows and shrinks again and again. Measures what its launcher uses, and a rank of all worlds."""
+    """P16: a job grows and shrinks again and again. Measures what its launcher and a rank of all worlds use."""
     marks, used = {options.generations * part // 6 for part in range(1, 7)}, {}
     with visit(Worlds, 2, most=3) as here:
         here.wait(lambda: len(here.diaries.worlds.get("1", ())) == 2, 120)

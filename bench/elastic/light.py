@@ -1,7 +1,7 @@
 """light.py KIND FOLDER: a rank of an elastic job that starts fast, because it imports neither numpy nor torch.
 
 steps DOUBLES: takes steps for ever, with a state of that size, and writes its diary.
-late DOUBLES FIRST SECONDS: steps, but the processes after the first ones take so long before they join.
+late DOUBLES FIRST SECONDS: takes steps, but the processes after the first FIRST wait SECONDS before they join.
 worlds: takes steps for ever, and writes no more than its worlds.
 cost elastic|fixed: prints what an allreduce and a step cost in an elastic world, or in one of a fixed size.
 """

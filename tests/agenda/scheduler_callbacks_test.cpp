@@ -205,7 +205,7 @@ TEST(SchedulerCallbacks, ReceiveTheVerdictOfAWorldThatFails) {
   }
 }
 
-// Rank 1 leaves as soon as it is called.
+// Rank 1 leaves as soon as its callback is called.
 TEST(SchedulerCallbacks, OfAJoinComeWhenOthersNeedThisRankNoMore) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);

@@ -80,7 +80,7 @@ std::vector<Reduction> reductions() {
       for (const Op op : {Op::sum, Op::average, Op::product, Op::min, Op::max})
         if (can_reduce(dtype, op)) all.push_back({dtype, op, elems, 1, 1, elems != 3});
   for (const DType dtype : {DType::f32, DType::i32, DType::bf16}) all.push_back({dtype, Op::sum, 77, 0.3, 7, false});
-  // Those of one list follow each other.
+  // The reductions of one list follow each other.
   std::ranges::stable_sort(all, {},
                            [](const Reduction& each) { return std::tuple(each.op, each.prescale, each.dtype); });
   return all;

@@ -120,7 +120,7 @@ constexpr const char* kWrong =
 class Refusal : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of, Refusal, testing::Values(2, 3));
 
-// Long before ANELLO_STALL_TIME. Then the rank's next call is right, and everything works.
+// The report comes long before ANELLO_STALL_TIME. Then the rank's next call is right, and everything works.
 TEST_P(Refusal, IsReportedToTheRanksThatWait) {
   const auto body = [](World& world, milliseconds sleep) {
     world.barrier();

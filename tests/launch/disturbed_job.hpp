@@ -166,8 +166,8 @@ class DisturbedJob {
   int events_ = 0;
 };
 
-// Calls `carry_out` with each seed; it returns what was wrong, with the story of the job. On a machine without a core
-// for them, all processes that have the state may be silent for the limit.
+// Calls `carry_out` with each seed; `carry_out` returns what was wrong, with the story of the job. On a machine that
+// has no core free for the processes, all that have the state may be silent for the limit.
 inline void with_seeds(int usual_runs, const std::function<std::string(unsigned seed)>& carry_out) {
   const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
   const char* const first = std::getenv("ANELLO_ELASTIC_SEED");

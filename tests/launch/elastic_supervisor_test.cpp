@@ -56,7 +56,7 @@ TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceBeforeItTrainsIsNotStartedAg
   EXPECT_FALSE(supervisor_->failed()) << "two go on";
 }
 
-// It gets a rank each time, and has another model than the others.
+// The process gets a rank each time, and has another model than the others.
 TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceWhenItsWorldBeginsIsNotStartedAgain) {
   supervise({.min = 2, .first = 3, .max_restarts = 9}, 3);
   all_train({0, 1, 2});
@@ -227,7 +227,7 @@ TEST_F(ElasticSupervisorTest, OnFailureOfAHostItsOtherProcessesEndToo) {
   EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
 }
 
-// It has received the state, and the membership has not yet learned that it trains.
+// The process has received the state, but its report that it trains has not yet come to the membership.
 TEST_F(ElasticSupervisorTest, AProcessWithARankMayHaveTheState) {
   supervise({.min = 1, .first = 2, .max_restarts = 0}, 2);
   fail_early_ = {1};
@@ -238,8 +238,8 @@ TEST_F(ElasticSupervisorTest, AProcessWithARankMayHaveTheState) {
   EXPECT_THAT(printed_now(), ::testing::Not(Contains("no process is left that had the state of the training")));
 }
 
-// For example one with another model, in a job of a few steps: between two looks the others have made a world without
-// it, and finished.
+// An example is a process with another model, in a job of a few steps: between two looks of the supervisor, the others
+// have made a world without it, and finished.
 TEST_F(ElasticSupervisorTest, AProcessWithoutARankInTheLastWorldMayExitAfterTheOthersHaveFinished) {
   for (const bool has_rank : {false, true}) {
     view_ = {};

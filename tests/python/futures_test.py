@@ -56,7 +56,7 @@ def test_callbacks_need_one_more_thread():
 
 
 def test_callbacks_come_in_the_order_of_the_operations():
-    """So the operations that callbacks start come in the same order on all ranks."""
+    """Therefore the operations that callbacks start come in the same order on all ranks."""
     for _ in range(50):
         works, futures = [], [start().get_future() for _ in range(4)]
         done = [each.then(lambda _, k=k, works=works: works.append((k, start(float(k))))) for k, each in enumerate(futures)]

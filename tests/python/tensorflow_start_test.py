@@ -25,7 +25,7 @@ def step_of(variables, **options):
 
 
 def numbers_of_warnings(train):
-    """Those of all ranks, in their order."""
+    """The number of warnings on each rank, in the order of the ranks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train()

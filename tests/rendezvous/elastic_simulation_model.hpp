@@ -61,8 +61,8 @@ struct ElasticSimulation::Model {
   MemberId id = 0;
   Stage stage = Stage::entering;
   bool alive = true, stopped = false;
-  bool on_side = false;        // of the two sides of a cut network
-  std::shared_ptr<Link> link;  // with its server
+  bool on_side = false;        // the side of the process when the network is cut in two
+  std::shared_ptr<Link> link;  // the connection with its server
   Server* heir = nullptr;      // its own server
   bool gone = false;           // its server has ended
   bool transfers = false;      // it has asked a successor, which has not given a place yet
@@ -70,7 +70,7 @@ struct ElasticSimulation::Model {
   elastic::SearchTime search_time{kStartPatience, std::chrono::milliseconds(500), std::chrono::milliseconds(10000)};
   std::chrono::milliseconds for_each_address{0};
   Time agreed{};          // when it sent its part of the newest world's exchange
-  std::uint64_t job = 0;  // to which its state belongs
+  std::uint64_t job = 0;  // the job to which its state belongs
   Join join;
   Lineage lineage;
   std::uint64_t incarnation = 0;

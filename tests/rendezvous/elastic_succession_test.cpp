@@ -117,7 +117,7 @@ TEST_F(ElasticSuccession, ASignalOfASchedulerReachesTheSuccessor) {
     if (process && process.get() != &early && process.get() != &late) expect_result(*process, kLongTraining);
 }
 
-// The next server is another one, and no process loses the one that leaves.
+// Another process becomes the next server, and no process loses the server that leaves.
 TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
   ASSERT_NO_FATAL_FAILURE(succeed());
   testing::Process& server = rank(0, 3);
@@ -139,7 +139,7 @@ TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
     if (process.get() != &server && process.get() != &next) expect_result(*process, kLongTraining);
 }
 
-// It stands still for longer than the limit of silence, while the others wait for the next world.
+// The successor stands still for longer than the limit of silence, while the others wait for the next world.
 TEST_F(ElasticSuccession, ASuccessorThatStandsStillForAWhileIsAwaited) {
   silence_ms_ = 3000;
   ASSERT_NO_FATAL_FAILURE(succeed());
@@ -175,7 +175,7 @@ TEST_F(ElasticSuccession, AnotherThreadMayAskForAChangeWhileTheServerIsReplaced)
   job.finish();
 }
 
-// Other processes must not find it there, and wait for it.
+// Other processes must not find such a process at its address, and wait for it.
 TEST_F(ElasticSuccession, AProcessWhosePartHasEndedListensNoMore) {
   serve({.min = 1, .max = 5, .first = 1, .may_be_succeeded = true});
   std::vector<double> weights(kWeights);

@@ -303,7 +303,7 @@ TEST(Membership, ASuccessorServesOnWhenTheTrainingHasEnded) {
   EXPECT_EQ(job.assigned(job.b).generation, 2u) << "it must repeat its last step";
 }
 
-// A newcomer would begin another job there.
+// A newcomer would begin another job at this server.
 TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
   Three job;
   job.pass(job.membership.hand_over(job.now));
@@ -321,7 +321,7 @@ TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
   EXPECT_EQ(inherits.count<ComeAgain>(inherits.b), 1u) << "the process of this server cannot join any more";
 }
 
-// Perhaps they are no majority of the last world, and need this server for the next one.
+// The ranks of this server are perhaps no majority of the last world, and need this server for the next one.
 TEST(Membership, ASuccessorServesOnWhileItsRanksCannotGoOnAlone) {
   Three job;
   job.pass(job.membership.hand_over(job.now));
@@ -343,7 +343,7 @@ TEST(Membership, ASuccessorServesOnWhileItsRanksCannotGoOnAlone) {
   EXPECT_EQ(job.count<ComeAgain>(job.a), 0u);
 }
 
-// Its old connection was cut, and the successor has not noticed that yet.
+// The old connection of the process was cut, and the successor has not noticed that yet.
 TEST(Membership, AProcessMayComeToASuccessorAgain) {
   Inherited3 job;
   const MemberId again = 99;

@@ -24,7 +24,8 @@ TEST(Meeting, ThroughAProcessManager) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// The ranks start two worlds in different orders; the fences of the process manager have no names.
+// The ranks start two worlds in different orders. The fences of the process manager have no names, so the ranks meet at
+// the same fence.
 TEST(Meeting, ThroughAProcessManagerWithDifferentJobsIsAnErrorOnAllRanks) {
   TestJob job;
   job.way.way = Way::pmi;

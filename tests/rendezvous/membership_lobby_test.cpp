@@ -181,7 +181,7 @@ TEST(Membership, RanksBeginInTheOrderOfTheirPlaces) {
   for (int place = 0; place < 4; place++) EXPECT_EQ(job.assigned(job.at[place]).rank, place);
 }
 
-// The others of its world have ended, so that no rank notices that it is stopped.
+// The other processes of the world have ended, so that no rank notices that this one is stopped.
 TEST(Membership, TheLastProcessOfAWorldMayBeStopped) {
   for (const bool announced : {false, true}) {
     FourAtPlaces job({.min = 1, .max = 5, .first = 4, .silence = std::chrono::seconds(5)});

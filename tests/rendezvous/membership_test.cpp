@@ -47,7 +47,7 @@ TEST(Membership, AnExchangeEndsWithTheLastContribution) {
   EXPECT_EQ(job.membership.phase(), Membership::Phase::steady);
 }
 
-// Also after a kill of rank 0.
+// This is so also after a kill of rank 0.
 TEST(Membership, TheNextWorldBeginsAsSoonAsAllThatLiveHaveEntered) {
   Three job;
   job.end(job.a);
