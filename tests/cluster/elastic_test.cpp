@@ -11,6 +11,7 @@
 #include "ring/base/text.hpp"
 #include "tests/cluster/hosts.hpp"
 #include "tests/launch/disturbed_job.hpp"
+#include "tests/launch/failover_job.hpp"
 #include "tests/rendezvous/trainee.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/trainer/training_log.hpp"
@@ -130,31 +131,76 @@ TEST_F(Elastic, KilledAndStoppedProcessesAndCutCablesChangeNothing) {
   });
 }
 
-// ANELLO_ELASTIC_EPOCHS sets how long the training is. It must use the samples of an undisturbed one.
+// A training of the digits, and an undisturbed one on h0, whose samples it must use. ANELLO_ELASTIC_EPOCHS sets how
+// long they are.
+class Digits {
+ public:
+  Digits() {
+    const char* const epochs = std::getenv("ANELLO_ELASTIC_EPOCHS");
+    options_ = text(" --global-batch 16 --epochs ", epochs ? epochs : "30", " --log ");
+    EXPECT_EQ(on(0, "anello-train" + options_ + undisturbed_).code, 0);
+  }
+  std::string command() const { return "anello-train --elastic" + options_ + log_; }
+  // Returns what was wrong with the training; empty if nothing was.
+  std::string what_is_wrong() const {
+    const trainer::Log disturbed(log_);
+    std::printf("%zu worlds, accuracy %.4f\n", disturbed.worlds(), disturbed.accuracy());
+    if (disturbed.worlds() < 2) return "nothing has happened";
+    return difference(disturbed, trainer::Log(undisturbed_));
+  }
+
+ private:
+  const Scratch scratch_;
+  const std::string log_ = scratch_ / "log", undisturbed_ = scratch_ / "undisturbed";
+  std::string options_;
+};
+
 TEST_F(Elastic, KillsAndCutCablesChangeNoTrainingOfDigits) {
   constexpr int kMaxEvents = 40;
-  const char* const epochs = std::getenv("ANELLO_ELASTIC_EPOCHS");
-  const Scratch scratch;
-  const std::string log = scratch / "log", undisturbed = scratch / "undisturbed";
-  const launch::Words options = {"--global-batch", "16", "--epochs", epochs ? epochs : "30", "--log"};
-  launch::Words program = {"anello-train", "--elastic"};
-  program.insert(program.end(), options.begin(), options.end());
-  program.push_back(log);
-  std::string alone = "anello-train";
-  for (const std::string& option : options) alone += " " + option;
-  ASSERT_EQ(on(0, alone + " " + undisturbed).code, 0);
+  const Digits digits;
   launch::with_seeds(1, [&](unsigned seed) {
-    launch::DisturbedJob job({.seed = seed, .first = 8, .min = 2, .max = 8, .cuts = 3}, program,
+    launch::DisturbedJob job({.seed = seed, .first = 8, .min = 2, .max = 8, .cuts = 3}, {digits.command()},
                              three_hosts("anello-train", "h0:3,h1:3,h2:2"));
     if (!job.begins()) return "it does not begin: " + job.story();
     job.disturb([&] { return job.events() >= kMaxEvents; });
     if (!job.ends_well()) return text("it ended with ", job.launcher().wait(), ": ", job.story());
     expect_gone("anello-train");
-    const trainer::Log disturbed(log);
-    std::printf("%d events, %zu of them cuts; %zu worlds, accuracy %.4f\n", job.events(),
-                launch::count(job.story(), " was cut off "), disturbed.worlds(), disturbed.accuracy());
-    if (job.events() == 0 || disturbed.worlds() < 2) return "nothing has happened: " + job.story();
-    const std::string wrong = difference(disturbed, trainer::Log(undisturbed));
+    std::printf("%d events, %zu of them cuts\n", job.events(), launch::count(job.story(), " was cut off "));
+    const std::string wrong = digits.what_is_wrong();
+    return wrong.empty() ? "" : wrong + ": " + job.story();
+  });
+}
+
+// The server runs on h0, and is killed, and so are the processes that go on as the server.
+TEST_F(Elastic, KilledServersChangeNoTrainingOfDigits) {
+  constexpr int kFirst = 8, kLeast = 3, kMax = 8, kEvents = 20;
+  const Digits digits;
+  ASSERT_EQ(on(0, "rm -f job.secret; anello secret job.secret").code, 0);
+  const std::string around = text("ANELLO_SILENCE_LIMIT=", launch::kSilenceLimit.count(),
+                                  " ANELLO_FLIGHT_DIR=none ANELLO_SECRET_FILE=job.secret ");
+  const launch::FailoverJob::Site site{
+      .serve =
+          [&] {
+            return start(0, text(around, "anello rendezvous --listen 10.77.0.1 --successor --min-np 1 --max-np ", kMax,
+                                 " --np ", kFirst));
+          },
+      .join = [&](int host,
+                  const std::string& address) { return start(host, around + address + " " + digits.command()); },
+      .begins =
+          [](const auto& members) {
+            const auto trains = [](const auto& one) { return one.process->says("epoch", testing::Milliseconds(20)); };
+            return eventually([&] { return std::ranges::any_of(members, trains); });
+          },
+      .hosts = 3,
+      .plug = plug};
+  launch::with_seeds(1, [&](unsigned seed) {
+    launch::FailoverJob job(seed, kFirst, kLeast, kMax, site);
+    if (!job.begins()) return "it does not begin: " + job.story();
+    std::string wrong = job.disturb(kEvents);
+    if (wrong.empty()) wrong = job.end([](const auto&) { return ""; });
+    std::printf("%d events, %d servers killed\n", job.events(), job.servers_killed());
+    if (wrong.empty()) wrong = digits.what_is_wrong();
+    expect_gone("anello-train");
     return wrong.empty() ? "" : wrong + ": " + job.story();
   });
 }

@@ -1,9 +1,7 @@
 // An elastic job under `anello run` whose processes are killed, stopped, added and asked to leave at random; if it runs
-// on several hosts, their cables are also unplugged. ANELLO_ELASTIC_RUNS=1000 repeats such a test with other seeds;
-// ANELLO_ELASTIC_SEED is the first one.
+// on several hosts, their cables are also unplugged.
 #pragma once
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -12,11 +10,9 @@
 
 #include "ring/base/text.hpp"
 #include "tests/launch/launched.hpp"
-#include "tests/support/undisturbed.hpp"
+#include "tests/launch/seeds.hpp"
 
 namespace anello::launch {
-
-constexpr milliseconds kSilenceLimit{2000};
 
 struct Disturbance {
   unsigned seed = 1;
@@ -165,18 +161,5 @@ class DisturbedJob {
   pid_t stopped_ = -1;
   int events_ = 0;
 };
-
-// Calls `carry_out` with each seed; `carry_out` returns what was wrong, with the story of the job. On a machine that
-// has no core free for the processes, all that have the state may be silent for the limit.
-inline void with_seeds(int usual_runs, const std::function<std::string(unsigned seed)>& carry_out) {
-  const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
-  const char* const first = std::getenv("ANELLO_ELASTIC_SEED");
-  const int begin = first ? std::atoi(first) : 1;
-  for (int seed = begin; seed < begin + (runs ? std::atoi(runs) : usual_runs); seed++) {
-    if (runs) std::printf("seed %d\n", seed), std::fflush(stdout);
-    undisturbed(kSilenceLimit / 4, [&] { ASSERT_EQ(carry_out(unsigned(seed)), ""); });
-    if (::testing::Test::HasFailure()) return;
-  }
-}
 
 }  // namespace anello::launch
