@@ -30,9 +30,9 @@ class ElasticTraining {
   // an entry differs, the error names it, and only the process that joins ends.
   elastic::State& state() { return state_; }
 
-  // Trains in the world that the job has entered, and in the next ones. Returns when all ranks have finished, and
-  // not_needed if the others have finished without this process. Throws what train() throws, except for errors that the
-  // job survives.
+  // Trains in the world that the job has entered, and in the next ones. Returns when all ranks have finished. The
+  // result is not_needed if the others have finished without this process. Throws what train() throws, except for
+  // errors that the job survives.
   Ending run(elastic::Job& job);
 
  private:

@@ -20,8 +20,8 @@ namespace anello::rendezvous {
 
 struct SearchOptions {
   std::vector<net::HostPort> addresses;
-  // Completes on a connected socket if this is the job's server; otherwise throws Error. With one address, an error
-  // other than Error{network} ends the search.
+  // Finds out whether the other end of a connected socket is the job's server. Completes if it is; otherwise throws
+  // Error. With one address, an error other than Error{network} ends the search.
   std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
   std::string name;  // the server's name, for a warning after 5 s
   // True if the server has listened before: if all addresses refuse connections, it has ended.

@@ -35,7 +35,7 @@ inline constexpr std::string_view kGoneOn = "the others have gone on";
 
 struct Lineage {
   std::uint32_t generation = 0;   // number of the newest of the worlds; 0: there is none
-  std::uint64_t incarnation = 0;  // identifies the server that began it, as two servers may use the same number
+  std::uint64_t incarnation = 0;  // identifies the server that began that world: two servers may use the same number
   int rank = -1;                  // this process's rank in that world
   // A time at which this process had not agreed to the newest world yet. Until it agreed, the other processes could not
   // begin that world, let alone go on.

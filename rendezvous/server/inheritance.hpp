@@ -22,7 +22,7 @@ class Inheritance {
   enum class Finding {
     present,  // it answers
     dead,     // the kernel of this host refuses connections: its process has ended
-    gone,     // the kernel of another host, or of what is in its place, refuses connections
+    gone,     // the kernel of another host, or of a host that has taken its place, refuses connections
     silent    // nothing answers: it is stopped, or its host is lost or cut off
   };
 

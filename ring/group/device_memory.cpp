@@ -46,7 +46,7 @@ void tell_devices_by(DeviceOf device_of) {
 }
 
 void require_host_memory(const Call& call) {
-  // Acquire order makes the data visible that the function reads.
+  // Acquire order makes the data that `device_of` reads visible to this thread.
   const DeviceOf device_of = known.load(std::memory_order_acquire);
   if (!device_of) return;
   for (const run::Buffer* buffer : {&call.input, &call.output}) {

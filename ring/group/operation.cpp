@@ -51,8 +51,8 @@ void AsyncOperation::keep(const Call& asked) {
   call_.input = copied(asked.input, input_);
   call_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
-  // The input of an exchange of counts is the caller's list of counts, so it is copied. Only this operation needs the
-  // result.
+  // The input of an exchange of counts is the caller's list of counts, so this operation keeps a copy of that list. The
+  // result stays in this operation's own memory, because only this operation needs it.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());

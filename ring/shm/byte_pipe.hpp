@@ -91,8 +91,8 @@ class PipeWriter {
   bool refer(const Place& place);
   // Number of referenced bytes that the reader has not yet taken, as far as this side has seen.
   std::size_t pending() const { return std::size_t(written_ - taken_); }
-  // Returns how many referenced bytes the reader has taken since the last call, in order. The caller may change their
-  // memory again.
+  // Returns how many referenced bytes the reader has taken since the last call. The reader takes them in the order
+  // of the references. The caller may change the memory of these bytes again.
   std::size_t taken();
   // Number of references that the reader had not taken completely at the last call of taken().
   std::size_t standing() const { return std::size_t(referred_ - released_); }

@@ -56,10 +56,11 @@ void compare_builds(const std::vector<std::string>& blobs) {
     return text("rank ", rank, " on ", printable(its.host), " has Anello ", printable(its.version),
                 versions ? "" : text(" (plans ", its.plans, ")"));
   };
-  throw Error(ErrorCode::mismatch,
-              text(versions ? "the library's versions differ" : "the library's algorithms differ in equal versions",
-                   ": ", has(one), ", ", has(other), "; use the same build on all ranks"),
-              rank_at_fault(all, blobs.size()));
+  throw Error(
+      ErrorCode::mismatch,
+      text(versions ? "the library's versions differ" : "the library's versions are equal, but its algorithms differ",
+           ": ", has(one), ", ", has(other), "; use the same build on all ranks"),
+      rank_at_fault(all, blobs.size()));
 }
 
 PeerInfo decode_peer_info(std::string_view bytes) {

@@ -79,7 +79,8 @@ class World::Impl {
   algorithms::Table table_;  // equal on all ranks
   world::Places places_;
   link::WaitPolicy wait_policy_;
-  std::optional<net::EventLoop> event_loop_;  // these four members are empty in a world of one that serves nothing
+  // In a world of one rank that serves nothing, `event_loop_` and the next three optional members are empty.
+  std::optional<net::EventLoop> event_loop_;
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
   std::optional<control::ControlPlane> control_;

@@ -47,7 +47,8 @@ struct Result {
   std::string wrong;                   // a description of wrong results; empty if there were none
   std::optional<milliseconds> latest;  // from the fault until the last survivor received the error
   std::uint64_t operations = 0;        // number of right operations of all survivors together
-  bool told = false;                   // a rank received an error; in its last moments a world may end in good order
+  // True if a rank received an error. A world that is hit in its last moments may end in good order instead.
+  bool told = false;
 };
 Result carry_out(const Trial& trial, const std::string& victim_program);
 

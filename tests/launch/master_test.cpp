@@ -127,7 +127,8 @@ TEST_F(Agents, SeveralLaunchersAgreeOnTheMaster) {
   EXPECT_THAT(shown("1").out, HasSubstr(expected)) << "the port is on the other host";
 }
 
-// Otherwise rank 0 could not listen at this port, and ranks of other hosts would connect to a foreign program.
+// If the launchers did not refuse the port, rank 0 could not listen at it, and ranks of other hosts would connect to a
+// foreign program.
 TEST_F(Agents, AMasterPortThatIsTakenIsRefusedOnAllHosts) {
   const std::uint16_t first = consecutive_free_ports(2);
   const auto node = [&](const std::string& number, Words options = {}) {

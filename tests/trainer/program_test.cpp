@@ -171,7 +171,7 @@ TEST(Program, AKilledRankEndsAllAndIsNamed) {
   EXPECT_GE(count(training.err(), "rank 2"), 4) << training.err();
 }
 
-// Four ranks, three steps. If the test has root's rights, the last one's clock is set a thousand seconds ahead.
+// Four ranks train for three steps. If the test has root's rights, the clock of rank 3 is set a thousand seconds ahead.
 TEST(Program, WritesATimelineOfAllRanksOnOneClock) {
   const Scratch scratch;
   const std::string timeline = scratch / "timeline.json";

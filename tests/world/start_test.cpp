@@ -118,10 +118,11 @@ TEST(Start, AnotherBuildOfTheLibraryIsNamedWithItsRank) {
     info.plans = rank + 7 - rank % 2;
     return encode(info);
   });
-  EXPECT_EQ(other_plans, text("the library's algorithms differ in equal versions: rank 0 on host0 has Anello ", ours,
-                              " (plans 7), rank 2 on host2 has Anello ", ours,
-                              " (plans 9); use the same build on all "
-                              "ranks"));
+  EXPECT_EQ(other_plans,
+            text("the library's versions are equal, but its algorithms differ: rank 0 on host0 has Anello ", ours,
+                 " (plans 7), rank 2 on host2 has Anello ", ours,
+                 " (plans 9); use the same build on all "
+                 "ranks"));
 }
 
 TEST(Start, AnExceptionIsWhyARankLeft) {

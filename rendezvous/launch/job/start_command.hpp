@@ -1,5 +1,5 @@
-// The commands that start agents: on another host by ssh or a scheduler's own command, on this host by the program
-// itself. Pure.
+// The commands that start agents. On another host, ssh or a scheduler's own command starts the agent. On this host, the
+// command runs this program as the agent. Pure.
 #pragma once
 #include <functional>
 #include <string>

@@ -29,7 +29,7 @@ def _copy(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _naming(name: str, value: Any, problem: str) -> Iterator[None]:
-    """Names the attribute, and what it cannot do, in exceptions of the block: they become ValueError or TypeError."""
+    """Turns an exception of the block into a ValueError or TypeError that names the attribute and the problem."""
     try:
         yield
     except Exception as error:

@@ -9,6 +9,9 @@ from ..variables import broadcast_variables
 
 
 def give_all_ranks(variables: Sequence[Any], root_rank: int) -> None:
-    """Gives all ranks the root's values. All ranks call; blocks. Mismatch on all ranks if their variables differ."""
+    """Gives all ranks the root's values. All ranks call; blocks.
+
+    Raises Mismatch on all ranks if the number, shapes or kinds of their variables differ.
+    """
     require_same(variables, global_process_set)
     broadcast_variables(variables, root_rank)
