@@ -32,6 +32,8 @@ struct ElasticProcess {
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }
+  // True if it comes from the last world of the server before this one, and is about to enter.
+  bool returns() const { return state == State::arrived && join.rank >= 0; }
 };
 
 // Gives ranks to these processes, and local ranks to those that have none. Ranks follow seniority: hosts are ordered by

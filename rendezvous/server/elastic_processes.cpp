@@ -27,7 +27,7 @@ std::vector<MemberId> candidates_of(const ElasticProcesses& all, int max) {
 bool is_awaited(WorldPhase phase, const ElasticProcess& process) {
   switch (phase) {
     case WorldPhase::gathering:
-      return process.state == State::starting || process.state == State::member;
+      return process.state == State::starting || process.state == State::member || process.returns();
     case WorldPhase::starting:
       return process.state == State::starting;
     case WorldPhase::counting:

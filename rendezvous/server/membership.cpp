@@ -29,9 +29,10 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (!inheritance_) process.join.rank = -1;  // a number that the process gives would hold only for one world
   process.seat = course_.joined++;
   process.answered = now;
+  const bool was_given_up = phase_ == Phase::starting && process.returns();
   processes_.emplace(id, std::move(process));
   if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
-  return {};
+  return was_given_up ? start_again(text(describe(join), " has come back"), now) : Sends();
 }
 
 Sends Membership::received(MemberId id, const Request& request, Time now) {

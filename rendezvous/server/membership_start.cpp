@@ -49,8 +49,6 @@ Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   process.state = State::waiting;
   generation_ = std::max(generation_, enter.generation);
   deadlines_.enough.reset();
-  if (phase_ == Phase::starting)
-    std::ranges::move(start_again(text(describe(process.join), " has come back"), now), std::back_inserter(sends));
   std::ranges::move(start_if_complete(now), std::back_inserter(sends));
   return sends;
 }

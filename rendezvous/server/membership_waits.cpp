@@ -88,7 +88,7 @@ Sends Membership::inquire(Time now) {
 // Starts the next world with fewer processes than wished if there are enough for a world; otherwise ends the job.
 Sends Membership::give_up_waiting(Time now) {
   deadlines_.enough.reset();
-  if (inheritance_ && !inheritance_->awaits_nobody(returned())) return {};
+  if (inheritance_ && (!awaited_of(phase_, processes_).empty() || !inheritance_->awaits_nobody(returned()))) return {};
   if (inheritance_ && !inheritance_->allows(returned())) {
     course_.last_failure =
         text("the rendezvous server has ended, and without it more than half of the last world must go on; missing: ",

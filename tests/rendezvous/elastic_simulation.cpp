@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr hours kEnd{6};  // nothing may take so long
+constexpr milliseconds kNewcomers{1000};
 constexpr milliseconds kFirstBatch{20'000}, kBetweenBatches{100'000};
 
 }  // namespace
@@ -53,6 +54,8 @@ std::vector<ElasticSimulation::Model*> ElasticSimulation::living() {
 
 void ElasticSimulation::run() {
   for (int i = 0; i < options_.first; i++) after(draw(0, 100'000), [this] { add_process(); });
+  if (options_.server_dies_at_start)
+    for (int i = 0; i < options_.first; i++) after(kNewcomers, [this] { add_process(); });
   Time when = now_ + milliseconds(200);
   for (int i = 0; i < options_.events; i++) {
     when += chance(70) ? draw(0, 60'000) : draw(0, 8'000'000);
@@ -60,7 +63,7 @@ void ElasticSimulation::run() {
   }
   for (int batch = 0; batch < options_.batches; batch++)
     at(now_ + kFirstBatch + batch * kBetweenBatches, [this, batch] { launch(batch, 1 + int(random_() % 3)); });
-  if (options_.server_dies)
+  if (options_.server_dies && !options_.server_dies_at_start)
     at(draw(0, options_.long_stops ? 1'000'000 : 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
   // The launcher replaces what is missing, and no process stays stopped for ever.
   at(when + std::chrono::seconds(20), [this] {
@@ -206,7 +209,7 @@ void ElasticSimulation::check_loss(const Server& server, const Reply& reply) {
   const auto* failed = std::get_if<Failed>(&reply);
   if (failed && failed->message.find("lost its place") != std::string::npos &&
       failed->message.find("silent") == std::string::npos && failed->message.find("did not start") == std::string::npos)
-    violated("a process that did nothing wrong has lost its place");
+    violated("a process that did nothing wrong has lost its place: " + failed->message);
   if (!failed || failed->message.find("state of the job is lost") == std::string::npos) return;
   for (Model* model : living())
     if (model->link && model->link->open && model->link->server == &server && model->has_place && model->holds &&

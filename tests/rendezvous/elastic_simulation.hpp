@@ -39,8 +39,11 @@ class ElasticSimulation {
     bool one_host = false;     // all processes are on one host
     bool is_slow = false;      // a process reaches the server of another one only after most of a second
     bool server_dies = false;  // the server ends at some time, and the network is cut and heals; a process succeeds it
-    bool notices = false;      // some events ask a process to leave
-    bool long_stops = false;   // all events stop a process, most of them for longer than the limit of silence
+    // As many newcomers join as there are processes, and when the server starts their world, it ends before it has sent
+    // this to all ranks. Some processes may then be cut off from the others.
+    bool server_dies_at_start = false;
+    bool notices = false;     // some events ask a process to leave
+    bool long_stops = false;  // all events stop a process, most of them for longer than the limit of silence
   };
 
   explicit ElasticSimulation(const Options& options);
@@ -73,7 +76,8 @@ class ElasticSimulation {
   bool chance(int percent) { return int(random_() % 100) < percent; }
 
   // The servers and the network.
-  void deliver(Server& server, const Sends& sends);
+  void deliver(Server& server, Sends sends);
+  void end_while_it_sends(Server& server, Sends& sends);
   void set_alarm(Server& server);
   void tell_server(Model& model, Request request);
   void check_leavers(const Link& link, const Sends& sends, bool may_get_state);

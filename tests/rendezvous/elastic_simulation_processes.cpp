@@ -34,7 +34,7 @@ void ElasticSimulation::add_process() {
   model.id = id;
   note(text("process ", id, " joins"));
   model.join = on(id % 2 || options_.one_host ? "a" : "b");
-  model.on_side = id % 2 == 0;
+  model.on_side = options_.server_dies_at_start ? chance(50) : id % 2 == 0;
   connect(model, **server, model.join);
   after(draw(0, 30'000), [this, &model] {
     if (model.alive) tell_server(model, Enter{0});

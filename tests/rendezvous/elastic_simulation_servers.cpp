@@ -18,7 +18,8 @@ constexpr milliseconds kSlowConnection{800};  // shorter than the limit with whi
 
 }  // namespace
 
-void ElasticSimulation::deliver(Server& server, const Sends& sends) {
+void ElasticSimulation::deliver(Server& server, Sends sends) {
+  if (options_.server_dies_at_start && !server.owner && server.alive) end_while_it_sends(server, sends);
   for (const Send& send : sends)
     for (const MemberId id : send.to) {
       const std::shared_ptr<Link> link = server.links.at(id);
@@ -29,6 +30,17 @@ void ElasticSimulation::deliver(Server& server, const Sends& sends) {
       });
     }
   set_alarm(server);
+}
+
+// If this starts the world of the newcomers, ends the server, and leaves only some of the receivers.
+void ElasticSimulation::end_while_it_sends(Server& server, Sends& sends) {
+  for (Send& send : sends) {
+    if (!std::holds_alternative<Gathered>(send.reply) || int(send.to.size()) <= options_.first) continue;
+    std::erase_if(send.to, [&](MemberId) { return chance(50); });
+    after({}, [this, &server] { kill_server(server); });
+    if (chance(70)) cut_network();
+    return;
+  }
 }
 
 void ElasticSimulation::set_alarm(Server& server) {

@@ -77,6 +77,19 @@ TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   expect_successions(totals, 200);
 }
 
+// Some ranks have a new world with many newcomers, when the server ends, and others have the last one. If the new world
+// alone decided, two groups would go on in several of these jobs.
+TEST(ElasticSimulation, AServerThatEndsWhileItStartsAWorldLeavesOneGroup) {
+  Totals totals;
+  for (const int first : {3, 5}) {
+    Options options = with_mortal_server(first, 0);
+    options.max = 2 * first;
+    options.server_dies_at_start = true;
+    simulate(options, 600, totals);
+  }
+  expect_successions(totals, 400);
+}
+
 // On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not:
 // if it forgot its stop, it would go on alone in several of the jobs whose processes are stopped for long.
 TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {

@@ -195,9 +195,13 @@ struct Inherited3 : Job {
     a = come_back(1, 4);
     b = come_back(2, 0);
   }
-  MemberId come_back(int rank, int local_rank) {
+  MemberId arrive(int rank, int local_rank) {
     const MemberId id = MemberId(10 + rank);
     pass(membership.joined(id, on("a", rank, -1, local_rank), now));
+    return id;
+  }
+  MemberId come_back(int rank, int local_rank) {
+    const MemberId id = arrive(rank, local_rank);
     receive(id, Enter{6});
     return id;
   }
@@ -238,16 +242,32 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
 }
 
+// It has been given up, but now only a message of it is missing.
+TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
+  Inherited3 job;
+  const MemberId late = job.arrive(0, 1);
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  EXPECT_EQ(job.assigned(job.a).generation, 0u);
+  job.receive(late, Enter{6});
+  EXPECT_EQ(job.assigned(job.a).generation, 7u);
+  EXPECT_EQ(job.assigned(late).rank, 0);
+  Inherited3 other;
+  other.pass(other.membership.disconnected(other.arrive(0, 1), other.now));
+  other.pass(other.membership.found(peers({1})[0], Finding::gone, other.now));
+  EXPECT_EQ(other.assigned(other.a).generation, 7u);
+}
+
 // This process was given up before the start, so the two others have begun without it.
 TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
   Inherited3 job;
   job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
   ASSERT_EQ(job.assigned(job.b).generation, 7u);
-  const MemberId late = job.come_back(0, 1);
+  const MemberId late = job.arrive(0, 1);
   EXPECT_EQ(job.count<Again>(job.a), 1u);
   EXPECT_EQ(job.count<Again>(job.b), 1u);
   job.enter(job.a);
   job.enter(job.b);
+  job.receive(late, Enter{6});
   EXPECT_EQ(job.assigned(late).generation, 8u);
   job.complete();
   EXPECT_FALSE(job.membership.inherits());
