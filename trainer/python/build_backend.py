@@ -27,7 +27,8 @@ def _version():
 
 
 def _tag():
-    """The wheel fits any Python 3 and any torch, because the library uses neither. It depends only on the machine."""
+    """The wheel fits any Python 3 and any torch, because the library uses neither. So the tag depends only on the
+    machine."""
     return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 

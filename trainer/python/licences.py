@@ -1,4 +1,5 @@
-"""The licences of the libraries whose code a wheel contains. Debian's packages and CUDA's toolkit contain them."""
+"""Finds the licences of the libraries whose code a wheel contains. Debian's packages and CUDA's toolkit have their
+texts."""
 import os
 import pathlib
 
@@ -7,7 +8,7 @@ PACKAGES = ("libasio-dev", "libcli11-dev", "libhwy-dev", "libpmix-dev", "libssl-
 
 
 def of_libraries(build):
-    """Licence files for a build in this folder, by name in a wheel. FileNotFoundError if one is missing."""
+    """Licence files for a build in this folder, by name in a wheel. Raises FileNotFoundError if a file is missing."""
     files = {each: DEBIAN / "doc" / each / "copyright" for each in PACKAGES}
     files["Apache-2.0"] = DEBIAN / "common-licenses" / "Apache-2.0"  # Highway's and OpenSSL's refer to it
     for name, file in files.items():

@@ -6,7 +6,7 @@
     world.finish()
 
 Start it with `anello run -n 4 -- python3 train.py`. `anello.torch` has Horovod's interface for PyTorch,
-`anello.tensorflow` has the one for TensorFlow.
+`anello.tensorflow` has Horovod's interface for TensorFlow.
 """
 from ._library import lib as _lib
 from .errors import Error, InvalidArgument, Mismatch, RankFailed, Unsupported

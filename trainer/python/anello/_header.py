@@ -38,7 +38,7 @@ class Header(NamedTuple):
     callbacks: Dict[str, Any]
     functions: Dict[str, Tuple[Any, List[Any]]]  # result and arguments
     fallible: FrozenSet[str]  # the functions that return an anello_status
-    defaults: Dict[str, List[str]]  # by struct: the values that its ..._INIT macro gives to its members, as text
+    defaults: Dict[str, List[str]]  # by struct: its members' values in its ..._INIT macro, as text
 
 
 class _Reader:

@@ -16,7 +16,7 @@ _FOLDER = pathlib.Path(__file__).parent
 
 
 def _load(name: str, how: Callable[[pathlib.Path], Any]) -> Any:
-    """Loads a file of the package that only an installed package has."""
+    """Loads a file that is present in an installed package, but not in the source tree."""
     try:
         return how(_FOLDER / name)
     except OSError as why:
@@ -37,9 +37,10 @@ Tensor = header.structs["anello_tensor"]
 
 
 class _Functions:
-    """The functions of the library; each is declared when it is first used."""
+    """The functions of the library. The first use of a function declares its types for ctypes."""
 
-    # These are not checked: their callers look at the status, because ANELLO_TIMED_OUT is not an error.
+    # The results of these functions are not checked here: their callers look at the status, because ANELLO_TIMED_OUT is
+    # not an error.
     _WAITS = ("anello_work_wait", "anello_work_wait_for", "anello_named_wait")
 
     def __init__(self) -> None:

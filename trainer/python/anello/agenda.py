@@ -21,7 +21,7 @@ from .work import Owned, Pending
 
 _Array = header.structs["anello_array"]
 _shape = functools.lru_cache(maxsize=1024)(counts_array)  # a program sends tensors of the same shapes again and again
-# The options of most calls, by `waits`: nobody changes them, so each call need not make its own.
+# The options of most calls, without `waits` and with it. No call changes them, so all calls can share them.
 _PLAIN_OPTIONS = [default("anello_named_options"), default("anello_named_options")]
 _PLAIN_OPTIONS[1].waits = 1
 
@@ -146,10 +146,11 @@ class Agenda:
     def allreduce(self, inputs: Sequence[Any], outputs: Optional[Sequence[Any]] = None, op: str = "sum", *,
                   name: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
                   wire: Optional[str] = None, waits: bool = False, gpu: Optional[Gpu] = None) -> Operation:
-        """outputs[k] = the reduction of inputs[k] over all ranks; in place without outputs.
+        """Sets outputs[k] to the reduction of inputs[k] over all ranks. Without outputs, the results replace the
+        inputs.
 
         Args:
-            gpu: all tensors are torch's, in the memory of this GPU; see use_gpus().
+            gpu: all tensors are tensors of torch in the memory of this GPU; see use_gpus().
         """
         if outputs is not None and len(outputs) != len(inputs):
             raise ValueError(f"there are {len(inputs)} inputs, but {len(outputs)} outputs")
@@ -187,7 +188,8 @@ class Agenda:
     @_submits("alltoall")
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
-        """(output, number of rows from each rank): splits[r] rows go to rank r; without splits, parts are equal."""
+        """Sends splits[r] rows to rank r; without splits, equal parts. Result: (output, number of rows from each
+        rank)."""
         given = _Arrays([tensor], makes=True)
         ranks = self.group.size
         rows = counts_of_ranks("splits", splits, ranks)
@@ -197,7 +199,7 @@ class Agenda:
     @_submits("reduce_scatter")
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
-        """This rank's rows of each tensor's reduction. If rows are left over, the first ranks get one more."""
+        """Returns this rank's rows of each tensor's reduction. If rows are left over, the first ranks get one more."""
         given = _Arrays(tensors, prepare=self._reduction(op), makes=True)
         return self._submit(C.REDUCE_SCATTER, name, given, op=op_code(op),
                             options=_options(prescale, postscale, None, waits),
@@ -205,11 +207,12 @@ class Agenda:
 
     @_submits("barrier")
     def barrier(self, *, name: Optional[str] = None, waits: bool = False) -> Operation:
-        """Done when every rank has submitted it; does not wait for other operations."""
+        """The barrier is done when every rank has submitted it. It does not wait for other operations."""
         return self._submit(C.BARRIER, name, None, options=_options(waits=waits), result=lambda _: None)
 
     def join(self, gpu: Optional[Gpu] = None) -> Operation:
-        """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last.
+        """Declares that this rank has no more data. The operation is done when all ranks have joined; its result is the
+        rank that joined last.
 
         Args:
             gpu: the GPU of this rank, if it has not submitted an operation with GPU tensors.
@@ -219,7 +222,7 @@ class Agenda:
         return Operation(handle.value, None, Operation._last)
 
     def refuse(self, verb: str, name: Optional[str], error: Exception) -> None:
-        """Counts a call as submitted although it failed before that: the other ranks get Mismatch with the reason.
+        """Counts a call that failed before it was submitted as submitted: the other ranks get Mismatch with the reason.
 
         Does nothing if this error has been reported already.
         """
@@ -246,8 +249,8 @@ class _Arrays:
     """Tensors as anello_array, and the objects that keep the tensors' memory alive.
 
     Args:
-        require: raises if the verb cannot use a view.
-        prepare: converts a number to the number that is sent.
+        require: a function that raises if the verb cannot use a view.
+        prepare: a function that converts a number to the number that is sent.
         makes: whether the verb makes new tensors of the same kind for its result.
     """
 

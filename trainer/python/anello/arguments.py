@@ -93,7 +93,7 @@ def text(which: str, value: Optional[str]) -> Optional[bytes]:
 
 
 def readable(reason: str) -> bytes:
-    """Converts a message for the library. Accepts any characters, so that every failure can be reported."""
+    """Converts a message for the library. Any characters are accepted, so that every failure can be reported."""
     return reason.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
 
 
@@ -136,7 +136,7 @@ def counts_list(which: str, counts: Any) -> List[int]:
 
 
 def counts_of_ranks(which: str, counts: Optional[Sequence[int]], size: int) -> Any:
-    """Converts a list with one number for each rank: the library reads exactly that many. None without counts."""
+    """Converts a list of one number for each rank: the library reads one number for each rank. None without counts."""
     if counts is None:
         return None
     numbers = counts_list(which, counts)

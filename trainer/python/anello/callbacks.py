@@ -1,7 +1,7 @@
 """Callbacks for loops like those of Keras, which call on_train_begin, on_batch_begin and on_epoch_end.
 
-They need no framework: the loop passes them the values that they may change. `Callbacks` calls a list of callbacks in
-order. (They have not been tried with TensorFlow itself.)
+The callbacks need no framework: the loop passes to them the values that they may change. `Callbacks` calls a list of
+callbacks in order. (The callbacks have not been tried with TensorFlow itself.)
 """
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Callback:
         """Before the first epoch."""
 
     def on_batch_begin(self, batch: int) -> None:
-        """Before each step; `batch` counts from the beginning of the epoch."""
+        """Called before each step. `batch` is the number of the step in its epoch, from 0."""
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Before each epoch."""
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, float]] = None) -> None:
-        """After each epoch; `logs` are its metrics, which a callback may change."""
+        """Called after each epoch. `logs` are the epoch's metrics, which a callback may change."""
 
 
 class Callbacks(Callback):

@@ -40,7 +40,8 @@ class _Versioned(ctypes.Structure):
 
 
 class _Block(_Managed):
-    """A DLManagedTensor at the start of the memory that it describes: the library frees both by one call."""
+    """A DLManagedTensor at the start of the memory that it describes: one call of the library frees the tensor and the
+    memory."""
 
     _fields_ = [("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
 
@@ -58,8 +59,8 @@ _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def read(capsule: Any) -> Tuple[Tensor, bool]:
-    """The tensor of a capsule, and whether it is writable. It is valid as long as the capsule lives and nobody consumes
-    the capsule.
+    """The tensor of a capsule, and whether the tensor is writable. The tensor is valid as long as the capsule lives and
+    nobody consumes the capsule.
 
     A capsule without a version cannot state whether it is a copy, and counts as read-only, because writing to a copy
     would not change the program's tensor.
@@ -73,10 +74,11 @@ def read(capsule: Any) -> Tuple[Tensor, bool]:
 
 
 def to_torch(managed: int) -> Any:
-    """Makes torch's tensor of a DLManagedTensor. If torch refuses it, frees it.
+    """Makes a tensor of torch from a DLManagedTensor. If torch refuses the DLManagedTensor, this function frees it.
 
-    torch frees it without Python, so it may outlive the interpreter, for example as a part of a graph that was never
-    freed. A tensor of torch.frombuffer would need Python for that, and would then block forever.
+    torch frees the tensor without Python, so the tensor may outlive the interpreter, for example as a part of a graph
+    that was never freed. To free a tensor of torch.frombuffer, torch would need Python, and without an interpreter it
+    would block forever.
     """
     torch = sys.modules["torch"]
     given = Tensor.from_address(managed)

@@ -1,4 +1,4 @@
-"""Errors of the engine as exceptions: which rank is at fault, and what to do."""
+"""Errors of the engine as exceptions, which name the rank at fault and the remedy."""
 from __future__ import annotations
 
 import linecache
@@ -12,7 +12,7 @@ class Error(RuntimeError):
     """An error of the engine.
 
     Attributes:
-        code: the kind of error, for example "rank_dead"; the names of anello_status in anello.h.
+        code: the kind of error, for example "rank_dead". The kinds are named like anello_status in anello.h.
         rank: the rank of the world that is at fault; None if that is not determined.
     """
 
@@ -57,7 +57,7 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
 
 
 def first_report(error: BaseException) -> bool:
-    """Notes that the other ranks have received the reason of an error. Returns False if that was noted before."""
+    """Notes on an error that the other ranks have received its reason. Returns False if this was noted before."""
     noted = vars(error).get("_is_reported", False)
     vars(error)["_is_reported"] = True
     return not noted

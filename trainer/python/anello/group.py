@@ -22,9 +22,9 @@ class Group:
 
     A tensor is a numpy array, a torch tensor, a buffer or an object with __dlpack__ or __array_interface__; it is
     contiguous and in host memory. Verbs work in place unless `out` is given, and return the output. Each verb has a
-    second form with _async, which returns a `Work` at once; the tensors must not be touched until it is done. They
-    raise TypeError or ValueError, before anything is sent, if a tensor or an argument cannot be used. A tensor that is
-    read-only, or does not declare that it may be written, can only be an input: then `out` must be given.
+    second form with _async, which returns a `Work` at once; the tensors must not be touched until the work is done. If
+    a tensor or an argument cannot be used, a verb raises TypeError or ValueError before anything is sent. A tensor that
+    is read-only, or does not declare that it may be written, can only be an input: then `out` must be given.
 
     A number (bool, int, float or a scalar of numpy) counts as a tensor of one element. It is not changed: the verb
     returns the result as a number of the same type. An int has 64 bits, and the average of ints is a float. If a sum or
@@ -40,7 +40,8 @@ class Group:
 
     def __init__(self, owned: Owned) -> None:
         self._owned = owned
-        # Held while a receive is started, and while the handle is freed: threads of a backend receive from any rank.
+        # This lock is held while a receive is started, and while the handle is freed: threads of a backend of torch
+        # receive from any rank.
         self._receiving = threading.RLock()
         self.rank: int = lib.anello_rank(self._handle)
         self.size: int = lib.anello_size(self._handle)
@@ -57,11 +58,11 @@ class Group:
 
     @property
     def members(self) -> List[int]:
-        """The numbers in the world of the group's ranks, in order."""
+        """The world ranks of the group's members, in order."""
         return [lib.anello_world_rank(self._handle, rank) for rank in range(self.size)]
 
     def rank_of(self, world_rank: int) -> Optional[int]:
-        """The number in the group of the rank that has this number in the world; None if it is not a member."""
+        """The rank in the group of the process that has this rank in the world; None if it is not a member."""
         rank = lib.anello_rank_of(self._handle, integer("world_rank", world_rank, -2**31, 2**31 - 1))
         return None if rank < 0 else rank
 
@@ -73,7 +74,7 @@ class Group:
 
     @collective
     def split(self, colour: int, key: int = 0) -> "Group":
-        """Makes one group for each colour, of the ranks that gave it, ordered by key. All ranks call; blocks."""
+        """Makes one group for each colour: the ranks that gave this colour, ordered by key. All ranks call; blocks."""
         made, least, most = ctypes.c_void_p(), -2**31, 2**31 - 1
         lib.anello_group_split(self._handle, integer("colour", colour, least, most), integer("key", key, least, most),
                                ctypes.byref(made))
@@ -124,9 +125,9 @@ class Group:
                           ctypes.byref(options), result=result, keep=(given, keep, options))
 
     def reduce(self, tensor: Any, root: int = 0, op: str = "sum", **options: Any) -> Any:
-        """On the root: out[i] = the reduction of tensor[i] over all ranks; in place without `out`.
+        """On the root, sets out[i] to the reduction of tensor[i] over all ranks; without `out`, works in place.
 
-        Options are those of allreduce(). Other ranks that give a number get None.
+        Options are those of allreduce(). If other ranks give a number, the verb returns None on them.
         """
         return self.reduce_async(tensor, root, op, **options).wait()
 
@@ -163,7 +164,7 @@ class Group:
         all ranks and before any tensor is sent, if the rows of two ranks have different numbers of elements.
 
         Args:
-            out: receives the result; None: a new tensor, for which the ranks first exchange their first dimensions.
+            out: receives the result; None: a new tensor, after the ranks have exchanged their first dimensions.
             counts: the number of elements of each rank's tensor, the same list on all ranks.
         """
         if out is None and counts is None:
@@ -171,7 +172,7 @@ class Group:
         return self.allgather_async(tensor, out, counts=counts, name=name).wait()
 
     def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
-        """Exchanges the first dimensions, then gathers. If this rank's arguments are wrong, raises before both."""
+        """Exchanges the first dimensions, then gathers. Wrong arguments of this rank raise before the exchange."""
         with reporting(self._refuse):
             given, _ = view(tensor), text("name", name)
             require_results(tensor)
@@ -267,7 +268,7 @@ class Group:
         return self.alltoall_async(tensor, out, **options).wait()
 
     def _refuse(self, reason: bytes) -> None:
-        """Sends the ranks that wait for a collective call the reason why this rank does not make the call."""
+        """Sends the reason why this rank does not make a collective call to the ranks that wait for it."""
         lib.anello_refuse(self._handle, reason)
 
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:

@@ -1,4 +1,4 @@
-"""Calls of the library that block, and that Ctrl-C and other signals end.
+"""Makes blocking calls of the library that Ctrl-C and other signals can end.
 
 Python runs the handlers of signals only on the main thread, between its own instructions. So another thread makes the
 call, and the main thread waits for it.
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def interruptible(call: Callable[[], T], interrupt: Callable[[], None], discard: Callable[[T], Any]) -> T:
-    """Returns call(). If the handler of a signal raises meanwhile, calls interrupt(), and raises the handler's
+    """Returns call(). If the handler of a signal raises during the call, calls interrupt(), and raises the handler's
     exception.
 
     Args:
@@ -48,7 +48,9 @@ def interruptible(call: Callable[[], T], interrupt: Callable[[], None], discard:
         interrupted.set()
         interrupt()
         try:
-            ended.wait(1)  # lets the other ranks receive the reason; a wait for a key of the store may take longer
+            # Until then the other ranks can receive the reason; a call that waits for a key of the store may take
+            # longer.
+            ended.wait(1)
         finally:
             discard_result()  # run() may have read `interrupted` before it was set
         raise

@@ -16,7 +16,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
-    """Sends the reason to the other ranks by `refuse`, unless an inner call or the library has done that.
+    """Sends the reason to the other ranks by `refuse`, unless an inner call or the library has already sent it.
 
     Does nothing if the world has ended, or if the call names no ranks: then no rank waits.
     """
@@ -27,7 +27,7 @@ def report(error: Exception, refuse: Callable[[bytes], Any]) -> None:
 
 @contextlib.contextmanager
 def reporting(refuse: Callable[[bytes], Any]) -> Iterator[None]:
-    """A block that prepares and makes a call. Sends errors in the block to the other ranks by `refuse`."""
+    """A block that prepares and makes a call. If the block raises, sends the error to the other ranks by `refuse`."""
     try:
         yield
     except Exception as error:
@@ -46,7 +46,8 @@ def receiving_from(group: Any, source: int) -> ContextManager[None]:
 
 
 def collective(method: Method) -> Method:
-    """Decorates a method that starts a collective of a group: self._refuse() reports errors to its other ranks."""
+    """Decorates a method that starts a collective of a group: if it raises, self._refuse() reports the error to the
+    group's other ranks."""
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:

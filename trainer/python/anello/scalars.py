@@ -1,7 +1,7 @@
 """Numbers as tensors of one element: Python's bool, int and float, and numpy's scalars.
 
-A number has no memory that an operation could write. So a copy of the number is sent, and the verb returns the result
-as a number of the same type.
+A number has no memory that an operation could write to. So a copy of the number is sent, and the verb returns the
+result as a number of the same type.
 """
 from __future__ import annotations
 

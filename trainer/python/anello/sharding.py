@@ -9,13 +9,14 @@ _INFINITE, _UNKNOWN = -1, -2  # cardinalities of tf.data
 def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
     """This rank's share of some items: every size-th one, beginning with item `rank`. Sends nothing.
 
-    All ranks must get equally many, because a rank with more steps would wait for the others forever. All must have the
-    same items in the same order: shuffle a share, or shuffle with the same seed on all ranks.
+    All ranks must get the same number of items, because a rank with more steps would wait for the others forever. All
+    ranks must have the same items in the same order: shuffle a share, or shuffle with the same seed on all ranks.
 
     Args:
-        items: a sequence, for example of files: the share is a list. An array: its rows; the share is an array, and is
-            not a copy unless rows are repeated. Shard arrays that belong together one by one. A tf.data.Dataset: the
-            share is a dataset too; shard it before batch(), whose last batch may be smaller.
+        items: a sequence, for example of files; the share of a sequence is a list. Or an array, whose rows are the
+            items; its share is an array, and is not a copy unless rows are repeated. Shard arrays that belong together
+            one by one. Or a tf.data.Dataset; its share is a dataset too. Shard a dataset before you call its batch(),
+            because the last batch may be smaller.
         uneven: what to do with items that do not divide evenly: "error", "drop" (leave the last ones out), or
             "repeat" (begin again from the first ones). A dataset of unknown length accepts only "drop".
     """
@@ -38,7 +39,7 @@ def shard(items: Any, rank: int, size: int, *, uneven: str = "error") -> Any:
 def _used(count: int, size: int, uneven: str) -> int:
     """Returns the number of items to divide between the ranks.
 
-    If it exceeds the number of items, the first items are used again.
+    If the result exceeds the number of items, the first items are used again.
     """
     left = count % size
     if left and uneven == "error":
@@ -65,7 +66,7 @@ def _of_dataset(items: Any, rank: int, size: int, uneven: str) -> Any:
 
 def _of_complete_groups(items: Any, rank: int, size: int) -> Any:
     """Takes one item of every group of `size` items; an incomplete last group is left out."""
-    gives_tuples = type(items.element_spec) is tuple  # their parts are passed as separate arguments
+    gives_tuples = type(items.element_spec) is tuple  # the parts of a tuple are passed as separate arguments
 
     def own(*parts: Any) -> Any:
         return items.zip(parts if gives_tuples else parts[0]).skip(rank).take(1)

@@ -81,12 +81,13 @@ def _instead_of(tensor: Any) -> str:
 
 
 def in_place_array(views: Sequence[View]) -> Any:
-    """Converts a list of tensors that an operation changes for the library."""
+    """Converts a list of tensors, which an operation changes in place, for the library."""
     return (Tensor * len(views))(*[each.in_place() for each in views])
 
 
 def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
-    """A function for the result of a verb that changed a list in place: the list, or a list of the new numbers."""
+    """Returns a function that makes the result of a verb which changed a list in place: the list, or a list of the new
+    numbers."""
     if all(each.value is None for each in views):
         return lambda: tensors
     return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
@@ -101,7 +102,8 @@ def reduced_view(tensor: Any, op: str, ranks: int) -> View:
 def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
     """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch.
 
-    For a Python number, an array of ctypes. For a View, a View without memory: then `shape` has no elements.
+    For a Python number, the result is an array of ctypes. For a View, it is a View without memory; then `shape` has no
+    elements.
     """
     if isinstance(tensor, View):
         return View(0, tuple(shape), tensor.dtype, "", None)

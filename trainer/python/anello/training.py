@@ -14,7 +14,8 @@ from .group import Group
 
 
 def steps_per_epoch(samples: int, batch: int, size: int) -> int:
-    """Steps in which `size` ranks see `samples` once, with `batch` samples in each rank's step; rounded down."""
+    """The number of steps in which `size` ranks use each of `samples` samples once, with `batch` samples in each rank's
+    step; rounded down."""
     steps = samples // (batch * size) if batch > 0 and size > 0 else 0
     if steps == 0:
         raise ValueError(f"{samples} samples are fewer than one batch of {batch} on each of {size} ranks")

@@ -31,7 +31,7 @@ class View(NamedTuple):
         return ITEM_BYTES[self.dtype]
 
     @property
-    def count(self) -> int:  # type: ignore[override]  # of tuple, which counts equal items
+    def count(self) -> int:  # type: ignore[override]  # replaces tuple's method, which counts equal items
         """The number of elements."""
         return math.prod(self.shape)
 

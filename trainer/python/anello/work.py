@@ -15,7 +15,7 @@ _PATIENCE_MS = 100
 _LONGEST_MS = 2**31 - 1  # the longest wait of another thread
 # The unfinished operations. Their tensors must live, even if the program has dropped the handles.
 _pending: Set["Pending"] = set()
-_process = 0  # another number after fork(): a child must not use its parent's handles
+_process = 0  # changes in a forked child: a child must not use its parent's handles
 
 
 def _after_fork() -> None:
@@ -86,7 +86,8 @@ class Pending:
         raise NotImplementedError
 
     def _wait_for_ever(self) -> int:
-        """The status of the operation. Only the main thread gets signals, so other threads wait in the library."""
+        """Waits without a limit, and returns the operation's status. Only the main thread gets signals, so other
+        threads may wait in the library."""
         raise NotImplementedError
 
     def _result(self) -> Any:
@@ -103,7 +104,7 @@ class Pending:
         """Blocks until the operation is done, and returns its output.
 
         Ctrl-C raises KeyboardInterrupt; the operation goes on. Raises TimeoutError if the operation is not done after
-        `timeout` seconds, at once if that is zero or negative.
+        `timeout` seconds, and at once if `timeout` is zero or negative.
         """
         left_ms = None if timeout is None else _limit_ms(timeout)
         longest_ms = _PATIENCE_MS if threading.current_thread() is _MAIN else _LONGEST_MS

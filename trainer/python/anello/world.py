@@ -129,7 +129,8 @@ class World(Group):
 
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    """Installed as sys.excepthook. In an interactive interpreter an exception does not end the script."""
+    """Notes the exception that ends the script; installed as sys.excepthook. In an interactive interpreter an exception
+    does not end the script."""
     if not hasattr(sys, "ps1"):
         script_failures.append(f"{kind.__name__}: {error}")
         for world in list(_worlds):
@@ -147,7 +148,7 @@ def init(settings: Sequence[str] = ()) -> World:
     Blocks until all ranks have joined, but not longer than ANELLO_START_TIMEOUT.
 
     Args:
-        settings: replace those of the environment: ["ANELLO_RANK=3", ...].
+        settings: these settings replace those of the environment: ["ANELLO_RANK=3", ...].
     """
     return World(made(config_of(settings), lib.anello_init, lib.anello_world_free))
 
@@ -159,8 +160,8 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
     Args:
         rank, size: this process's number, and the number of ranks.
         put: stores a text under a new key.
-        get: waits until a rank has stored a key, and returns its value; raises if that takes longer than the given
-            seconds.
+        get: waits until a rank has stored a key, and returns the key's value; raises if this takes longer than the
+            given seconds.
         name: the name of the exchange, the same on all ranks.
         settings: as in init().
     """

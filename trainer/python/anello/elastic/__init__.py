@@ -1,4 +1,4 @@
-"""Elastic jobs: ranks may end and others join, and the training goes on with the state of those that live.
+"""Elastic jobs: ranks may end and others join, and the training goes on with the state of the ranks that live.
 
     state = anello.elastic.State(model=model, optimizer=optimizer)
     for world in anello.elastic.worlds(state):
@@ -7,8 +7,8 @@
                 ...                                 # gradients of data[i] for i in batch.samples; world.allreduce()
                 state.commit(optimizer.step)
 
-Start the processes with `anello rendezvous --min-np N`; docs/elastic.md describes the jobs. `Job` is the part that
-other interfaces are built on. Neither numpy nor torch is imported here.
+Start the processes with `anello rendezvous --min-np N`; docs/elastic.md describes the jobs. Other interfaces are built
+on `Job`. Neither numpy nor torch is imported here.
 """
 from .batches import Batch, batches
 from .job import Change, Job, WorldEnds, hash_of

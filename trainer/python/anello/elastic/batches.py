@@ -19,7 +19,7 @@ class Batch(NamedTuple):
         samples: the numbers of this rank's samples in the data set. The list may be empty.
         size: the number of samples of all ranks together; a mean over the batch divides by it.
         epoch: from 0.
-        step: in the epoch, from 0.
+        step: the number of the step in the epoch, from 0.
     """
 
     samples: List[int]
@@ -30,12 +30,13 @@ class Batch(NamedTuple):
 
 def batches(samples: Any, *, global_batch: int, seed: int, state: State, epochs: int = 1,
             name: str = "batches") -> Iterator[Batch]:
-    """This rank's share of each batch that is not committed yet. The body of the loop commits each of them once.
+    """This rank's share of each batch that is not committed yet. The body of the loop commits each batch once.
 
     Each epoch has one order of all samples, made from the seed and the epoch alone, as in Anello's trainer. It is
-    divided into global batches, and each batch into one share for each rank; shares differ by one sample at most. So
-    the samples of a step do not depend on the number of ranks. The position is part of the state, and a commit counts
-    it with the step: no sample is lost or used twice, wherever a rank ends. The last batch of an epoch may be smaller.
+    divided into global batches, and each batch into one share for each rank; the sizes of the shares differ by one
+    sample at most. So the samples of a step do not depend on the number of ranks. The position is part of the state,
+    and a commit counts it with the step: no sample is lost or used twice, whenever a rank ends. The last batch of an
+    epoch may be smaller.
 
     Args:
         samples: the number of samples, or the data set.
@@ -55,7 +56,7 @@ class Plan:
     """Which samples each rank gets in each step.
 
     Attributes:
-        steps: of all epochs together.
+        steps: the number of steps of all epochs together.
     """
 
     def __init__(self, count: Any, global_batch: int, seed: int, epochs: int) -> None:
@@ -81,7 +82,7 @@ def part_of(total: int, rank: int, size: int) -> "tuple[int, int]":
     return first, first + even + (1 if rank < over else 0)
 
 
-@functools.lru_cache(maxsize=2)  # so that a new world need not make it again
+@functools.lru_cache(maxsize=2)  # a new world need not make the order of the epoch again
 def _order(count: int, seed: int, epoch: int) -> Any:
     order = (ctypes.c_uint32 * count)()
     lib.anello_elastic_order(seed, epoch, order, count)

@@ -19,7 +19,8 @@ _UNSENDABLE = "cannot be sent to other ranks"
 
 
 def _copy(value: Any) -> Any:
-    """Does the same as copy.deepcopy(), faster for numbers, texts and dicts of them: each commit copies all values."""
+    """Does the same as copy.deepcopy(), but faster for numbers, texts and dicts of these: each commit copies all
+    values."""
     if type(value) in _UNCHANGEABLE:
         return value
     if type(value) is dict and _UNCHANGEABLE.issuperset(map(type, (*value, *value.values()))):
@@ -41,7 +42,7 @@ class Memory(NamedTuple):
     """A tensor of the state, which is sent to the tensor of the same name on other ranks.
 
     Attributes:
-        compared: whether it must be equal on all ranks.
+        compared: whether the tensor must be equal on all ranks.
     """
 
     name: str
@@ -56,8 +57,8 @@ class Entry:
     changed them. Memory that only an update writes is not set back.
 
     Attributes:
-        value: the attribute.
-        holds_memory: whether it has memory that an update writes; no copy of this memory is kept.
+        value: the value of the attribute.
+        holds_memory: whether the entry has memory that an update writes; no copy of this memory is kept.
     """
 
     holds_memory = False
@@ -68,23 +69,25 @@ class Entry:
         self._kept: Any = None
 
     def require_sendable(self) -> None:
-        """TypeError or ValueError, with the entry's name, if other ranks could not be given the values."""
+        """Raises TypeError or ValueError, with the entry's name, if the values cannot be sent to other ranks."""
         with _naming(self.name, self.value, _UNSENDABLE):
             pickle.dumps(self.structure())
 
     def texts_named(self) -> Dict[str, bytes]:
-        """texts(). TypeError or ValueError, with the entry's name, if there is no text."""
+        """Returns texts(). If there is no text, raises TypeError or ValueError with the entry's name."""
         with _naming(self.name, self.value, "cannot be compared"):
             return self.texts()
 
     def keep_named(self) -> None:
-        """keep(). TypeError or ValueError, with the entry's name, if the values cannot be copied."""
+        """Calls keep(). If the values cannot be copied, raises TypeError or ValueError with the entry's name."""
         with _naming(self.name, self.value, "cannot be copied at a commit"):
             self.keep()
 
     def assign(self, value: Any) -> None:
-        """Sets the attribute. AttributeError if its object is fixed, TypeError or ValueError if it cannot be sent."""
-        if type(value) not in _UNCHANGEABLE and type(value) is not type(self.value):  # others are checked at commits
+        """Sets the attribute. Raises AttributeError if its object is fixed, TypeError or ValueError if the value cannot
+        be sent."""
+        # A value that has the type of the old one is only checked at the next commit.
+        if type(value) not in _UNCHANGEABLE and type(value) is not type(self.value):
             Entry(self.name, value).require_sendable()
         self.value = value
 
@@ -93,7 +96,8 @@ class Entry:
         return [f"{self.name}: a value"]
 
     def structure(self) -> Any:
-        """The values, and the shapes of tensors that other ranks may lack. It is pickled and sent before the memory."""
+        """The values, and the shapes of tensors that other ranks may lack. The result is pickled and sent before the
+        memory."""
         return self.value
 
     def adopt(self, structure: Any) -> None:
@@ -118,10 +122,10 @@ class Entry:
 
 
 class FixedEntry(Entry):
-    """An object that stays the same; its content changes."""
+    """An entry whose object cannot be replaced by another object; only the object's content changes."""
 
     def assign(self, value: Any) -> None:
-        if value is not self.value:  # it is the same after state.weights *= 2
+        if value is not self.value:  # after state.weights *= 2, it is still the same object
             raise AttributeError(f"state.{self.name} is the {kind_of(self.value)} that the state was made with: write "
                                  "into it, do not replace it")
 
@@ -186,7 +190,8 @@ class StateDictEntry(FixedEntry):
 
 
 def entry_of(name: str, value: Any) -> Entry:
-    """The entry for an attribute. TypeError or ValueError names it if it cannot be sent."""
+    """The entry for an attribute. If the value cannot be sent, raises TypeError or ValueError that names the
+    attribute."""
     with _naming(name, value, _UNSENDABLE):
         entry = _kind_of_entry(value)(name, value)
         entry.manifest()
@@ -210,7 +215,7 @@ def _kind_of_entry(value: Any) -> Any:
 
 
 def require_writable(memory: Memory) -> None:
-    """ValueError or TypeError if the tensor cannot be sent.
+    """Raises ValueError or TypeError if the tensor cannot be sent.
 
     A tensor of torch that has gaps or is on a GPU is sent as a copy.
     """

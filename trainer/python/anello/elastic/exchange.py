@@ -11,9 +11,10 @@ from .job import Change, Job, hash_of
 
 
 def synchronize(job: Job, entries: Sequence[Entry], verify: bool = True) -> None:
-    """Sends the entries of the newest revision to the ranks that lack it, and compares them. All ranks call; blocks.
+    """Sends the entries of the newest revision to the ranks that lack it, and compares the entries of all ranks. All
+    ranks call; blocks.
 
-    Without `verify`, the sources need not have equal entries: the first of them sends everything.
+    Without `verify`, the sources need not have equal entries: the first source sends everything.
 
     Raises the errors of Job.begin_synchronization() and Job.end_synchronization().
     """
@@ -52,25 +53,26 @@ def compare(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _first_source_and_receivers(job: Job, change: Change) -> Optional[Group]:
-    """The group in which the first source sends the parts that sources need not have alike."""
+    """The group in which the first source sends the parts that may differ between sources."""
     members = [change.sources[0]] + change.receivers
     return job.world.group(members) if change.receivers and change.rank in members else None
 
 
 def _memory_of(entries: Sequence[Entry]) -> List[Memory]:
-    """Sorted by name, because two ranks may have made the same tensors in another order."""
+    """The tensors of all entries, sorted by name, because two ranks may have made the same tensors in different
+    orders."""
     return sorted((memory for each in entries for memory in each.memory()), key=lambda memory: memory.name)
 
 
 def _in_host_memory(tensor: Any) -> Any:
-    """The tensor without its history. It is a copy if the tensor has gaps or is not in host memory."""
+    """The tensor, detached from torch's graph. The result is a copy if the tensor has gaps or is not in host memory."""
     if not is_torch(tensor):
         return tensor
     return tensor.detach().cpu().contiguous()
 
 
 def _copy(tensors: Sequence[Any], change: Change, send: Callable[[List[Any]], Any]) -> None:
-    """Calls send() with the tensors, or with copies in host memory, which receivers then copy back."""
+    """Calls send() with the tensors, or with copies in host memory. Receivers then copy these back to the tensors."""
     sent = [_in_host_memory(each) for each in tensors]
     send(sent)
     for tensor, its in zip(tensors, sent) if change.rank in change.receivers else ():
@@ -79,7 +81,7 @@ def _copy(tensors: Sequence[Any], change: Change, send: Callable[[List[Any]], An
 
 
 def _broadcast(group: Group, tensors: Sequence[Any]) -> None:
-    """Sends the tensors of the group's first rank, all of one type at once."""
+    """Sends the tensors of the group's first rank. All tensors of one type are one operation."""
     by_type: Dict[int, List[Any]] = {}
     for each in tensors:
         by_type.setdefault(view(each).dtype, []).append(each)

@@ -26,10 +26,11 @@ class Change(NamedTuple):
 
     Attributes:
         generation: the number of the world.
-        rank, size: this process's rank in it, and the number of ranks.
-        revision: the commits of the job so far.
+        rank, size: this process's rank in the world, and the number of its ranks.
+        revision: the number of commits of the job so far.
         sources: the ranks that have the newest state.
-        receivers: the ranks that get it; all others. Both are empty until the synchronization has begun.
+        receivers: all other ranks, which get the newest state. Both lists are empty until the synchronization has
+            begun.
         bytes: the number of bytes that each receiver got.
         paused: seconds from the end of the last world, or from joining, until the training goes on.
         reason: who left and why, and who joined; empty at first.
@@ -49,9 +50,9 @@ class Change(NamedTuple):
 class _World(World):
     """The world of a generation, which belongs to the job.
 
-    As a context manager it ends with job.finish(), or with an error that the job survives: then the program goes on
-    after the `with` block, where job.enter() may follow. Any other exception leaves the block, and ends the world on
-    every rank, with the exception as the reason.
+    As a context manager the world ends with job.finish(). If the block ends with an error that the job survives, the
+    program goes on after the `with` block, where job.enter() may follow. Any other exception leaves the block, and ends
+    the world on every rank, with the exception as the reason.
     """
 
     def __init__(self, handle: int, job: "Job") -> None:
@@ -98,7 +99,7 @@ class Job:
 
     Attributes:
         world: the world of the newest generation, a `World`. ValueError if there is none. Calls on the worlds of
-            earlier generations raise ValueError, and those on their groups RankFailed.
+            earlier generations raise ValueError, and calls on the groups of such worlds raise RankFailed.
         finished: whether finish() has ended the training.
     """
 
@@ -124,8 +125,9 @@ class Job:
     def enter(self) -> bool:
         """Leaves the world and makes the next one. Returns False if the others have finished without this process.
 
-        Blocks until every process of the last world has entered or ended, and enough are there. The state of a process
-        that gets False is not the result. If it raises, this process cannot go on.
+        Blocks until every process of the last world has entered or ended, and until enough processes are there. If it
+        returns False, the state of this process is not the result of the training. If it raises, this process cannot go
+        on.
         """
         self._end_world()
         handle = ctypes.c_void_p()
@@ -159,12 +161,12 @@ class Job:
     def begin_synchronization(self, manifest: str) -> Change:
         """Decides which ranks send the state: see `sources` and `receivers` of the result. All ranks call; blocks.
 
-        Call it once in each world, before the first commit. A receiver is not clean from here on, so if anything fails
-        before end_synchronization() has succeeded, it will be no source.
+        Call it once in each world, before the first commit. From here on a receiver is not clean: if anything fails
+        before end_synchronization() has succeeded, the receiver cannot be a source in the next world.
 
         Args:
-            manifest: a line for each entry of the state, with its name, kind and size. If it differs between ranks,
-                they get Mismatch with the first line that differs.
+            manifest: a line for each entry of the state, with its name, kind and size. If the manifest differs between
+                ranks, all ranks get Mismatch with the first line that differs.
         """
         self._blocking(lib.anello_elastic_begin, manifest.encode())
         return self.change
@@ -172,20 +174,21 @@ class Job:
     def deliver(self, tensors: Sequence[Any]) -> None:
         """Copies the elements of the sources' tensors to the same tensors of the receivers. All ranks call; blocks.
 
-        Each source sends a part of them, and receives nothing. The tensors have the same sizes on all ranks, and must
-        be equal on all sources, so give their hashes to end_synchronization(). You may call it several times between
-        begin_synchronization() and end_synchronization().
+        Each source sends a part of the elements, and receives nothing. The tensors must have the same sizes on all
+        ranks. They must also be equal on all sources, so give their hashes to end_synchronization(). You may call it
+        several times between begin_synchronization() and end_synchronization().
         """
         views = [view(each) for each in tensors]
         self._blocking(lib.anello_elastic_deliver, in_place_array(views), len(views))
 
     def end_synchronization(self, hashes: Mapping[str, bytes], size: int = 0) -> None:
-        """Compares the state between all ranks. Then each of them holds it, and is clean. All ranks call; blocks.
+        """Compares the state between all ranks. Afterwards each rank holds the state, and is clean. All ranks call;
+        blocks.
 
-        Raises an Error with the code "diverged", which names the entry and the ranks, if hashes differ.
+        If hashes differ, raises an Error with the code "diverged", which names the entry and the ranks.
 
         Args:
-            hashes: of each entry, as hash_of() returns it, in the same order on all ranks.
+            hashes: the hash of each entry, as hash_of() returns it, in the same order on all ranks.
             size: the number of bytes that each receiver got, for messages.
         """
         self._blocking(lib.anello_elastic_end, *_entries_of(hashes), size)
@@ -193,8 +196,8 @@ class Job:
     def compare(self, hashes: Mapping[str, bytes]) -> None:
         """Compares the state between all ranks after the same commit. All ranks call; blocks.
 
-        Raises an Error with the code "diverged", which names the entry and the ranks, if hashes differ. Without it, a
-        value that differs ends the job only when a world begins, perhaps after days.
+        If hashes differ, raises an Error with the code "diverged", which names the entry and the ranks. Without this
+        comparison, a value that differs ends the job only when a world begins, perhaps after days.
 
         Args:
             hashes: as for end_synchronization().
@@ -215,7 +218,7 @@ class Job:
     def clean(self) -> bool:
         """True if the state is that of `revision`.
 
-        False during a commit and while this rank receives the state, and after one of these has failed, until a
+        False during a commit and while this rank receives the state. If one of these fails, it stays False until a
         synchronization succeeds.
         """
         return bool(lib.anello_elastic_clean(self._owned.live("job")))
@@ -228,12 +231,12 @@ class Job:
     def commit(self, update: Optional[Callable[[], Any]] = None) -> None:
         """Ends a step: calls update(), which writes the state and calls no collective, and counts a revision.
 
-        If update() raises, the state stays unclean, and this rank will receive that of another rank. Without `update`,
-        the program has written the state before: if a collective fails between the writes and this call, the step is
-        applied and not counted, and the next world applies it again.
+        If update() raises, the state stays unclean, and this rank will receive the state of another rank. Without
+        `update`, the program has written the state before this call: if a collective fails between the writes and this
+        call, the step is applied but not counted, and the next world applies the step again.
 
-        Raises WorldEnds, after it has counted the revision, if the world ends here because processes join. It blocks
-        only while such a change is planned, until the other ranks have answered.
+        If the world ends here because processes join, counts the revision and then raises WorldEnds. It blocks only
+        while such a change is planned, until the other ranks have answered.
         """
         lib.anello_elastic_commit_begin(self._owned.live("job"))
         if update is not None:
@@ -256,9 +259,10 @@ class Job:
         return survived
 
     def finish(self) -> None:
-        """The training has ended on this rank. Blocks until it has ended on all, or a rank has ended.
+        """Declares that the training has ended on this rank. Blocks until it has ended on all ranks, or a rank's
+        process has ended.
 
-        In the second case the others may redo their last step. Raises Mismatch if another rank has not come to its end.
+        If a process has ended, the others may redo their last step. Raises Mismatch if another rank's training goes on.
         """
         self._blocking(lib.anello_elastic_finish)
         self._end_world()

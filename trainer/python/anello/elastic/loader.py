@@ -1,4 +1,4 @@
-"""The samples of each step themselves, loaded with PyTorch."""
+"""Loads the data of each step's samples with PyTorch."""
 from __future__ import annotations
 
 from typing import Any, Iterator, List, Tuple
@@ -15,11 +15,11 @@ def loader(dataset: Any, *, global_batch: int, seed: int, state: State, epochs: 
             ...
             state.commit(optimizer.step)
 
-    The processes of the loader load the next shares while the body of the loop runs, and begin again in each world. If
-    a share is empty, its tensors and arrays have their usual shapes, but no rows.
+    The processes of the loader load the next shares while the body of the loop runs, and start anew in each world. If a
+    share is empty, its tensors and arrays have their usual shapes, but no rows.
 
     Args:
-        dataset: with a length, and a sample for each number.
+        dataset: an object with a length, which returns a sample for each number.
         options: for `torch.utils.data.DataLoader`, except those that choose samples: `batch_size`, `shuffle`,
             `sampler`, `batch_sampler`, `drop_last`.
 
@@ -40,8 +40,8 @@ def loader(dataset: Any, *, global_batch: int, seed: int, state: State, epochs: 
 
 
 class _Shares:
-    """The numbers of a rank's samples in each step that is left. In place of an empty share a loader gets one sample,
-    which shows the shapes of the data."""
+    """The numbers of a rank's samples in each step that is left. If a share is empty, the loader gets one sample in its
+    place, which shows the shapes of the data."""
 
     def __init__(self, plan: Plan, first: int, rank: int, size: int) -> None:
         self._plan, self._first, self._rank, self._size = plan, first, rank, size

@@ -27,19 +27,20 @@ def worlds(state: State, verify: bool = True) -> Iterator[World]:
             with world:
                 ...                                         # train until the end
 
-    The `with` block ends in one of four ways. At its regular end the training has ended: it blocks until it has ended
-    on all ranks, and the loop ends. After the loss of a rank, and after a commit where processes join, it ends without
-    an exception, and the loop goes on with the next world. Any other exception leaves the block and the loop, and ends
-    this process's part; the others go on without it. A `for` loop alone could not do that, because Python passes no
-    exception of its body to the iterator.
+    The `with` block ends in one of four ways. At the regular end of the block, the training has ended on this rank: the
+    block waits until the training has ended on all ranks, and the loop ends. After the loss of a rank, and after a
+    commit where processes join, the block ends without an exception, and the loop goes on with the next world. Any
+    other exception leaves the block and the loop, and ends this process's part; the other processes go on without it. A
+    `for` loop without a `with` block could not do that, because Python passes no exception of the loop's body to the
+    iterator.
 
     Args:
         verify: whether the ranks compare their states, when a world begins and after the commits 1, 2, 4, 8, ... If
-            processors or GPUs of the ranks round differently, so that an optimizer's results differ in their last
-            bits, the states are not equal: then it must be False, on all ranks.
+            processors or GPUs of the ranks round differently, so that an optimizer's results differ in their last bits,
+            the states are not equal: then `verify` must be False on all ranks.
 
-    Joins the job of ANELLO_RENDEZVOUS; blocks until there is a world, before each turn. Raises NotNeeded, and the
-    errors of Job.
+    Joins the job of ANELLO_RENDEZVOUS. Before each turn of the loop, blocks until there is a world. Raises NotNeeded,
+    and the errors of Job.
     """
     if state._job is not None:
         raise ValueError("this state has had a job: make another State for another job")
@@ -64,10 +65,10 @@ def worlds(state: State, verify: bool = True) -> Iterator[World]:
 
 
 def run(train: Optional[Callable[..., Any]] = None, *, verify: bool = True) -> Callable[..., Any]:
-    """Decorates a function train(world, state, ...); the decorated one is called as train(state, ...).
+    """Decorates a function train(world, state, ...). The decorated function is called as train(state, ...).
 
     The decorated function calls `train` in each world, as the body of the loop over worlds(state), until `train`
-    returns. Then it returns the result of `train`. Raises what worlds() and the function raise. `verify`: see
+    returns. Then it returns the result of `train`. Raises the exceptions of worlds() and of `train`. `verify`: see
     worlds(); it is given as @run(verify=False).
     """
     if train is None:

@@ -1,4 +1,4 @@
-"""The state of an elastic job, which goes on when ranks end and others join."""
+"""The state of an elastic job: a job that goes on when ranks end and others join."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -16,16 +16,18 @@ class State:
         state = anello.elastic.State(model=model, optimizer=optimizer, best=0.0)
 
     - Modules and optimizers of torch, arrays of numpy, tensors of torch and buffers are sent from memory to memory.
-      They must be equal on all ranks at each commit, except for the buffers of a module, and an update writes them.
-      There is no copy of them: a step that fails leaves them as they were.
+      They must be equal on all ranks at each commit, except for the buffers of a module. Only an update may write them.
+      No copy of them is kept: a step that fails leaves them as they were.
     - Objects with state_dict() and load_state_dict(), such as schedules of learning rates, and all other values, are
       pickled. They must be equal on all ranks at each commit too. They may be changed at any time: a copy of each
-      commit is kept, to which a rank returns if the step fails. So are a module's buffers and the settings of an
-      optimizer's groups.
+      commit is kept, and a rank returns to this copy if the step fails. Such copies are also kept of a module's
+      buffers, and of the settings of an optimizer's groups.
 
-    The state of random number generators is not part of it: if a step needs random numbers, seed them from `revision`.
+    The state of random number generators is not a part of a State: if a step needs random numbers, seed them from
+    `revision`.
 
-    Attributes: those of the arguments. An argument must not have the name of a method or property of this class.
+    Attributes: the arguments, under their names. An argument must not have the name of a method or property of this
+    class.
     """
 
     def __init__(self, **entries: Any) -> None:
@@ -33,7 +35,7 @@ class State:
         self._job: Optional[Job] = None
         self._verify = True
         self._taken: Optional[object] = None  # the batch that the next commit counts
-        self._loop = ""                       # of that batch
+        self._loop = ""                       # the loop of that batch
         for name, value in entries.items():
             if name.startswith("_") or hasattr(type(self), name):
                 raise ValueError(f"an entry cannot have the name '{name}', because that is an attribute of State")
@@ -76,17 +78,17 @@ class State:
 
             state.commit(optimizer.step, schedule.step)
 
-        The updates write the state, and call no collective: if one raises, this rank's state is not complete, and it
-        must receive that of another rank. Only a state without memory (see the class) can be committed without an
-        update. If the program wrote memory before the commit, and a collective failed in between, the next world would
-        write the memory again.
+        The updates write the state, and call no collective: if an update raises, this rank's state is not complete, and
+        the rank must receive the state of another rank. Only a state without memory (see the class) can be committed
+        without an update. If the program wrote memory before the commit, and a collective failed in between, the next
+        world would write the memory again.
 
-        After the commits 1, 2, 4, 8, ... the ranks compare their entries, and an entry that differs is an Error with
-        the code "diverged", which names it and the ranks. An entry that cannot be sent any more is a TypeError then. So
-        these commits are collectives of the world, like those of the loop.
+        After the commits 1, 2, 4, 8, ... the ranks compare their entries. If an entry differs, they raise an Error with
+        the code "diverged", which names the entry and the ranks. If an entry cannot be sent any more, they raise
+        TypeError. So these commits are collectives of the world, like those of the loop.
 
-        If processes join here, it ends the world by an exception for the loop over worlds(). So whatever belongs to
-        the step must be done before or in an update: statements after the commit may be skipped.
+        If processes join here, commit() ends the world by an exception for the loop over worlds(). So everything that
+        belongs to the step must be done before the commit or in an update: statements after the commit may be skipped.
         """
         job = self._attached()
         wrong = [each for each in updates if not callable(each)]

@@ -125,7 +125,7 @@ def _shapes_of(value: Any) -> Any:
 
 
 def _compared(structure: Any) -> Any:
-    """The structure without the kind of device, which may differ between ranks."""
+    """The structure without the kinds of devices, because these may differ between ranks."""
     settings, states = structure
 
     def plain(value: Any) -> Any:
@@ -139,7 +139,7 @@ def _compared(structure: Any) -> Any:
 
 
 def _filled(given: Any, own: Any, device: Any) -> Any:
-    """A value with the shapes of `given`. Tensors of `own` that fit are used again."""
+    """A value with the shapes of `given`. Tensors of `own` that have the right shape are used again."""
     if isinstance(given, _Shape):
         if isinstance(own, torch.Tensor) and _shapes_of(own) == given:
             return own

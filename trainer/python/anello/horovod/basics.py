@@ -32,17 +32,17 @@ _gpus: Gpus = NoGpus()
 
 
 def use_gpus(of_framework: Gpus) -> None:
-    """Called by a framework when it is imported. Takes effect at the next init()."""
+    """Called by a framework when it is imported. The call takes effect at the next init()."""
     global _gpus
     _gpus = of_framework
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the world, and then computes a first sum; does nothing if the world is there already.
+    """Joins the world, and then computes a first sum; does nothing if this process is in a world already.
 
     If one rank's arguments are wrong, raises ValueError on all ranks, and all leave the world. Raises Mismatch if the
-    ranks were given different process sets. In an elastic job, arguments are checked before the process joins, and may
-    have sets with ranks that are not there yet; see LastingSets.
+    ranks were given different process sets. In an elastic job, arguments are checked before the process joins, and sets
+    may contain ranks that do not exist yet; see LastingSets.
 
     Args:
         comm: None, or the list of all ranks.
@@ -66,7 +66,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
 
 
 def elastic_worlds() -> Optional[ElasticWorlds]:
-    """This process's part in an elastic job. None before init(), and in a job that keeps its ranks."""
+    """This process's part in an elastic job. None before init(), and if the job is not elastic."""
     return _worlds if isinstance(_worlds, ElasticWorlds) else None
 
 
@@ -113,7 +113,7 @@ def _join() -> None:
 
 
 def _begin(wanted: Sequence[ProcessSet], refusal: Optional[str]) -> None:
-    """The part of init() that follows when the world is there. `refusal`: why this rank's arguments are wrong."""
+    """The part of init() after this process has joined the world. `refusal`: why this rank's arguments are wrong."""
     assert _world is not None and _sets is not None
     for name, meant in misspelt().items() if _world.rank == 0 else ():
         warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
@@ -142,7 +142,8 @@ def _add_all(sets: ProcessSets, wanted: Sequence[ProcessSet]) -> None:
             return _lasting.warn_of(lost) if rank() == 0 else None
         sets.require_same(wanted)
     except Mismatch as error:
-        if is_elastic() and error.rank is None:  # the others wait for this rank, and go on without it
+        # The other ranks wait for this rank, and after abort() they go on without it.
+        if is_elastic() and error.rank is None:
             world().abort(str(error))
         shutdown()
         raise
@@ -163,7 +164,7 @@ def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[s
 
 
 def _wanted(process_sets: Any) -> List[ProcessSet]:
-    """The argument process_sets of init(). TypeError or ValueError if it is wrong in itself."""
+    """The sets of the argument of init(). Raises TypeError or ValueError if this argument alone shows an error."""
     if process_sets is None or process_sets == "dynamic":
         return []
     if isinstance(process_sets, (str, ProcessSet)) or not isinstance(process_sets, Iterable):
@@ -175,7 +176,7 @@ def _wanted(process_sets: Any) -> List[ProcessSet]:
 
 
 def _first_sums(size: int, *mine: float) -> List[float]:
-    """The first allreduce. It opens links, and loads code which otherwise the first step would have to load."""
+    """Calls the first allreduce. This opens links, and loads code that otherwise the first step would have to load."""
     total = array.array("d", [1.0, *mine])
     global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
     ones, *sums = total
@@ -312,8 +313,8 @@ def process_set_included(process_set: ProcessSet = global_process_set) -> bool:
 def join(device: int = -1) -> int:
     """For a rank without more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
-    Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
-    joined takes no steps: broadcast them before the training continues. `device` has no meaning.
+    Returns the rank that joined last, the same on all ranks. That rank's parameters are the newest, because a rank that
+    has joined takes no steps: broadcast these parameters before the training continues. `device` has no meaning.
     """
     global _joins
     world()
@@ -333,7 +334,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """All ranks begin to record. All ranks must call it. There are no cycles that could be marked."""
+    """All ranks begin to record, and all must call it. `mark_cycles` has no meaning, because there are no cycles."""
     world().start_timeline(file_path)
 
 

@@ -55,7 +55,7 @@ class StateHandler:
         return 0
 
     def hashes(self) -> Dict[str, bytes]:
-        """Hashes of 16 bytes of parts that are equal on all ranks after a synchronization."""
+        """Hashes (16 bytes each) of the parts that are equal on all ranks after a synchronization."""
         return {}
 
 
@@ -78,24 +78,25 @@ class ObjectHandler(StateHandler):
 
 
 class _HostMessages(queue.Queue):  # type: ignore[type-arg]
-    """The news of planned changes. Scripts wait for news by checking whether the queue is empty."""
+    """A queue of messages about planned changes. Scripts check whether the queue is empty."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         super().__init__()
         self._look = look
 
     def empty(self) -> bool:
-        """False if a change is planned, and the script has not taken the news of it from the queue yet."""
+        """False if a change is planned, and the script has not taken the message about the change from the queue
+        yet."""
         self._look()
         return super().empty()
 
 
 class State:
-    """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes.
+    """The keyword arguments become attributes. All ranks commit, restore and synchronize their values.
 
     Args:
-        bcast_object: gives all ranks an object of the rank that has the newest state. It gets a dict of the values,
-            and what an object's state_dict() returns.
+        bcast_object: gives all ranks an object of the rank that has the newest state. It is called with a dict of the
+            values, and with the result of an object's state_dict().
         get_rank: accepted, but not used.
     """
 
@@ -129,7 +130,8 @@ class State:
         return ObjectHandler(value, self._broadcast_object) if has_state else None
 
     def _describing_handlers(self) -> Dict[str, StateHandler]:
-        """The handlers that can describe their values: a program's own may have no base class."""
+        """The handlers that can describe their values. A program's own handler may not derive from StateHandler, and is
+        left out."""
         return {name: each for name, each in self._handlers.items() if isinstance(each, StateHandler)}
 
     def _sent_bytes(self) -> int:
@@ -154,7 +156,7 @@ class State:
     def on_hosts_updated(self, timestamp: Any, update_res: Any) -> None:
         """Called once on each rank when the end of its world is planned, because processes join or leave.
 
-        It is called in the thread that calls commit() or looks at the messages. Nothing depends on it.
+        It is called in the thread that calls commit() or looks at the messages. The job does not depend on this call.
 
         Args:
             timestamp: seconds since 1970.
@@ -194,13 +196,14 @@ class State:
             object.__setattr__(self, name, copy.deepcopy(value))
 
     def _is_torn(self) -> bool:
-        """True if values that are not copied were written after the last commit. Then restore() cannot restore them."""
+        """True if values that are not copied were written after the last commit. Then restore() cannot restore these
+        values."""
         return False
 
     def sync(self) -> None:
         """Gives all ranks the newest values, and keeps a copy. If one rank cannot set a value, all ranks raise.
 
-        In hvd.elastic.run() they are those of the rank with the most commits, otherwise those of rank 0.
+        In hvd.elastic.run(), the newest values are those of the rank with the most commits, otherwise those of rank 0.
         """
         for each in self._handlers.values():
             each.sync()

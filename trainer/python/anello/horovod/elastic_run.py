@@ -22,12 +22,12 @@ _LONG_S = 10.0  # without a commit
 
 
 def run(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function of a State: all ranks begin with the same values.
+    """Decorates a function that takes a State: in each call, all ranks begin with the same values.
 
     In an elastic job, the function is called again in each new world, with the values of the last commit if a rank has
     failed. It returns when it has returned on all ranks of a world; the world goes on until hvd.shutdown() or the end
-    of the script. An error of the program itself passes on, and ends this process. Collectives between hvd.init() and
-    this function are not allowed, because a process that joins later would call them alone.
+    of the script. This function does not catch errors of the program itself: they end this process. Collectives between
+    hvd.init() and this function are not allowed, because a process that joins later would call them alone.
     """
 
     @functools.wraps(train)
@@ -43,7 +43,7 @@ def run(train: Callable[..., Any]) -> Callable[..., Any]:
         worlds.is_training = True
         permit_operations()
         result = _in_each_world(worlds, state, call)
-        worlds.is_training = False  # it stays True after an exception: this process has not finished
+        worlds.is_training = False  # after an exception it stays True, because then this process has not finished
         return result
 
     return wrapper
@@ -52,7 +52,7 @@ def run(train: Callable[..., Any]) -> Callable[..., Any]:
 def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any]) -> Any:
     is_first, skip_sync = True, False
     while True:
-        failure: Optional[str] = None  # the error would keep the tensors of its frames alive
+        failure: Optional[str] = None  # a text, because the error itself would keep the tensors of its frames alive
         begun = time.monotonic()
         try:
             if not is_first:
@@ -71,7 +71,7 @@ def _in_each_world(worlds: ElasticWorlds, state: State, call: Callable[[], Any])
             if state._is_torn():
                 worlds.spoil()
         hint = "" if worlds.has_committed else _hint_for_no_commit(time.monotonic() - begun)
-        # Nothing of the old world writes to the state any more when the next one is there.
+        # When next_world() has returned, nothing of the old world writes to the state any more.
         basics.next_world()
         is_first = False
         if failure is not None:
@@ -86,9 +86,9 @@ def _hint_for_no_commit(seconds: float) -> str:
 
 
 def _wait_for_mismatch(error: Error) -> None:
-    """Waits until all ranks have the error of calls that differ.
+    """Waits until all ranks have the same Mismatch as this rank.
 
-    Otherwise a rank could see another rank end before it gets this error, and would then go on without that rank.
+    Otherwise another rank could see this rank end before it gets the error, and would then go on without this rank.
     """
     if isinstance(error, Mismatch):
         with contextlib.suppress(Error, TimeoutError):
@@ -109,7 +109,8 @@ def _synchronize(worlds: ElasticWorlds, state: State, skip_sync: bool) -> None:
 
 
 def _manifest(state: State) -> str:
-    """A line for each part of the state, by which the ranks see whether they train the same."""
+    """A line for each part of the state. The ranks compare these lines to find out whether they train the same
+    model."""
     lines = [f"{name}{part}: {text}" for name, each in state._describing_handlers().items() for part, text in each.describe().items()]
     return "\n".join([*lines, *(f"{name}: a value" for name in state._names)])
 

@@ -13,10 +13,11 @@ PATIENCE_S = 60.0  # how long a rank whose script has ended waits for the others
 
 def end_with_script(world: World, end: Callable[[float], None], remedy: str,
                     leave: Callable[[World], None] = World.leave) -> None:
-    """Called at exit: a script need not end its world. If it failed, the other ranks fail at once with its reason.
+    """Called at exit: a script need not end its world. If the script has failed, the other ranks fail at once with the
+    script's reason.
 
-    Other ranks may still have much work that does not need this rank. If they wait for this rank, they fail when it
-    leaves.
+    If the script has not failed, the other ranks may still have much work that does not need this rank. Ranks that wait
+    for this rank fail when it leaves.
 
     Args:
         end: ends the world regularly, and raises TimeoutError if the other ranks take longer than the given seconds.
@@ -62,7 +63,7 @@ def _exit(status: Any = None) -> NoReturn:
 
 
 def _quit(quitter: Any, code: Any = None) -> None:
-    # The builtin exit() and quit() close the input, and raise SystemExit without sys.exit().
+    # The builtin exit() and quit() close standard input, and raise SystemExit without calling sys.exit().
     try:
         _quitter_call(quitter, code)
     except SystemExit:
@@ -71,7 +72,7 @@ def _quit(quitter: Any, code: Any = None) -> None:
 
 # No documented hook sees how a script ended by SystemExit: the interpreter then does not call sys.excepthook, does not
 # set sys.last_value, raises no audit event, and has dropped the exception when handlers of atexit run. Only on_exit(3)
-# of the C library receives the status, after Python has ended. The world must have ended before that.
+# of the C library receives the status, but it runs after Python has ended, and the world must end before that.
 sys.exit = _exit
 _site = sys.modules.get("_sitebuiltins")  # missing without the module site
 if _site is not None:

@@ -8,7 +8,8 @@ class HostsUpdatedInterrupt(RuntimeError):
     """The world ends here as planned, because processes join or leave: nothing has to be restored.
 
     Attributes:
-        skip_sync: the ranks have the same state, and it need not be sent unless a process without it joins.
+        skip_sync: true if the ranks have the same state, so that it need not be sent unless a process without this
+            state joins.
     """
 
     def __init__(self, skip_sync: bool = False) -> None:

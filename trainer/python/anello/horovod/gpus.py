@@ -1,4 +1,4 @@
-"""The needs of a framework with tensors in GPU memory, for init()."""
+"""The functions that init() needs from a framework with tensors in GPU memory."""
 from __future__ import annotations
 
 from typing import Optional, Protocol
@@ -13,7 +13,7 @@ class Gpus(Protocol):
         """True if the engine can use such tensors of this process without a copy."""
 
     def missing(self) -> str:
-        """Describes what this process needs for that and does not have."""
+        """Describes what this process lacks to use such tensors without a copy."""
 
     def enable(self, on_all_ranks: bool) -> None:
         """Called by init(), with the same argument on all ranks."""
@@ -22,7 +22,7 @@ class Gpus(Protocol):
         """True if tensors need not be copied to host memory."""
 
     def own(self) -> Optional[Gpu]:
-        """The GPU of this rank; for operations in which this rank takes part without tensors."""
+        """The GPU of this rank, for operations in which this rank takes part without tensors."""
 
 
 class NoGpus:

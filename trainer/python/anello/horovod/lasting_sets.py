@@ -16,13 +16,14 @@ _Places = Optional[List[str]]
 class LastingSets:
     """The sets that the script gave to init(). All of them are registered in each world.
 
-    A set gets the places of its ranks in the first world that has them all, and from then on its ranks are those of the
-    processes at these places. A process that replaces another one at its place (ANELLO_PLACE) belongs to the set too.
-    Without places, a set keeps the processes that it began with. A set whose processes have all ended has no ranks.
+    In the first world that has all ranks of a set, the set gets the places of these ranks. From then on its members are
+    the processes at these places. A process that replaces another one at its place (ANELLO_PLACE) belongs to the set
+    too. Without places, a set keeps the processes that it began with. A set whose processes have all ended has no
+    ranks.
 
     Attributes:
         all: the sets, in the order in which they are registered; their ids are 1, 2, ... in each world.
-        has_begun: True when this process has begun in a world with these sets, or without any.
+        has_begun: True when this process has begun in a world, with these sets or without sets.
     """
 
     def __init__(self, sets: Sequence[ProcessSet] = ()) -> None:
@@ -41,8 +42,9 @@ class LastingSets:
     def follow(self, gather: Callable[[bytes], List[bytes]]) -> List[ProcessSet]:
         """Gives the sets the ranks that their processes have in a new world. All ranks call; blocks.
 
-        Returns the sets whose processes have all ended. Raises Mismatch on a rank that was given other sets than ranks
-        that have begun; its `rank` is None then. If no rank has begun, raises it on all ranks.
+        Returns the sets whose processes have all ended. If a rank was given other sets than the ranks that have begun,
+        raises Mismatch on that rank; the error's `rank` is None. If no rank has begun and sets differ, raises Mismatch
+        on all ranks.
 
         Args:
             gather: returns the texts that all ranks give to it.
@@ -71,12 +73,13 @@ class LastingSets:
 
 
 def _places_of(asked: List[int], all_places: List[str]) -> _Places:
-    """The places of ranks; None if the world does not have all of the ranks."""
+    """The places of the ranks `asked`; None if the world does not have all of these ranks."""
     return [all_places[rank] for rank in asked] if all(rank < len(all_places) for rank in asked) else None
 
 
 def _checked(given: List[Tuple[Any, bool]], mine: Any) -> Any:
-    """The sets of the ranks that have begun; if none has, of all ranks. Raises Mismatch as follow() does."""
+    """The sets of the ranks that have begun; if no rank has begun, the sets of all ranks. Raises Mismatch like
+    follow()."""
     first = next((rank for rank, (_, has_begun) in enumerate(given) if has_begun), 0)
     asked, has_begun = given[first]
     odd = next((rank for rank, (sets, _) in enumerate(given) if sets != asked), None)

@@ -1,4 +1,4 @@
-"""Numbers of optimizers, the same on all ranks."""
+"""Numbers the optimizers, equally on all ranks."""
 from __future__ import annotations
 
 import weakref
@@ -12,7 +12,8 @@ _used: "weakref.WeakKeyDictionary[Any, Tuple[int, int]]" = weakref.WeakKeyDictio
 def next_number(agenda: Any) -> int:
     """The number of an optimizer that makes its first step with an agenda, or its first step after hvd.join().
 
-    Counts optimizers when they are first used, not when they are made: a rank may have made one more and never use it.
+    An optimizer is counted when it is first used, not when it is made: a rank may have made one more optimizer that it
+    never uses.
     """
     joins, number = _used.get(agenda, (0, 0))
     if joins != basics.joins():

@@ -36,13 +36,14 @@ def _unpicklable_entry(obj: Any) -> str:
 
 
 def _unpickled(load: Callable[[], Any], name: Optional[str], process_set: ProcessSet) -> Any:
-    """The object that `load` returns on this rank. If its class is missing on only one rank, all ranks raise."""
+    """The object that `load` returns on this rank. If the object's class is missing on only one rank, all ranks
+    raise."""
     return on_all_ranks(load, process_set, name and f"{name}, unpickled")
 
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
+    """The root's object on every rank. The object is pickled: call this only between ranks that trust each other."""
     name = name and f"object {name}"
     with submitting("allgather", name, process_set):
         root = require_set(process_set).rank_of(root_rank)
@@ -53,7 +54,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
+    """The objects of all ranks, in rank order. The objects are pickled, as in broadcast_object()."""
     name = name and f"objects {name}"
     with submitting("allgather", name, process_set):
         agenda, mine = require_set(process_set).agenda, _pickled(obj)

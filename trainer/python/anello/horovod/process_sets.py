@@ -19,10 +19,10 @@ class ProcessSet:
 
     Attributes:
         ranks: the ranks of the world that belong to it, in order.
-        process_set_id: the same on all ranks; None before it is registered and after it is removed. A later set may
-            get the id of a removed set, as in Horovod.
-        number: the same on all ranks. It is never used again in this world, so that functions which were traced for a
-            removed set do not run on another set.
+        process_set_id: the same on all ranks; None before the set is registered and after it is removed. A later set
+            may get the id of a removed set, as in Horovod.
+        number: the same on all ranks. No other set of this world ever gets this number, so that functions which were
+            traced for a removed set do not run on another set.
     """
 
     def __init__(self, ranks_or_comm: Iterable[int]) -> None:
@@ -41,7 +41,8 @@ class ProcessSet:
         return self
 
     def __reduce__(self) -> Any:
-        """Pickled: its ranks only, not registered. The set of all ranks becomes that of the loading process."""
+        """Pickles only the ranks; the loaded set is not registered. The set of all ranks becomes the set of all ranks
+        of the loading process."""
         return "global_process_set" if self is global_process_set else (ProcessSet, (self.ranks,))
 
     def included(self) -> bool:
@@ -55,12 +56,12 @@ class ProcessSet:
         return len(self.ranks)
 
     def rank(self) -> int:
-        """This process's number in the set. ValueError if it does not belong to it."""
+        """This process's number in the set. Raises ValueError if this process does not belong to the set."""
         return self.unrestricted_agenda.group.rank
 
     @property
     def agenda(self) -> Agenda:
-        """The set's operations. ValueError if this process does not belong to it."""
+        """The set's operations. Raises ValueError if this process does not belong to the set."""
         self._require_registered()
         if _refusal is not None:
             raise ValueError(_refusal)
@@ -69,14 +70,16 @@ class ProcessSet:
 
     @property
     def unrestricted_agenda(self) -> Agenda:
-        """Like `agenda`, but also between hvd.init() and the function of hvd.elastic.run(): for calls that are no operation."""
+        """Like `agenda`, but may also be used between hvd.init() and the function of hvd.elastic.run(): for calls that
+        are not operations."""
         self._require_registered()
         if self._agenda is None:
             raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
         return self._agenda
 
     def rank_of(self, world_rank: int) -> int:
-        """The number in the set of a rank of the world, the root of a broadcast. ValueError if it is not a member."""
+        """The number in the set of a rank of the world, for example of a broadcast's root. Raises ValueError if the
+        rank is not a member."""
         self._require_registered()
         require_newest(world_rank)
         if world_rank not in self.ranks:
@@ -114,13 +117,13 @@ class Watcher(Protocol):
     """Is informed when process sets are registered and removed."""
 
     def added(self, process_set: ProcessSet, world: Any) -> None:
-        """A set has been registered. The first one is the set of all ranks."""
+        """Called when a set has been registered. The first one is the set of all ranks."""
 
     def removed(self, process_set: ProcessSet) -> None:
-        """A set ends; its agenda is freed after this call. The set of all ranks ends with the world."""
+        """Called when a set ends; its agenda is freed after this call. The set of all ranks ends with the world."""
 
 
-_AGREEMENT = "process sets"  # the operation in which the ranks compare their calls of add() and remove()
+_AGREEMENT = "process sets"  # name of the operation in which the ranks compare their calls of add() and remove()
 _watchers: List[Watcher] = []
 _current: Optional["ProcessSets"] = None
 _refusal: Optional[str] = None  # why no operation may be submitted now
@@ -128,8 +131,8 @@ _warning: Optional[str] = None  # why the next operation warns
 
 
 def restrict_operations(has_joined_later: bool) -> None:
-    """Between hvd.init() and the function of hvd.elastic.run(), an operation is a ValueError in a process that has
-    joined a job that trains already, and a warning in another one."""
+    """Restricts operations between hvd.init() and the function of hvd.elastic.run(). There, an operation raises
+    ValueError if this process has joined a job that trains already; in any other process it only warns."""
     global _refusal, _warning
     if has_joined_later:
         _refusal = ("this process has joined a job that trains already, so its other ranks do not call an operation "
@@ -146,7 +149,7 @@ def permit_operations() -> None:
 
 
 def _warn_of_an_operation() -> None:
-    """Warns once, if that was asked for."""
+    """Warns once of an operation, if restrict_operations() has asked for this."""
     global _warning
     why, _warning = _warning, None
     if why is not None:
@@ -181,7 +184,7 @@ class ProcessSets:
     """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
 
     def __init__(self, world: Any, lasting: Optional["LastingSets"]) -> None:
-        """`lasting`: the sets that go on from world to world. None in a job that keeps its ranks."""
+        """`lasting`: the sets that go on from world to world. None if the job is not elastic."""
         global _current
         self.world = world
         self._lasting = lasting
@@ -200,7 +203,7 @@ class ProcessSets:
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set; done when all ranks have called with the same ranks. ValueError if such a set exists.
 
-        Raises Mismatch if another rank adds or removes a different set, or its call was refused.
+        Raises Mismatch if another rank adds or removes a different set, or if another rank's call was refused.
         """
         try:
             made = self._checked(given)
@@ -212,7 +215,8 @@ class ProcessSets:
         return made
 
     def restore(self) -> List[ProcessSet]:
-        """Registers the lasting sets, and returns those without ranks. All ranks call; blocks. Raises Mismatch."""
+        """Registers the lasting sets, and returns the sets that have no ranks. All ranks call; blocks. Raises
+        Mismatch."""
         assert self._lasting is not None
         lost = self._lasting.follow(
             lambda mine: global_process_set.agenda.allgather_bytes(mine, name=_AGREEMENT, waits=True).wait())
@@ -264,7 +268,8 @@ class ProcessSets:
         return None
 
     def remove(self, given: ProcessSet) -> bool:
-        """Removes a set; done when all ranks have called. False for the set of all ranks, or if not registered."""
+        """Removes a set; done when all ranks have called. Returns False for the set of all ranks, and for a set that is
+        not registered."""
         if given is global_process_set or given not in self.all:
             return False
         self._agree(f"removes the process set {given.ranks}")

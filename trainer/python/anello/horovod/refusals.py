@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 class submitting:
     """A block that submits an operation. If the block fails, the operation fails on the other ranks of the set too.
 
-    A generator with contextlib would take ten times as long in every call.
+    It is a class, because a generator with contextlib would take ten times as long in every call.
 
     Args:
         later: names of further operations of this verb that this rank would have submitted; they fail on the other
@@ -40,10 +40,11 @@ class submitting:
 
 def on_all_ranks(part: Callable[[], Result], process_set: ProcessSet = global_process_set,
                  name: Optional[str] = "part of the program on all ranks") -> Result:
-    """Returns the result of `part`, which all ranks of a set call, and which may raise on only some of them.
+    """Returns the result of `part`. All ranks of a set call it, and it may raise on only some of them.
 
-    If it raises on one rank, the others raise too, with its reason, and do not wait for the operation that follows.
-    Collective, if there is a world; blocks. Threads that call it at the same time need different names.
+    If `part` raises on one rank, the other ranks raise too, with the reason of that rank. So they do not wait for the
+    operation that follows. If there is a world, this function is a collective, and blocks. Threads that call it at the
+    same time need different names.
     """
     if not basics.is_initialized():
         return part()

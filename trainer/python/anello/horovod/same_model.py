@@ -1,4 +1,5 @@
-"""Checks that all ranks have the same parameters: a rank would wait forever for one that others lack."""
+"""Checks that all ranks have the same parameters: a rank would wait forever for the gradient of a parameter that other
+ranks lack."""
 from __future__ import annotations
 
 import collections
@@ -11,8 +12,8 @@ from ..errors import Mismatch
 from .process_sets import ProcessSet, require_set
 
 REMEDY = "make the same model on all ranks; freeze, unfreeze, add and replace the same parameters before the same step"
-NAMES = "names of the parameters"  # the operation in find_difference()
-_MANY = 4  # an error shows at most so many names
+NAMES = "names of the parameters"  # name of the operation in find_difference()
+_MANY = 4  # maximum number of names in an error
 
 
 def names_number(names: Iterable[str]) -> int:
@@ -21,7 +22,8 @@ def names_number(names: Iterable[str]) -> int:
 
 
 def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -> Optional[Mismatch]:
-    """An error that names two ranks whose parameters have different names; equal on all ranks. All call; blocks.
+    """Returns an error that names two ranks whose parameters have different names, or None. The result is equal on all
+    ranks. All ranks call; blocks.
 
     Does not compare shapes: the later operations do that, and their error names the parameter.
     """
@@ -34,7 +36,8 @@ def find_difference(named: Sequence[Tuple[str, Any]], process_set: ProcessSet) -
 
 def explain_difference(named: Iterable[Tuple[str, Any]], process_set: ProcessSet, has: str,
                        changed: bool = False) -> Optional[Mismatch]:
-    """An error that names the parameters which differ between two ranks; equal on all ranks. All call; blocks.
+    """Returns an error that names the parameters which differ between two ranks, or None. The result is equal on all
+    ranks. All ranks call; blocks.
 
     The error's rank is a rank that differs from the majority; None if there is no majority.
 

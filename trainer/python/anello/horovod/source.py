@@ -8,7 +8,8 @@ _rank = 0
 
 
 def source_rank() -> int:
-    """The rank from which a program's own sync() must broadcast: it has the newest state. Horovod does not have it."""
+    """The rank from which a program's own sync() must broadcast: this rank has the newest state. Horovod does not have
+    this function."""
     return _rank
 
 

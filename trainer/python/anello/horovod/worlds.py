@@ -1,4 +1,5 @@
-"""How this process comes into a world: into the one world of its job, or, in an elastic job, into one after the other.
+"""How this process comes into a world: into the one world of its job or, in an elastic job, into one world after the
+other.
 
 A process belongs to an elastic job if ANELLO_ELASTIC is 1, as `anello run --min-np` sets it. A process that is started
 by hand needs ANELLO_RENDEZVOUS too.
@@ -23,7 +24,7 @@ class _Spoilt(Exception):
 
 
 class FixedWorld:
-    """The world of a job that keeps its ranks."""
+    """The world of a job that is not elastic: its ranks stay the same."""
 
     def next(self) -> World:
         """Makes the world. Blocks until all ranks have joined."""
@@ -52,9 +53,10 @@ class ElasticWorlds:
 
     Attributes:
         job: this process's part in the job.
-        is_synchronized: the ranks of this world have been given the same state.
-        is_training: a function of hvd.elastic.run() runs. If the script ends in it, this process has not finished.
-        has_committed: the function has called state.commit().
+        is_synchronized: True if the ranks of this world have been given the same state.
+        is_training: True while a function of hvd.elastic.run() runs. If the script ends meanwhile, this process has not
+            finished.
+        has_committed: True if this function has called state.commit().
     """
 
     def __init__(self) -> None:
@@ -65,9 +67,9 @@ class ElasticWorlds:
         self.is_synchronized = self.is_training = self.has_committed = False
 
     def next(self) -> World:
-        """Leaves the world, and makes the next one. Blocks until the processes of the last one have come or ended.
+        """Leaves the world, and makes the next one. Blocks until all processes of the last world have come or ended.
 
-        Ends the script if the other processes have finished, or this one was asked to leave.
+        Ends the script if the other processes have finished, or if this process was asked to leave.
         """
         self.is_synchronized = False
         if not self.job.enter():
@@ -104,7 +106,7 @@ class ElasticWorlds:
         return not self.is_training
 
     def finish(self, world: World) -> None:
-        """Ends the job for this process. Blocks until all ranks have called it, or one has ended."""
+        """Ends the job for this process. Blocks until all ranks have called it, or a rank has ended."""
         if self.is_synchronized:
             self.job.finish()
         elif world.failure() is None:
@@ -119,7 +121,7 @@ def _of_horovod(world: World) -> Dict[str, str]:
     """The variables that Horovod's launcher gives to a process."""
     numbers = {"RANK": world.rank, "SIZE": world.size, "LOCAL_RANK": world.local_rank, "LOCAL_SIZE": world.local_size,
                "CROSS_RANK": world.node_rank, "CROSS_SIZE": world.node_count}
-    # `anello run` has set the name that the host has in the list of hosts.
+    # `anello run` has set HOROVOD_HOSTNAME to the name of this host in the list of hosts.
     return {"HOROVOD_ELASTIC": "1", "HOROVOD_HOSTNAME": os.environ.get("HOROVOD_HOSTNAME", world.host(world.rank)),
             **{f"HOROVOD_{name}": str(number) for name, number in numbers.items()}}
 

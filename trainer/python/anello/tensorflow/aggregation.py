@@ -9,7 +9,7 @@ from .gradients import Gradient, Gradients
 
 
 class Aggregation:
-    """In the last pass of each step, sends the sums of the gradients.
+    """Adds up the gradients of each pass, and sends the sums in the last pass of each step.
 
     Its variables are local variables of the graph (tf.compat.v1.local_variables_initializer).
     """
@@ -18,7 +18,7 @@ class Aggregation:
         """
         Args:
             passes: the number of backward passes of a step.
-            averages: the sums are divided by that number.
+            averages: whether the sums are divided by `passes`.
         """
         self._gradients = gradients
         self._passes = passes
@@ -28,7 +28,8 @@ class Aggregation:
         self._is_last: Any = None
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Any]:
-        """The combined gradients in the last pass of a step. In other passes, values that apply() does not use."""
+        """Returns the combined gradients in the last pass of a step. In other passes, returns values that apply() does
+        not use."""
         there = [k for k, each in enumerate(gradients) if each is not None]
         made = list(gradients)
         with tf.compat.v1.variable_scope(None, f"aggregation_of_{self._name}"):

@@ -6,7 +6,8 @@ from typing import Any, List, Sequence
 
 
 def plan(tensors: Sequence[Any], limit_bytes: int) -> List[List[int]]:
-    """Divides tensors into lists of their indices. The last tensor comes first: gradients get ready in that order.
+    """Divides tensors into lists of their indices. The last tensor comes first, because gradients get ready in that
+    order.
 
     Ranks with the same shapes get the same lists. A tensor of an unknown shape counts as empty.
 

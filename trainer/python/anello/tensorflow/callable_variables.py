@@ -22,7 +22,8 @@ def _callable(its_list: Callable[[Any], List[Any]]) -> Callable[[Any], _Variable
 
 
 def make_callable() -> None:
-    """Keras 2 had a method where Keras 3 has a list. After this call both optimizer.variables() and .variables work."""
+    """Keras 2 had a method `variables`, Keras 3 has a list of this name. After this call both optimizer.variables() and
+    .variables work."""
     for kind in tf.keras.optimizers.Optimizer.__mro__:
         its = kind.__dict__.get("variables")
         if isinstance(its, property):

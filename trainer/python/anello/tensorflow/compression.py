@@ -15,7 +15,7 @@ class Compressor:
     """Rounds a tensor before it is sent, and restores its type afterwards."""
 
     type: Optional[tf.DType] = None  # the type in which tensors are sent
-    wire: Optional[str] = None  # the engine's name of that type
+    wire: Optional[str] = None  # the engine's name of this type
 
     @classmethod
     def compress(cls, tensor: Any) -> Tuple[Any, Any]:
@@ -59,7 +59,8 @@ def allreduces(lists: Sequence[Sequence[tf.Tensor]], how: Reduction, names: Sequ
     """Does the same as operations.allreduces(), with compression.
 
     With Compression.fp16 and .bf16 the engine rounds the elements that it sends, and sums in the tensors' own type. If
-    it cannot, or if the program has its own compressor, calls compress() and decompress() of the compressor.
+    the engine cannot do that, or if the program has its own compressor, this function calls the compressor's compress()
+    and decompress().
     """
     if compression is NoneCompressor:
         return operations.allreduces(lists, how, names)

@@ -1,4 +1,4 @@
-"""Operations outside of graphs. They block the calling thread; on the main thread Ctrl-C interrupts them."""
+"""Operations outside of graphs. They block the calling thread. On the main thread, Ctrl-C interrupts them."""
 from __future__ import annotations
 
 import functools
@@ -18,7 +18,7 @@ from . import library
 from .errors import as_tensorflow
 
 _NAMES_KEPT = 1024
-# Looked up once, because each access to a name of `tf` takes a microsecond.
+# This name is looked up once, because each access to a name of `tf` takes a microsecond.
 _is_synchronous = tf.config.experimental.get_synchronous_execution
 _set_synchronous = tf.config.experimental.set_synchronous_execution
 
@@ -41,7 +41,7 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
 
     Args:
         sent: the tensors to send.
-        name: None: the operation gets a number instead.
+        name: the operation's name; None: the operation gets a number instead.
         prescale, postscale: the factors of a reduction.
         require: checks the other arguments, and raises if one is wrong.
     """
@@ -60,7 +60,7 @@ def run(op: Callable[..., Any], verb: str, sent: Sequence[tf.Tensor], name: Opti
 
 
 def factors_in(now: tf.Tensor) -> Tuple[float, float]:
-    """The factors before and after a reduction, from the input in which run() passes them."""
+    """Reads the factors before and after a reduction from the input `now`, in which run() passes them."""
     prescale, postscale = now[:4].numpy().view(numpy.float64)
     return float(prescale), float(postscale)
 
@@ -103,9 +103,10 @@ def _require_sendable(tensor: tf.Tensor) -> None:
 
 @functools.lru_cache(_NAMES_KEPT)
 def _in_now(name: Optional[bytes], prescale: float, postscale: float) -> tf.Tensor:
-    """The input for values that may differ from call to call: the words of both factors, and the bytes of the name.
+    """Makes the input `now` for values that may differ from call to call: the words of both factors, and the bytes of
+    the name.
 
-    They are not attributes, because TensorFlow would keep a kernel for each value of an attribute.
+    These values are not attributes, because TensorFlow would keep a kernel for each value of an attribute.
     """
     factors = numpy.array([prescale, postscale], numpy.float64).view(numpy.int32)
     letters = numpy.frombuffer(name or b"", numpy.uint8).astype(numpy.int32)

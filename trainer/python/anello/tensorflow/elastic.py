@@ -1,4 +1,4 @@
-"""Horovod's elastic interface, with variables of TensorFlow and models of Keras."""
+"""Horovod's elastic interface for variables of TensorFlow and models of Keras."""
 from __future__ import annotations
 
 import functools
@@ -29,7 +29,8 @@ class TensorFlowState(State):
     """Some variables, and plain values as keyword arguments.
 
     Args:
-        variables: in a graph of TensorFlow 1, they may be omitted, which means all global variables.
+        variables: the variables. In a graph of TensorFlow 1 this argument may be omitted, which means all global
+            variables.
         session: the session of a graph.
     """
 
@@ -83,8 +84,8 @@ class TensorFlowKerasState(TensorFlowState):
     """A model of Keras, its optimizer, and plain values as keyword arguments.
 
     Args:
-        optimizer: may be omitted, which means the model's optimizer.
-        backend: in a graph of TensorFlow 1, the object that has the session: get_session().
+        optimizer: the optimizer. If it is omitted, the model's optimizer is used.
+        backend: in a graph of TensorFlow 1, the object whose get_session() returns the session.
     """
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **values: Any) -> None:

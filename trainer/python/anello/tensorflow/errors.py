@@ -34,7 +34,8 @@ class InvalidArgumentError(errors.InvalidArgument, _WithNode, tf.errors.InvalidA
 
 
 class as_tensorflow:
-    """A block that gives the engine's errors TensorFlow's types too, so that scripts which expect these catch them."""
+    """A block that gives TensorFlow's types to the engine's errors too, so that scripts which expect TensorFlow's types
+    catch them."""
 
     def __enter__(self) -> None:
         pass

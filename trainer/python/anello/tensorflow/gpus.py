@@ -7,8 +7,8 @@ import tensorflow as tf
 def keep_own(local_rank: int) -> None:
     """If TensorFlow sees several GPUs, hides all but one: the GPU whose number is the rank's number on its host.
 
-    Otherwise each rank would take memory on all GPUs. ValueError if there are too few, RuntimeError if TensorFlow uses
-    them already.
+    Otherwise each rank would take memory on all GPUs. Raises ValueError if there are too few GPUs, and RuntimeError if
+    TensorFlow uses all of them already.
     """
     gpus = tf.config.get_visible_devices("GPU")
     if len(gpus) < 2:

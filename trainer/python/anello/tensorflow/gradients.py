@@ -38,11 +38,11 @@ class Gradients:
         """Raises ValueError or NotImplementedError if an argument is wrong. All ranks must pass the same arguments.
 
         Args:
-            gradient_predivide_factor: for averages: gradients are divided by it before they are added up, and the sum
-                is multiplied by it.
+            gradient_predivide_factor: for averages: gradients are divided by this factor before they are added up, and
+                the sum is multiplied by it.
             groups: a number of groups of gradients, or lists of variables: a group is one operation. None: buckets of
                 HOROVOD_FUSION_THRESHOLD bytes.
-            scale_local_gradients: gradients of local variables are divided by the number of ranks.
+            scale_local_gradients: whether gradients of local variables are divided by the number of ranks.
         """
         if not gradient_predivide_factor > 0:
             raise ValueError(f"gradient_predivide_factor must be above 0, but is {gradient_predivide_factor}")
@@ -65,7 +65,7 @@ class Gradients:
         return key(variable) in self._local
 
     def compare(self, variables: Sequence[Any]) -> None:
-        """Detects that the script has forgotten to broadcast; see same_start."""
+        """Warns if the script has forgotten to broadcast the variables; see same_start."""
         compare([each for each in variables if not self.is_local(each)], self._how.process_set)
 
     @tf.autograph.experimental.do_not_convert
@@ -73,10 +73,11 @@ class Gradients:
         """The gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            gradients: None for a gradient that is missing on all ranks. If other ranks have it, their error shows its
-                shape here as (0,).
+            gradients: the gradients; None for a gradient that is missing on all ranks. If other ranks have such a
+                gradient, their error shows its shape on this rank as (0,).
             variables: the variables of the gradients.
-            name: operations get this name and a number; the name does not depend on their place in a graph.
+            name: operations get this name and a number; the operations' names then do not depend on their place in a
+                graph.
         """
         process_set = self._how.process_set
         if not may_have_others(process_set):
@@ -93,8 +94,8 @@ class Gradients:
         lists = self._lists(dense, made, variables)
         names = (name and f"{name}_{number}" for number in itertools.count())
         how = self._how._replace(ignore_name_scope=name is not None)
-        # At the top level, this scope gives the nodes of a second call other names, which end like the names of the
-        # first call's nodes.
+        # At the top level of a graph, this scope gives the nodes of a second call names that differ from those of the
+        # first call, but have the same endings.
         with tf.name_scope("DistributedGradients" if name is None else ""):
             sent = [[made[k] for k in each] for each in lists]
             for each, its in zip(lists, allreduces(sent, how, list(itertools.islice(names, len(lists))),
@@ -124,7 +125,7 @@ class Gradients:
 
 
 def groups_of(groups: Groups, num_groups: int) -> Groups:
-    """The argument `groups`, or the older argument num_groups if the program passes that."""
+    """The argument `groups`, or the older argument `num_groups` if the program passes the older one."""
     if num_groups:
         warn("num_groups is deprecated: use groups")
     return num_groups if groups is None and num_groups else groups

@@ -1,4 +1,4 @@
-"""The arguments that every operation in a graph needs, whatever it does."""
+"""The arguments that all operations in a graph need."""
 from __future__ import annotations
 
 import itertools
@@ -19,7 +19,7 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
             ignore_name_scope: bool = False) -> Dict[str, Any]:
     """The arguments of every operation. The node's name must be the same on all ranks: it identifies the operation.
 
-    NotImplementedError in a function that XLA compiles, ValueError if the process set is not registered.
+    Raises NotImplementedError in a function that XLA compiles, and ValueError if the process set is not registered.
     """
     graph = tf.compat.v1.get_default_graph()
     if control_flow_util.GraphOrParentsInXlaContext(graph):
@@ -31,19 +31,20 @@ def options(verb: str, tensor: tf.Tensor, name: Optional[str], process_set: Proc
 
 
 def may_have_others(process_set: ProcessSet) -> bool:
-    """True if the set has other ranks, or if a graph that is made now may run when it has some: in an elastic job.
+    """True if the set has other ranks. Also True in an elastic job for a graph, because the graph may run when the set
+    has other ranks.
 
-    ValueError if a graph is made before the set has its ranks.
+    Raises ValueError if a graph is made before the set has its ranks.
     """
     lives_on = not tf.executing_eagerly() and basics.elastic_worlds() is not None
     if lives_on and not process_set.ranks:
         raise ValueError(f"{process_set} has no ranks yet, so a graph that is made now would never use it: make the "
-                         "tf.function in a world in which it has")
+                         "tf.function in a world in which the set has ranks")
     return process_set.included() and (process_set.size() > 1 or lives_on)
 
 
 def size_of(process_set: ProcessSet) -> Union[int, tf.Tensor]:
-    """The number of ranks. In a graph, it is the number at the time when the graph runs."""
+    """The number of ranks of the set. In a graph, it is the number at the time when the graph runs."""
     return process_set.size() if tf.executing_eagerly() else ops.anello_size(process_set=number(process_set))
 
 

@@ -1,4 +1,5 @@
-"""The library of operations: `ops` has the operations as functions of TensorFlow. The library gets all process sets."""
+"""The library of operations: `ops` has the operations as functions of TensorFlow. Passes all process sets to the
+library."""
 from __future__ import annotations
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Sends Python objects of one rank, or of all, to every rank. They need no session."""
+"""Sends Python objects of one rank, or of all ranks, to every rank. These functions need no session."""
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -9,7 +9,7 @@ from ..horovod.process_sets import ProcessSet, global_process_set
 
 def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
+    """The root's object on every rank. The object is pickled: call this only between ranks that trust each other."""
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
@@ -21,5 +21,5 @@ def broadcast_object_fn(root_rank: int = 0, session: Any = None, name: Optional[
 
 def allgather_object(obj: Any, session: Any = None, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
+    """The objects of all ranks, in rank order. The objects are pickled, as in broadcast_object()."""
     return objects.allgather_object(obj, name, process_set)

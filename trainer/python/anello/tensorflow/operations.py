@@ -22,7 +22,7 @@ Tensors = Sequence[tf.Tensor]
 def allreduce(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
     """The reduction of each tensor over the ranks. For a sum or average, the gradient is reduced in the same way.
 
-    NotImplementedError if the gradient of another reduction is requested.
+    Raises NotImplementedError if the gradient of another reduction is requested.
     """
     return allreduces([tensors], how, [name])[0]
 
@@ -46,7 +46,8 @@ def _reduced(gradients: Tensors, how: Reduction) -> List[tf.Tensor]:
 
 
 def reducescatter(tensors: Tensors, how: Reduction, name: Optional[str] = None) -> List[tf.Tensor]:
-    """This rank's rows of each reduction. Gradients are gathered; for a sum also multiplied by the number of ranks."""
+    """This rank's rows of each reduction. Gradients are gathered; the gradients of a sum are multiplied by the number
+    of ranks."""
     return list(_reduce(ops.anello_reducescatter, "reduce_scatter", tensors, name, how))
 
 
@@ -96,8 +97,8 @@ def broadcast(tensors: Tensors, root_rank: int, process_set: ProcessSet, name: O
 def _broadcast_gradient(op: tf.Operation, *gradients: Any) -> List[Any]:
     how = Reduction(Average, set_with_number(op.get_attr("process_set")),
                     ignore_name_scope=op.get_attr("ignore_name_scope"))
-    # The graph must be the same on all ranks, so each asks at run time whether it is the root: a constant zero would
-    # remove the reduction.
+    # The graph must be the same on all ranks, so each rank asks at run time whether it is the root: with a constant
+    # zero, TensorFlow would remove the reduction.
     is_root = tf.equal(ops.anello_rank(), op.get_attr("root"))
     return [*_only_on_root(_complete(op.outputs, gradients), is_root, how), None]
 
@@ -111,7 +112,7 @@ def alltoall(tensor: tf.Tensor, splits: tf.Tensor, process_set: ProcessSet, name
     """The received rows, and the number of rows from each rank. The gradient of a row goes back to the row's rank.
 
     Args:
-        splits: int32, the number of rows for each rank; empty: equal parts.
+        splits: the number of rows for each rank, as int32; if it is empty, the parts are equal.
     """
     return list(_call(ops.anello_alltoall, "alltoall", [tensor], name, process_set, ignore_name_scope,
                       lambda: counts_of_ranks("splits", splits.numpy().tolist() or None, process_set.size()),
@@ -127,7 +128,8 @@ def _alltoall_gradient(op: tf.Operation, gradient: Any, _: Any) -> List[Any]:
 
 def _reduce(op: Callable[..., Any], verb: str, tensors: Tensors, name: Optional[str], how: Reduction,
             **arguments: Any) -> Any:
-    """_call() for a reduction. In a graph, factors become texts: an attribute that is a number has only 32 bits."""
+    """Does the same as _call(), for a reduction. In a graph, factors become texts, because a number as an attribute has
+    only 32 bits."""
     if executing_eagerly():
         return eager.run(op, verb, tensors, name, how.process_set, how.prescale, how.postscale, tensors=tensors,
                          reduce_op=int(how.op), **arguments)

@@ -28,7 +28,7 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         self._of_all_ranks.register_local(var)
 
     def compute_gradients(self, *arguments: Any, **options: Any) -> List[Tuple[Any, Any]]:
-        """The wrapped optimizer's method, with the gradients of all ranks."""
+        """Does the same as the wrapped optimizer's method, with the gradients of all ranks."""
         pairs = self._optimizer.compute_gradients(*arguments, **options)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
         if self._agg_helper is None:
@@ -39,7 +39,7 @@ class _Distributed(tf.compat.v1.train.Optimizer):
         return list(zip(self._agg_helper.combine(gradients, variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """The wrapped optimizer's method. If a step has several backward passes, it acts only in the last pass."""
+        """Calls the wrapped optimizer's method; if a step has several backward passes, only in the last pass."""
         pairs = list(grads_and_vars)
 
         def step() -> Any:
@@ -72,9 +72,9 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
     For an optimizer of Keras, calls anello.tensorflow.keras.DistributedOptimizer(). Other arguments: see Gradients.
 
     Args:
-        optimizer: of tf.compat.v1.train or tf.keras.
+        optimizer: an optimizer of tf.compat.v1.train or tf.keras.
         backward_passes_per_step: the gradients of this number of passes are added up before they are sent.
-        average_aggregated_gradients: these sums are divided by the number of passes.
+        average_aggregated_gradients: whether the sums over these passes are divided by the number of passes.
     """
     combined = {"sparse_as_dense": sparse_as_dense, "op": op, "gradient_predivide_factor": gradient_predivide_factor,
                 "groups": groups_of(groups, num_groups), "process_set": process_set, "compression": compression,

@@ -1,4 +1,5 @@
-"""Checks that the ranks have the same variables. Names may differ: Keras numbers the layers that a rank has made."""
+"""Checks that the ranks have the same variables. The variables' names may differ: Keras numbers the layers that a rank
+has made."""
 from __future__ import annotations
 
 import array
@@ -14,8 +15,7 @@ def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Option
     """Raises Mismatch on all ranks if the number, shapes or kinds of their variables differ. All ranks call; blocks.
 
     Args:
-        name: an allreduce of this name may be called by other ranks instead of require_same(): then all ranks get a
-            Mismatch.
+        name: other ranks may call an allreduce of this name instead of require_same(): then all ranks get a Mismatch.
     """
     named = _described(variables)
     number = names_number(each for each, _ in named)
@@ -31,13 +31,14 @@ def require_same(variables: Sequence[Any], process_set: ProcessSet, name: Option
 
 
 def _kept_by_tensorflow(error: Mismatch) -> Mismatch:
-    """Without this attribute, TensorFlow replaces the error by one of its own while it makes a function."""
+    """Keeps TensorFlow from replacing the error by an error of its own while it makes a function."""
     error.ag_pass_through = True  # type: ignore[attr-defined]
     return error
 
 
 def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
-    """The variables, with names that do not depend on a rank's other objects, and contain shapes to compare them."""
+    """The variables, with names for the comparison. The names contain shapes, and do not depend on a rank's other
+    objects."""
     return [(f"{k}: {_last_part(each)} {tuple(each.shape)}", each) for k, each in enumerate(variables)]
 
 

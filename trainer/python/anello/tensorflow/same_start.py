@@ -15,9 +15,9 @@ from ..horovod.process_sets import ProcessSet, global_process_set
 from ..horovod.user_warning import warn
 from .variables import of_tensorflow
 
-_CALL = 2  # a script may broadcast after the first call
+_CALL = 2  # variables are compared in their second call, because a script may broadcast them after the first call
 _LIMIT = 2**32
-# Maximum number of sets with the same first variable that are counted, because a loop may pass new sets forever.
+# Maximum number of lists with the same first variable that are counted. A loop may pass new lists forever.
 _MAX_KEYS = 16
 
 
@@ -25,8 +25,8 @@ def first_difference(variables: Sequence[Any], process_set: ProcessSet) -> Optio
     """The index of the first variable whose values differ between ranks. All ranks call it; blocks."""
     values = (tf.convert_to_tensor(of_tensorflow(each)).numpy() for each in variables)
     numbers = [zlib.crc32(numpy.ravel(each).view(numpy.uint8)) for each in values]
-    # Takes the maxima of the halves and of their complements. If ranks differ, the two maxima do not add up to the
-    # limit. A rank that has joined contributes the lowest int.
+    # The allreduce takes the maxima of the numbers and of their complements. If a number differs between ranks, its two
+    # maxima do not add up to _LIMIT. A rank that has joined contributes the lowest int.
     sent = array.array("q", [*numbers, *(_LIMIT - each for each in numbers)])
     process_set.agenda.allreduce([sent], op="max", name="values of the variables", waits=True).wait()
     count = len(numbers)
@@ -51,10 +51,11 @@ process_sets.watch(_worlds)
 
 
 def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
-    """Compares variables' values in the second eager call for them, once in each world. If they differ, rank 0 warns.
+    """Compares the variables' values between the ranks in the second eager call for these variables, once in each
+    world. If values differ, rank 0 warns.
 
-    All ranks call it, and the comparison blocks. In a tf.function it does nothing: its operations would become a part
-    of the program's graph, which could then not be saved.
+    All ranks call it, and the comparison blocks. In a tf.function this function does nothing: its operations would
+    become a part of the program's graph, which could then not be saved.
     """
     if not tf.executing_eagerly() or not process_set.included() or process_set.size() == 1:
         return

@@ -32,7 +32,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
 
     def _moments(self, inputs: Any, *arguments: Any, **options: Any) -> Tuple[Any, Any]:
         """Mean and variance of each feature. Keras 3 gives a mask; Keras 2 gives axes, keep_dims and a mask."""
-        self.process_set.rank()  # ValueError if this process is none of its ranks
+        self.process_set.rank()  # raises ValueError if this process does not belong to the set
         if not may_have_others(self.process_set):
             return super()._moments(inputs, *arguments, **options)
         if hasattr(self, "_reduction_axes"):
@@ -44,7 +44,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         total, count = self._sums(axes, wide * weights, weights)
         count = tf.maximum(count, 1)
         mean = total / count
-        # Needs a second sum, because the sum of squares minus the square of the sum would lose digits.
+        # The variance needs a second sum, because the sum of squares minus the square of the sum would lose digits.
         squares, = self._sums(axes, tf.square(wide - tf.cast(mean, wide.dtype)) * weights)
         moments = [tf.cast(each, wide.dtype) for each in (mean, squares / count)]
         return tuple(each if keeps else tf.squeeze(each, list(axes)) for each in moments)

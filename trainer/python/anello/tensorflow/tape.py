@@ -17,18 +17,19 @@ class _Distributed(tf.GradientTape):
     _of_all_ranks: Gradients
 
     def register_local_source(self, source: Any) -> None:
-        """Each rank keeps its own gradients of this source (scale_local_gradients: divided by the number of ranks)."""
+        """Each rank keeps its own gradients of this source. With scale_local_gradients they are divided by the number
+        of ranks."""
         self._of_all_ranks.register_local(source)
 
     @tf.autograph.experimental.do_not_convert
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False,
                  **options: Any) -> Any:
-        """tf.GradientTape.gradient(), with the gradients of all ranks. Blocks outside of graphs.
+        """Does the same as tf.GradientTape.gradient(), with the gradients of all ranks. Blocks outside of graphs.
 
         Args:
-            use_generic_names: operations are named by their number. This is for ranks whose graphs differ, or which
-                have made different numbers of Keras layers before. Otherwise operations in a graph are named after the
-                gradients.
+            use_generic_names: True: operations are named by their number. This is for ranks whose graphs differ, or
+                that have made different numbers of Keras layers before. False: operations in a graph are named after
+                the gradients.
         """
         gradients = super().gradient(target, sources, output_gradients, **options)
         name = "grad" if use_generic_names else None
@@ -54,7 +55,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
                             scale_local_gradients: bool = True) -> Any:
     """A tape whose gradient() returns the gradients of all ranks. The wrapped tape goes on recording.
 
-    Args: see Gradients. Devices are accepted and not needed; num_groups is an older name of groups.
+    Args: see Gradients. The arguments for devices are accepted and not needed; num_groups is an older name of groups.
     """
     if not isinstance(gradtape, tf.GradientTape):
         raise TypeError(f"gradtape must be a tf.GradientTape, not {type(gradtape).__name__}")
@@ -75,7 +76,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
                                    groups: Groups = None, process_set: ProcessSet = global_process_set,
                                    local_layers: Union[None, Any, Iterable[Any]] = None,
                                    scale_local_gradients: bool = True) -> Any:
-    """DistributedGradientTape() for all layers except `local_layers`: of these, each rank keeps its own gradients.
+    """Does the same as DistributedGradientTape(), but each rank keeps its own gradients of `local_layers`.
 
     Args:
         local_layers: a layer of Keras, or a list of layers.

@@ -1,4 +1,4 @@
-"""Sends variables of one rank to every rank. They may be variables of TensorFlow or of Keras 3."""
+"""Sends variables of one rank to every rank. The variables may be those of TensorFlow or of Keras 3."""
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Optional, Sequence
@@ -63,7 +63,7 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
     """Sets variables to the root's values: model.variables, optimizer.variables. In a graph returns the operation.
 
     Args:
-        variables: in the same order on all ranks.
+        variables: the variables, in the same order on all ranks.
         inplace: accepted and not needed.
     """
     with preparing("broadcast", None, process_set):

@@ -1,8 +1,8 @@
 """The operations that scripts call, for tensors, variables, and tf.IndexedSlices.
 
-Outside of graphs they wait for their result; in a graph they are nodes. Gradients are supported, except for minima,
-maxima and products. Devices are accepted and not needed. Operations of different ranks match by their names; operations
-without a name are numbered; in a graph they are named after their tensor.
+Outside of graphs the operations wait for their result; in a graph they are nodes. Gradients are supported, except for
+minima, maxima and products. The arguments for devices are accepted and not needed. Operations of different ranks match
+by their names; operations without a name are numbered; in a graph they are named after their tensor.
 """
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def allreduce(tensor: Union[Tensor, tf.IndexedSlices], average: Optional[bool] =
               process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False) -> Any:
     """The reduction of a tensor over all ranks, as a new tensor.
 
-    For tf.IndexedSlices, values and indices are gathered: only for sums and averages, and without factors.
+    For tf.IndexedSlices, values and indices are gathered. This is only possible for sums and averages without factors.
 
     Args:
         average: older form of `op`: True for Average, False for Sum.
         compression: Compression.none, .fp16, .bf16, or an object with compress() and decompress().
-        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated, but those of
+        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated, but averages of
             tf.IndexedSlices are floats, as in Horovod.
         prescale_factor, postscale_factor: factors for the tensor and for the result, the same on all ranks. Integers
             are multiplied in float64 and truncated.
         ignore_name_scope: in a graph, the operation's name does not contain the names of scopes.
 
     Outside of graphs raises HorovodInternalError if a rank has failed, or if ranks differ in shapes, types or
-    arguments; if ranks differ, it is also a tf.errors.FailedPreconditionError, and later operations still work. A graph
-    raises tf.errors.InternalError if a rank has failed.
+    arguments. If ranks differ, the error is also a tf.errors.FailedPreconditionError, and later operations still work.
+    A graph raises tf.errors.InternalError if a rank has failed.
     """
     return _allreduce([tensor], average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)[0]
@@ -57,7 +57,8 @@ def grouped_allreduce(tensors: Sequence[Union[Tensor, tf.IndexedSlices]], averag
                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                       name: Optional[str] = None) -> Any:
-    """The reduction of each tensor of a list. The list is one operation; the tf.IndexedSlices in it are another one."""
+    """The reduction of each tensor of a list. The list is one operation; the tf.IndexedSlices in the list are a second
+    operation."""
     return _allreduce(tensors, average, compression, op, prescale_factor, postscale_factor, process_set,
                       ignore_name_scope, name)
 
@@ -67,7 +68,8 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
     with preparing("allreduce", name, process_set):
         every = list(tensors)
     sparse = [each for each in every if isinstance(each, IndexedSlices)]
-    # Other ranks wait in the first of the two operations. If it fails, they do not come to the second one.
+    # Other ranks wait in the first of the two operations. If the first one fails, these ranks do not come to the second
+    # one.
     first = ("allgather", _of_slices(name)) if sparse else ("allreduce", name)
     with preparing(*first, process_set):
         how = Reduction(reduction(op, average), process_set, prescale, postscale, ignore_name_scope=ignore_name_scope)
@@ -80,7 +82,8 @@ def _allreduce(tensors: Any, average: Optional[bool], compression: Any, op: Opti
 
 
 def sparse_allreduce(slices: Sequence[tf.IndexedSlices], how: Reduction, name: Optional[str]) -> List[tf.IndexedSlices]:
-    """Gathers values and indices of all ranks. If an index then occurs several times, its values count as added up."""
+    """Gathers values and indices of all ranks. An index may then occur several times; this means the sum of its
+    values."""
     with preparing("allgather", name, how.process_set):
         if how.op in (Min, Max, Product) or how.prescale != 1 or how.postscale != 1:
             raise NotImplementedError("tf.IndexedSlices can be summed and averaged, without factors: give "
@@ -183,7 +186,8 @@ def join() -> tf.Tensor:
 
 @_as_written
 def barrier(process_set: ProcessSet = global_process_set) -> Optional[tf.Operation]:
-    """Done when all ranks of the set have called it; does not wait for operations that are under way."""
+    """The barrier is done when all ranks of the set have called it. It does not wait for operations that are under
+    way."""
     if tf.executing_eagerly():
         basics.barrier(process_set)
         return None
@@ -216,7 +220,8 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
 
 
 def _number_of(process_set_id: int) -> int:
-    """Returns the set's number. That of the set of all ranks is always the same: graphs may use it before init()."""
+    """Returns the set's number. The number of the set of all ranks is always the same: graphs may use it before
+    init()."""
     return number(set_with_id(process_set_id)) if process_set_id else 0
 
 

@@ -1,4 +1,4 @@
-"""The operations that wait for their result. Gradients are supported for those that return a new tensor."""
+"""The operations that wait for their result. Gradients are supported for the operations that return a new tensor."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, Union
@@ -15,7 +15,7 @@ from .compression import Compression, Compressor
 
 
 class _Allreduce(torch.autograd.Function):
-    """For a sum or average, the gradient is reduced in the same way; other reductions have no gradient."""
+    """The gradient of a sum or average is reduced in the same way; other reductions have no gradient."""
 
     @staticmethod
     def forward(ctx: Any, options: Dict[str, Any], name: Optional[str], *tensors: torch.Tensor) -> Any:
@@ -124,8 +124,8 @@ class _NoGradient:
 def _is_recorded(arguments: Sequence[Any]) -> bool:
     """True if autograd needs a record of an operation with these arguments.
 
-    Tensors with a tangent (torch.autograd.forward_ad) need it too, since apply() refuses them: forward() would ignore
-    the tangent.
+    Tensors with a tangent (torch.autograd.forward_ad) need a record too: then apply() is called, which refuses them.
+    forward() would ignore the tangent.
     """
     if torch.is_grad_enabled():
         for each in arguments:
@@ -135,7 +135,7 @@ def _is_recorded(arguments: Sequence[Any]) -> bool:
 
 
 def _apply(function: Type[torch.autograd.Function], *arguments: Any) -> Any:
-    """Calls function.apply(). If that need not be recorded, calls only forward(), which takes 10 us less."""
+    """Calls function.apply(). If no record is needed, calls only forward(), which takes 10 us less."""
     if _is_recorded(arguments):
         return function.apply(*arguments)
     return function.forward(_NoGradient(), *arguments)
@@ -207,7 +207,7 @@ def allgather(tensor: torch.Tensor, name: Optional[str] = None,
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The root's tensor, as a new tensor; or the root's number."""
+    """Returns the root's tensor as a new tensor, or the root's number if `tensor` is a number."""
     if ops.is_plain_number(tensor):
         return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
     return _apply(_Broadcast, tensor, root_rank, name, process_set)
@@ -221,7 +221,7 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
 
 def alltoall(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
              name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Exchanges rows; see alltoall_async(). If splits are given, it returns a pair."""
+    """Exchanges rows; see alltoall_async(). If splits are given, the result is a pair."""
     output, received = _apply(_Alltoall, tensor, splits, name, process_set)
     return output if splits is None else (output, received)
 

@@ -33,11 +33,11 @@ class Reduction:
     def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet,
                  feedback: bool = False) -> None:
         self.op = op
-        self.factor = factor  # inputs are divided by it, and results multiplied by it
+        self.factor = factor  # inputs are divided by this factor, and results are multiplied by it
         self.compression = checked(compression)
         self.process_set = require_set(process_set)
-        # The engine rounds tensors while it sends them, without a copy. A program's own compressor needs a copy; it may
-        # also be an object, and not a class.
+        # The engine rounds tensors while it sends them, without a copy. A program's own compressor needs a copy; such a
+        # compressor may also be an object instead of a class.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback
@@ -50,7 +50,7 @@ class Reduction:
         """Starts the reduction of tensors in place. Returns a function that waits for the end.
 
         Args:
-            lost: with error feedback: the rounding errors of each tensor. They are added to the tensor, and then
+            lost: with error feedback, the rounding errors of each tensor. They are added to the tensor, and then
                 replaced by the new errors.
         """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
@@ -75,7 +75,8 @@ class Reduction:
         return wait
 
     def _round(self, sent: Sequence[torch.Tensor], lost: Sequence[torch.Tensor]) -> None:
-        """Rounds this rank's parts of the result to the type that is sent. After that, nothing may scale them."""
+        """Rounds this rank's parts of the result to the type that is sent. After the rounding, nothing may scale these
+        parts."""
         factor = 1 / self.process_set.size() if self.op == "average" else 1.0
         for each, its in zip(sent, lost):
             lib.anello_round_with_feedback(view(each).output(), factor, wire_code(self.wire), view(its).address)
@@ -109,7 +110,8 @@ class Bucket:
             self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
 
     def keep_lost(self, lost: Dict[Any, torch.Tensor]) -> None:
-        """For error feedback: copies each gradient's rounding errors so far to the bucket's memory for them."""
+        """For error feedback: copies the rounding errors of each gradient so far to the bucket's memory for such
+        errors."""
         flat = torch.cat([lost[each].reshape(-1) for each in self.parameters])
         parts = flat.split([each.numel() for each in self.parameters])
         lost.update({each: part.view(each.shape) for each, part in zip(self.parameters, parts)})
@@ -126,17 +128,17 @@ class Bucket:
         return self._refusal is not None
 
     def ready(self, parameter: torch.nn.Parameter) -> bool:
-        """Counts a complete gradient. True if it was the bucket's last one."""
+        """Counts a complete gradient. Returns True if it was the bucket's last one."""
         self._missing.discard(parameter)
         self._streams.note(parameter)
         return not self._missing
 
-    @torch.no_grad()  # the backward pass may be one with create_graph=True
+    @torch.no_grad()  # with create_graph=True, the backward pass would record a graph
     def start(self, reduction: Reduction) -> None:
         """Sends the gradients; a missing gradient counts as zero.
 
-        If that fails, the bucket counts as started: finish() raises the error again, and raises Mismatch on the other
-        ranks.
+        If sending fails, the bucket counts as started: finish() raises the error again, and the other ranks get
+        Mismatch.
         """
         try:
             self._wait = self._send(reduction)
@@ -170,7 +172,8 @@ class Bucket:
         if wait:
             wait()
         for parameter in self._absent:
-            if parameter.grad is not None and not parameter.grad.any():  # no rank trains it: momentum must not move it
+            # No rank trains the parameter: momentum must not move it.
+            if parameter.grad is not None and not parameter.grad.any():
                 parameter.grad = None
         if not same:
             raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them (by clipping, for "
@@ -180,8 +183,8 @@ class Bucket:
     def _gradients(self) -> _Gradients:
         """The gradients, their addresses, and torch's counts of changes to shared gradients.
 
-        Gradients that are not shared have no such count here: autograd may make them as parts of one tensor, which has
-        one count for all parts. In torch.inference_mode() torch counts nothing.
+        The result has no such counts for gradients that are not shared: autograd may make these as parts of one tensor,
+        which has one count for all parts. In torch.inference_mode() torch counts nothing.
         """
         versions = [flat._version for flat in self._flat if not flat.is_inference()]
         gradients = [each.grad for each in self.parameters]
@@ -253,7 +256,7 @@ class SparseBucket(Bucket):
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
     """Divides parameters into buckets of one type and device. The last parameter comes first, like its gradient.
 
-    Ranks get the same buckets if each rank's model is on one device, even if the ranks' devices differ.
+    All ranks get the same buckets if each rank's model is on one device, even if the devices of different ranks differ.
     """
     buckets: List[List[torch.nn.Parameter]] = []
     open_buckets: Dict[Any, List[torch.nn.Parameter]] = {}

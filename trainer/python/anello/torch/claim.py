@@ -10,13 +10,13 @@ _all: "weakref.WeakSet[Claim]" = weakref.WeakSet()
 class Claim:
     """Decides which gradients an optimizer may send.
 
-    A second optimizer for the same parameters may be never used again (if a cell of a notebook was run twice), or it
-    may be for another phase of the training. So the optimizer that was made or used last sends gradients during the
-    backward pass; any other optimizer sends its gradients in step().
+    There may be two optimizers for the same parameters: one of them may never be used again (if a cell of a notebook
+    was run twice), or it may be for another phase of the training. So the optimizer that was made or used last sends
+    gradients during the backward pass; any other optimizer sends its gradients in step().
 
     Attributes:
-        sends_early: the optimizer sends gradients during the backward pass.
-        is_sending: it has begun to send gradients in this step.
+        sends_early: True if the optimizer sends gradients during the backward pass.
+        is_sending: True if the optimizer has begun to send gradients in this step.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,8 @@ class Claim:
         self.is_sending = False
         self._names: Dict[Any, str] = {}
         self._rivals: "weakref.WeakSet[Claim]" = weakref.WeakSet()
-        self._are_averaged = False  # another optimizer has averaged them since the last gradient was computed
+        # True if another optimizer has averaged the gradients since the last one was computed.
+        self._are_averaged = False
 
     def follow(self, names: Dict[Any, str]) -> None:
         """Sets the current parameters of the optimizer."""
@@ -47,7 +48,7 @@ class Claim:
         """Marks this optimizer as used, so that other optimizers for the same parameters do not send early any more.
 
         Args:
-            averages: the optimizer averages the gradients now.
+            averages: True if the optimizer averages the gradients now.
         """
         self.sends_early = True
         for other in self._rivals:

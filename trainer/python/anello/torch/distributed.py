@@ -52,7 +52,8 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
 
 
 def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
-    """The numbers in the world of a new group's members. Each member has only its own number, so they exchange them."""
+    """The numbers in the world of a new group's members. Each member has only its own number, so the members exchange
+    their numbers."""
     store.set(f"anello/{rank}", str(world_rank))
     members = []
     for each in range(size):
@@ -73,10 +74,11 @@ def _init_through(store: Any, rank: int, size: int) -> World:
 
 
 def _next_name(store: Any, size: int) -> str:
-    """Returns the name of a group's next world: equal on all members, and no other world has it.
+    """Returns the name of a group's next world. It is equal on all members, and no other world has the same name.
 
     Members cannot count the worlds that they make, because each member may also be in other groups. The first member
-    that calls this chooses the name, so that no member waits for one that has not called it yet.
+    that calls this function chooses the name, so that no member waits for another one that has not called the function
+    yet.
     """
     number, others = divmod(store.add("anello/joins", 1) - 1, size)
     key = f"anello/name/{number}"
@@ -120,7 +122,7 @@ def _at_exit() -> None:
 
 
 def _register() -> None:
-    # From torch 2.1 on a backend declares its devices; torch warns if it does not.
+    # From torch 2.1 on, a backend declares its devices; torch warns about a backend that does not.
     takes_devices = "devices" in inspect.signature(dist.Backend.register_backend).parameters
     dist.Backend.register_backend("anello", _make, **({"devices": ["cpu"]} if takes_devices else {}))
 

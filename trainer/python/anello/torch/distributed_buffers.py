@@ -58,7 +58,8 @@ def write_plain(tensor: torch.Tensor, values: torch.Tensor) -> None:
 
 
 def write(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies values into a tensor. If it is a tensor of inference mode, torch requires that mode for it."""
+    """Copies values into a tensor. If the tensor was made in inference mode, torch requires inference mode for the
+    copy."""
     with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
         tensor.copy_(values)
 

@@ -22,7 +22,8 @@ from .distributed_work import AnyReceive, AnySource, Completer, Operation, uncla
 
 def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int,
                    any_size: Sequence[int] = ()) -> None:
-    """Raises ValueError unless every rank's part is like this rank's. Parts of `any_size` may differ in size."""
+    """Raises ValueError unless every rank's part is like this rank's. Parts of the ranks in `any_size` may differ in
+    size."""
     if len(parts) != ranks:
         raise ValueError(f"{verb}: there are {len(parts)} {which} tensors, but the group has {ranks} ranks: give one "
                          "tensor for each rank")
@@ -58,8 +59,8 @@ class AnelloProcessGroup(Identity):
         self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = {}
         self._limited: "collections.deque[Operation]" = collections.deque()
-        # Must not run at exit: handlers of the script may still use the group. The world ends after those handlers, in
-        # _at_exit().
+        # The finalizer must not run at exit, because exit handlers of the script may still use the group. The world
+        # ends after these handlers, in _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
     def _part(self, ranks: List[int], limit: timedelta, store: Any) -> "AnelloProcessGroup":
@@ -70,7 +71,7 @@ class AnelloProcessGroup(Identity):
 
     @property
     def maps_memory(self) -> bool:
-        """True if its ranks reduce tensors in place when the tensors lie in memory of the engine."""
+        """True if the group's ranks reduce tensors in place when the tensors lie in memory of the engine."""
         return self._maps_memory and 2 <= self._group.size <= 8
 
     def average_in_memory(self, memory: Any, tensors: List[torch.Tensor]) -> Operation:
@@ -118,7 +119,7 @@ class AnelloProcessGroup(Identity):
             scaled = mine.values() if prescale == 1.0 else mine.values() * prescale
             indices = self._group.allgather(mine.indices().t().contiguous())
             values = self._group.allgather(scaled.contiguous())
-            # Does not write into a detached tensor, because such a tensor would not share the indices.
+            # The result is not written into a detached tensor, because such a tensor would not share the indices.
             write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
@@ -136,7 +137,7 @@ class AnelloProcessGroup(Identity):
 
     @collective
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
-        """Gathers tensors. They may differ in size between ranks, if all ranks give outputs of the right sizes."""
+        """Gathers tensors. The tensors of the ranks may differ in size if all ranks give outputs of the right sizes."""
         out, mine = _only(outputs), _only(inputs)
         given = Buffers().usable(mine, written=False)
         counts = [plain(each).numel() for each in out]
@@ -284,7 +285,8 @@ class AnelloProcessGroup(Identity):
         return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
-        """Receives from the rank that sends first. Earlier receives that name a rank take its messages first."""
+        """Receives from the rank that sends first. If an earlier receive names a rank, it takes the messages of that
+        rank first."""
         if self._group.size == 1:
             raise RuntimeError("there is no other rank to receive from")
         buffers = Buffers()

@@ -12,7 +12,7 @@ from .distributed_buffers import require_host
 
 
 class _Placeholder(getattr(dist.distributed_c10d, "C10DBackend", object)):  # type: ignore[misc]
-    """Torch's C++ code uses this object as a group's backend. It may only ask for hooks: operations raise."""
+    """Torch's C++ code uses this object as a group's backend. That code may only ask for hooks: operations raise."""
 
     def getBackendName(self) -> str:
         return "anello"
@@ -79,15 +79,16 @@ class Identity(dist.ProcessGroup):
         """Does nothing. torch calls it on ranks that are not in a new group."""
 
     def shutdown(self) -> None:
-        """Does nothing: other groups may need the world. It ends with the script or the next init_process_group()."""
+        """Does nothing: other groups may need the world. The world ends with the script or the next
+        init_process_group()."""
 
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
         """Blocks until all ranks have called it.
 
         Raises RuntimeError on all ranks if a rank has not called it within `timeout` (the group's by default) after
-        rank 0. The error names the first such rank, or all of them with `wait_all_ranks`. The other ranks wait for rank
-        0 at least as long as the group's limit, as with Gloo: rank 0 may come late, and then waits itself. The ranks
-        meet in torch's store, so that a missing rank disturbs no operation.
+        rank 0. The error names the first such rank, or all such ranks with `wait_all_ranks`. As with Gloo, the other
+        ranks wait for rank 0 at least as long as the group's limit: rank 0 may come late, and then itself waits for the
+        others. The ranks meet in torch's store, so that a missing rank disturbs no operation.
         """
         limit = self._limit if timeout is None else timeout
         self._monitored_barriers += 1
@@ -105,7 +106,7 @@ class Identity(dist.ProcessGroup):
             raise RuntimeError(f"monitored_barrier: rank {late} of the group has not called it within {limit}")
 
     def _late(self, prefix: str, limit: timedelta, all_of_them: bool) -> str:
-        """The ranks that have not called it; "none" if all have."""
+        """The ranks that have not called monitored_barrier(); "none" if all ranks have called it."""
         end, late = time.monotonic() + limit.total_seconds(), []
         for rank in range(1, self.size()):
             if not self._appears(f"{prefix}/{rank}", timedelta(seconds=end - time.monotonic())):

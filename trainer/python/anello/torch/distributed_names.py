@@ -17,7 +17,7 @@ FORMER_NAMES: Dict[str, Tuple[str, ...]] = {
     "set_timeout": ("_set_default_timeout",),
 }
 
-# Methods that torch calls, but that this backend does not have; each with the remedy.
+# Methods that torch calls, but that this backend does not have, with the remedy for each.
 REFUSED: Dict[str, str] = {
     "_end_coalescing": "call _coalescing_manager() without device=",
     "_end_time_estimate": "measure the collective",

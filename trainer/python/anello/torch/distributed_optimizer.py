@@ -29,17 +29,17 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
         compression: Compression.fp16 or .bf16: gradients are sent in 16 bits.
         backward_passes_per_step: number of backward passes whose gradients are added up before they are sent.
         op: Average or Sum; Min, Max, Product. Adasum is not available.
-        gradient_predivide_factor: with Average: gradients are divided by it before they are added up, and the sum is
-            multiplied by it.
+        gradient_predivide_factor: with Average: gradients are divided by this factor before they are added up, and the
+            sum is multiplied by it.
         groups: a number of groups, or lists of parameters. The gradients of a group are sent together. By default,
             groups are made by size (HOROVOD_FUSION_THRESHOLD, 4 MiB). `num_groups` is the older name of this argument.
         sparse_as_dense: sparse gradients are sent as dense ones.
         process_set: the ranks that train together; other ranks use only their own gradients.
         error_feedback: with compression: the rounding error of a gradient is added to the gradient of the next step, so
-            that gradients too small for 16 bits are not lost. Horovod does not have it. See residuals().
+            that gradients are not lost if they are too small for 16 bits. Horovod does not have it. See residuals().
         compare_parameters: rank 0 warns if the ranks have different parameters in the first step and also in the
-            second, for example because the script does not broadcast them. It must be the same on all ranks. Horovod
-            does not have it.
+            second, for example because the script does not broadcast them. This argument must be the same on all ranks.
+            Horovod does not have it.
     """
     chosen = reduction(op)
     if gradient_predivide_factor != 1.0 and chosen != Average:
@@ -51,7 +51,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
         raise ValueError("this optimizer is a DistributedOptimizer already")
     kind = type(optimizer)
     made: Any = object.__new__(type(kind.__name__, (Distributed, kind), {"__module__": __name__}))
-    # Leaves `step` out: a learning-rate schedule may have put its own step() into the optimizer.
+    # `step` is not copied, because a learning-rate schedule may have put its own step() into the optimizer.
     made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
     made._distribute(optimizer, named, Reduction(engine_op(chosen), gradient_predivide_factor, compression,
                                                  process_set, error_feedback),

@@ -31,15 +31,15 @@ class Completer:
     _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
-        # Guards the next three members, so that nothing is added to a thread that is about to end. The garbage
-        # collector may call stop() within stop().
+        # Guards the next three members, so that nothing is added to a thread that is about to end. It is an RLock,
+        # because the garbage collector may call stop() within stop().
         self._lock = threading.RLock()
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
         self._unfinished = 0
 
     def add(self, operation: Any) -> None:
-        """Adds an operation: its method complete() will be called once, and does not raise."""
+        """Adds an operation. The thread calls the operation's method complete() once; complete() must not raise."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, args=(self._queue,), name="anello completer", daemon=True)
@@ -61,7 +61,8 @@ class Completer:
 
     @classmethod
     def stop_all(cls, limit: Optional[float] = None) -> None:
-        """Waits until all operations of all groups and their callbacks are done. TimeoutError after `limit` seconds."""
+        """Waits until all operations of all groups and their callbacks are done. Raises TimeoutError after `limit`
+        seconds."""
         end = None if limit is None else time.monotonic() + limit
         while cls._running:  # a callback may start operations
             running = list(cls._running.items())
@@ -86,8 +87,8 @@ class Completer:
             Completer._running.pop(threading.current_thread(), None)
 
 
-# A child made by fork() has none of its parent's threads. But it may have copies of locks that they held, and these are
-# never released.
+# A child made by fork() has none of its parent's threads. But the child may have copies of locks that these threads
+# held, and these copies are never released.
 os.register_at_fork(after_in_child=Completer._running.clear)
 
 
@@ -99,7 +100,7 @@ _this_thread = _ThisThread()
 
 
 class _CompletedFuture:
-    """Completes a future. That runs the future's callbacks."""
+    """Completes a future, which runs the future's callbacks."""
 
     def __init__(self, future: torch.futures.Future) -> None:
         self._future = future
@@ -134,7 +135,7 @@ _dropped: "collections.deque[Operation]" = collections.deque(maxlen=1024)
 
 
 def _without_traceback(error: Optional[Exception]) -> Optional[Exception]:
-    """A copy of the error without its traceback. The program may hold the error itself, with its traceback."""
+    """A copy of the error without its traceback. The program may hold the error itself, which has its traceback."""
     try:
         return copy.copy(error)
     except Exception:  # the constructor of a class may need other arguments
@@ -160,7 +161,7 @@ class Operation(_TorchWork):
         self._is_over = False  # the future is complete, or will be at once
         self._late_at = 0.0
         self._limited: "Optional[collections.deque[Operation]]" = None
-        # A callback may wait for this operation, and then it blocks the thread for callbacks.
+        # A callback may wait for this operation, and blocks the thread for callbacks meanwhile.
         self._calls_back_alone = _this_thread.runs_callbacks
         self._callbacks = Completer() if self._calls_back_alone else callbacks
 
@@ -174,7 +175,8 @@ class Operation(_TorchWork):
         """Also ends the wait for the future after the limit, counted from now.
 
         Args:
-            limited: the unfinished operations of this order with such a limit. The first one checks the limits of all.
+            limited: the unfinished operations of this order that have such a limit. The first of them checks the limits
+                of all.
         """
         self._late_at = time.monotonic() + self._limit.total_seconds()
         self._limited = limited
@@ -205,14 +207,15 @@ class Operation(_TorchWork):
         work.wait()
 
     def _seconds_to_next_limit(self) -> float:
-        """Completes the late futures with an error; their operations go on. Returns the time until the next limit."""
+        """Completes the futures whose limit is over with an error; their operations go on. Returns the time until the
+        next limit."""
         now = time.monotonic()
         limited = list(self._limited or ())
         for each in limited:
             if each._late_at <= now:
                 each._complete_future()
         left = [each._late_at - now for each in limited if each._late_at > now]
-        # A new operation may have the whole limit left.
+        # A new operation may be added at any moment, with the whole limit left.
         return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])
 
     def _complete_future(self) -> None:
@@ -265,7 +268,8 @@ class Operation(_TorchWork):
         return self._error
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Blocks until the operation is done. Ctrl-C ends the wait at once; a timeout of zero means the group's."""
+        """Blocks until the operation is done. Ctrl-C ends the wait at once; a timeout of zero means the group's
+        timeout."""
         self._claim()
         limit = timeout or self._limit
         if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
@@ -290,7 +294,8 @@ class Operation(_TorchWork):
         return self._tensors
 
     def source_rank(self) -> int:
-        """The rank in the group of the received message's sender; -1 before it has come, or if nothing is received."""
+        """The group rank of the sender of the received message; -1 before the message has come, or if nothing is
+        received."""
         return self._source
 
     def _source_rank(self) -> int:  # torch.distributed calls it by this name
@@ -306,7 +311,8 @@ class Operation(_TorchWork):
 
 
 class AnySource:
-    """The other ranks of a group, for receives from any rank. They are polled in turn, so that none waits forever."""
+    """The other ranks of a group, for receives from any rank. This rank polls them in turn, so that no sender waits
+    forever."""
 
     _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 50e-6, 1e-3
 

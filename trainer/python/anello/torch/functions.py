@@ -37,7 +37,8 @@ def _named(params: Any) -> List[Tuple[str, Any]]:
 
 
 def _broadcast(named: Sequence[Tuple[str, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
-    """Copies the root's tensors, each under its name. If one is refused, all that follow are refused, on all ranks."""
+    """Copies the root's tensors, each under its name. If a rank refuses one tensor, all ranks refuse this tensor and
+    all later ones."""
     handles: List[ops.Handle] = []
     try:
         for k, (name, tensor) in enumerate(named):
@@ -67,7 +68,7 @@ class _Placeholder:
         self.shape, self.dtype, self.is_on_gpu = tuple(tensor.shape), tensor.dtype, tensor.is_cuda
 
     def make(self, gpu: Optional[torch.device]) -> torch.Tensor:
-        """A tensor in the same kind of memory as the root's tensor.
+        """Makes a tensor in the same kind of memory as the root's tensor: on a GPU, or in host memory.
 
         `gpu`: this rank's GPU, which may differ from the root's.
         """

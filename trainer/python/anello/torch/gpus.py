@@ -1,7 +1,7 @@
 """Tensors in GPU memory: decides whether reductions and broadcasts use them directly.
 
-They do if every rank has a GPU and Anello's plugin for it: then NCCL or pinned host memory is used. In all other cases,
-and for all other operations, tensors are copied to host memory and back.
+Reductions and broadcasts do so if every rank has a GPU and Anello's plugin for it: then NCCL or pinned host memory is
+used. In all other cases, and for all other operations, tensors are copied to host memory and back.
 """
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def enabled() -> bool:
 def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
     """The GPU of the tensors, and the stream on which they are made. None: they must be copied to host memory.
 
-    Tensors must be copied if they are on several devices, or on another GPU than those of the first operation.
+    Tensors must be copied if they are on several devices, or on a different GPU from the tensors of the first
+    operation.
     """
     global _own
     if not _enabled or len({tensor.device for tensor in tensors}) != 1 or not tensors[0].is_cuda:
@@ -62,7 +63,8 @@ def own() -> Optional[Gpu]:
 
 
 class Streams:
-    """The streams on which some tensors were made. autograd makes a gradient on the stream of its part of the model."""
+    """The streams on which some tensors were made. autograd makes each gradient on the stream of one part of the
+    model."""
 
     def __init__(self) -> None:
         self._seen: Dict[int, torch.cuda.Stream] = {}

@@ -105,7 +105,7 @@ def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
 
 
 def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float]) -> Optional[Gpu]:
-    """Returns gpus.place(). But integers with factors are multiplied in host memory: for these returns None."""
+    """Returns gpus.place(). But returns None for integers with factors, because these are multiplied in host memory."""
     for tensor in tensors:
         _check(tensor)
     gpu = gpus.place(tensors)
@@ -119,7 +119,8 @@ def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float]) -> Opt
 
 def _all_usable(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)
                 ) -> Tuple[Optional[Gpu], List[torch.Tensor], List[View]]:
-    """Returns _place(), for each tensor itself or a copy that the engine can use, and the views of these."""
+    """Returns the result of _place(), a list with each tensor or a copy that the engine can use, and the views of that
+    list."""
     views: List[Any] = [view_plain(tensor) for tensor in tensors]
     if None not in views:
         return None, list(tensors), views
@@ -131,7 +132,8 @@ def _all_usable(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = 
 def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
     """Returns a function that copies results to the tensors that do not have them yet.
 
-    The engine got a copy of such a tensor, or the program gave the tensor other memory during the operation.
+    A tensor does not have its result if the engine got a copy of the tensor, or if the program gave the tensor other
+    memory during the operation.
     """
     results = [each.detach() for each in usable]
 
@@ -214,12 +216,12 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
 
     Args:
         average: older form of `op`: True for Average, False for Sum.
-        name: other ranks' operation of the same name is the same operation. A name can be used again after the program
-            has waited for the result.
+        name: operations of different ranks that have the same name are one operation. A name can be used again after
+            the program has waited for the result.
         op: Average (the default), Sum, Min, Max or Product. Averages of integer tensors are truncated.
         prescale_factor, postscale_factor: finite factors for the tensor and for the result, the same on all ranks.
             Integers are multiplied in float64 and truncated.
-        waits: the caller calls synchronize() at once, which is faster.
+        waits: True if the caller calls synchronize() at once; then the operation is faster.
     """
     if is_plain_number(tensor):
         with submitting("allreduce", name, process_set):
@@ -308,7 +310,7 @@ def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Seque
                    waits: bool = False) -> Handle:
     """Starts to exchange rows: splits[r] rows go to rank r of the process set. The splits must add up to all rows.
 
-    The result is the received rows, and, if splits are given, the number of rows from each rank.
+    The result is the received rows. If splits are given, it is a pair: the rows, and the number of rows from each rank.
     """
     with submitting("alltoall", name, process_set):
         rows = None if splits is None else _split_list(splits)

@@ -6,12 +6,12 @@ optimizer's parameters, and after hvd.join(), the next step counts as a first st
 have had one.
 
 If only some ranks have changed their parameters, all ranks get an error: the operation of the agreement has the same
-name as the first bucket's, so the two are taken for one operation that differs, and raise Mismatch.
+name as the first bucket's, so the engine takes the two for one operation whose calls differ, and raises Mismatch.
 
-A hook lets no exception out, because torch would keep the rest of the graph of an interrupted backward pass until the
-thread ends. synchronize() and step() raise the error of a hook after they have finished all buckets. zero_grad(), and
-step() within skip_synchronize(), raise it at once, and keep it. Hooks hold weak references, so that the rest of a graph
-does not keep an optimizer alive.
+A hook catches all its exceptions, because torch would keep the rest of the graph of an interrupted backward pass until
+the thread ends. synchronize() and step() raise the error of a hook after they have finished all buckets. zero_grad(),
+and step() within skip_synchronize(), raise the error at once, and keep it for synchronize(). Hooks hold weak
+references, so that the rest of a graph does not keep an optimizer alive.
 """
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Distributed(torch.optim.Optimizer):
             self._restart_count()
 
     def _follow(self) -> None:
-        """Makes this step a first step if a fact has changed on which the ranks had agreed."""
+        """Makes this step a first step if a fact on which the ranks had agreed has changed."""
         agenda = self._reduction.process_set.agenda
         age = (weakref.ref(agenda), joins())
         changed = self._follow_parameters()
@@ -170,8 +170,8 @@ class Distributed(torch.optim.Optimizer):
     def residuals(self) -> Dict[str, torch.Tensor]:
         """With error_feedback: the rounding error of this rank's gradients, by name of the parameter.
 
-        The error is added in the next step. A checkpoint of this rank should contain it; to restore it, copy it into
-        these tensors. A later step may move the tensors: call this method again after each step.
+        The error is added in the next step. A checkpoint of this rank should contain the error. To restore it, copy it
+        into these tensors. A later step may move the tensors: call this method again after each step.
         """
         return {self._trained.names[each]: lost for each, lost in self._lost.items()}
 
@@ -218,8 +218,8 @@ class Distributed(torch.optim.Optimizer):
 
         A gradient that this rank did not compute counts as zero. To clip gradients, call this method, then clip, then
         call step() within skip_synchronize(). Raises the first error since the backward pass began, after all
-        operations have ended. Then the next backward pass may begin, unless the models of the ranks differ: each call
-        raises that error again, until hvd.shutdown() and a new optimizer.
+        operations have ended. Then the next backward pass may begin. But if the models of the ranks differ, each call
+        raises that error again, until hvd.shutdown() is called and a new optimizer is made.
         """
         try:
             self._finish_buckets()
@@ -261,7 +261,7 @@ class Distributed(torch.optim.Optimizer):
         if compare:
             self._attempt(self._same_start.begin_again, f"parameters of optimizer {self._number}")
         if self._first is None:
-            self._agreed = False  # a rank that agreed alone would wait forever: so all agree in each step
+            self._agreed = False  # all ranks agree in each step: a rank that agreed alone would wait forever
         else:
             self._attempt(self._finish_first, self._first)
         if self._same_start.error is not None:
@@ -307,8 +307,8 @@ class Distributed(torch.optim.Optimizer):
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
 
-        The optimizer calls a closure, which LBFGS needs, as often as it wants. After each call the gradients and the
-        loss are combined: the optimizer's decisions depend on the loss, and must be equal on all ranks.
+        The optimizer may call a closure (LBFGS needs one) several times. Each call's gradients and loss are combined:
+        the optimizer's decisions depend on the loss, and must be equal on all ranks.
         """
         if self._should_synchronize and closure is not None:
             closure = self._of_all_ranks(closure)
@@ -339,7 +339,7 @@ class Distributed(torch.optim.Optimizer):
             wrapped._step_count = getattr(wrapped, "_step_count", 0) + 1  # before torch 2.4
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Loads the state. The wrapped optimizer stays the same object, as earlier learning-rate schedules use it."""
+        """Loads the state. The wrapped optimizer stays the same object: earlier learning-rate schedules use it."""
         super().load_state_dict(state_dict)
         self._wrapped.param_groups, self._wrapped.state = self.param_groups, self.state
 
@@ -363,7 +363,7 @@ class Distributed(torch.optim.Optimizer):
         return evaluate
 
     def _mean_loss(self, loss: Any) -> Any:
-        """The mean over the ranks; the sum if gradients are summed. A loss that is not a tensor becomes a float."""
+        """The mean loss over the ranks; the sum if op is Sum. A loss that is not a tensor becomes a float."""
         if loss is None or not self._may_send():
             return loss
         value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float(loss), dtype=torch.float64)

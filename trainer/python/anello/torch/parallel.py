@@ -24,7 +24,8 @@ class Parallel(NamedTuple):
         return torch.utils.data.distributed.DistributedSampler(dataset, self.size, self.rank, shuffle=shuffle)
 
     def save(self, path: Any, **more: Any) -> None:
-        """Rank 0 writes the model, the optimizer and all given objects: completely, or not at all."""
+        """Writes the model, the optimizer and all given objects on rank 0. The file is complete, or not written at
+        all."""
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), **more}
         save_on_rank_0(basics.world(), path, lambda file: torch.save(state, file))
 
@@ -33,7 +34,7 @@ def parallelize(model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, sca
                 root_rank: int = 0, **options: Any) -> Parallel:
     """Joins the world, gives all ranks the root's parameters and optimizer state, and averages gradients.
 
-    In a world of one process it changes nothing, so a script needs no second version.
+    In a world of one process, the function changes nothing, so a script needs no second version.
 
     Args:
         scale_learning_rate: multiplies the learning rate by the number of ranks, because a step's batch is larger by

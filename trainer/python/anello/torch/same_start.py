@@ -14,7 +14,7 @@ from ..horovod.same_model import REMEDY, explain_difference, names_number
 from ..horovod.user_warning import warn
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; a larger element is read as several integers
-_HEAD = 3  # the agreement begins with three numbers: for the names, the shapes, and the order
+_HEAD = 3  # the agreement begins with three numbers: one for the names, one for the shapes, one for the order
 
 
 class Agreed(NamedTuple):
@@ -31,12 +31,12 @@ class SameStart:
     If they still differ, rank 0 warns. Different models are an error. Ranks that have joined do not count.
 
     Attributes:
-        error: the error if the models differ, or None. In that case, operations for parameters that only some ranks
-            have would never end.
+        error: the error if the models differ, or None. After such an error no operation must be sent: operations for
+            parameters that only some ranks have would never end.
     """
 
     def __init__(self, names: Dict[Any, str], process_set: ProcessSet, compares: bool, changed: bool) -> None:
-        """`changed`: this rank now trains other parameters than in the step before."""
+        """`changed`: True if this rank now trains other parameters than in the step before."""
         self._names = names
         self._sorted = sorted(names, key=names.__getitem__)  # the order of `names` may differ between ranks
         self._process_set = process_set
@@ -46,7 +46,7 @@ class SameStart:
         self.error: Optional[Mismatch] = None
 
     def agree(self, name: str, sparse: Container[Any]) -> Agreed:
-        """Blocks until all ranks have called it. Raises Mismatch on all of them if they have different models.
+        """Blocks until all ranks have called it. Raises Mismatch on all ranks if they have different models.
 
         Args:
             name: the name of the operation.
@@ -81,8 +81,8 @@ class SameStart:
         if self._comparisons_left > 0:
             self._comparisons_left -= 1
             mine = torch.cat([mine, *(_sum_of_bits(each) for each in self._sorted)])
-        # Takes the maxima of the numbers and of their negatives; the latter are the minima. If ranks differ, maximum
-        # and minimum differ.
+        # The allreduce takes the maxima of the numbers and of their negatives. The negated maxima of the negatives are
+        # the minima. If ranks differ, maximum and minimum differ.
         self._operation = self._process_set.agenda.allreduce([torch.cat([mine, -mine])], op="max", name=name)
 
     def _end(self) -> Agreed:

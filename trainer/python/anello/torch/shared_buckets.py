@@ -1,11 +1,11 @@
 """Moves DistributedDataParallel's buckets to memory that the ranks of a host map, so that they are reduced in place.
 
 torch allocates a bucket once and reduces it in every step. When a bucket comes for the second time, torch moves its
-storage to its own shared memory, together with all views of it. Then the engine's memory is mapped over that. After
-this, one piece of memory has two addresses: torch's and the engine's. A bucket that comes only once is not moved: torch
-makes new buckets in the second step, and a hook around this one may pass a copy in each step, as fp16_compress_wrapper
-does. A numpy array that shares memory with a bucket would not move with the bucket: with gradient_as_bucket_view=True,
-do not keep such an array from before the third backward pass.
+storage to its own shared memory, together with all views of it. Then the engine's memory is mapped over this shared
+memory. After this, one piece of memory has two addresses: torch's and the engine's. A bucket that comes only once is
+not moved: torch makes new buckets in the second step, and a hook around this one may pass a copy in each step, as
+fp16_compress_wrapper does. A numpy array that shares memory with a bucket would not move with the bucket: with
+gradient_as_bucket_view=True, do not keep such an array from before the third backward pass.
 """
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class _Memory:
                                     "typestr": _ARRAY_TYPES[bucket.dtype]}
 
     def map_over(self, address: int) -> bool:
-        """Maps the memory at `address` too, in place of the mapping there. False if it failed and nothing has changed.
+        """Maps the memory also at `address`, where it replaces another mapping. Returns False if this failed and
+        nothing has changed.
 
         The kernel removes the old mapping first. If the kernel fails after that, the process must end.
         """
@@ -95,22 +96,22 @@ def _is_mapped(address: int, file: Optional[Tuple[str, ...]]) -> bool:
 
 
 def _end_process(why: str) -> NoReturn:
-    """Ends the process, which cannot go on: torch has a tensor without memory. Other ranks see this one leave."""
+    """Ends the process. It cannot go on, because torch has a tensor without memory. Other ranks see this rank leave."""
     try:
         os.write(2, f"{why}\n".encode())
     finally:
         os._exit(1)
 
 
-# Guards the following, because each model has its own SharedBuckets, and each process group its own threads.
+# Guards the two following variables: each model has its own SharedBuckets, and each process group its own threads.
 _lock = threading.Lock()
-_all: List[_Memory] = []  # all memory of this process, except memory that is being mapped now
+_all: List[_Memory] = []  # the memory of all buckets of this process, except memory that is being mapped now
 _has_warned = False
 
 
 def _free_unused() -> None:
     """Frees memory that only the engine has mapped."""
-    with contextlib.suppress(OSError):  # a file cannot be opened now: the next call frees the memory
+    with contextlib.suppress(OSError):  # if no file can be opened now, the next call frees the memory
         for memory in [each for each in _all if not each.is_mapped_twice()]:
             _all.remove(memory)
             lib.anello_deallocate(memory.address)
@@ -127,8 +128,8 @@ def warn_of_private_memory(why: Exception) -> None:
 class SharedBuckets:
     """The buckets that were moved, until torch frees them.
 
-    Any thread may free a bucket, even while another bucket is moved. Only the weak reference shows that; the next
-    find() frees the bucket's memory.
+    Any thread may free a bucket, even while another bucket is moved. Only the weak reference shows that a bucket was
+    freed; the next find() frees the bucket's memory.
     """
 
     def __init__(self, size: int) -> None:
@@ -136,7 +137,7 @@ class SharedBuckets:
         self._size = size
         self._memory: Dict[int, _Memory] = {}  # by torch's address
         self._seen: Dict[int, Any] = {}  # by torch's address: a weak reference to the bucket, even if it was not moved
-        self._once: Dict[int, Any] = {}  # as _seen, for buckets that have come only once
+        self._once: Dict[int, Any] = {}  # like _seen, but only for buckets that have come only once
 
     def __len__(self) -> int:
         with _lock:
@@ -144,7 +145,7 @@ class SharedBuckets:
             return len(self._memory)
 
     def find(self, tensors: Any) -> Optional[_Memory]:
-        """The memory of a bucket. A bucket that comes for the second time is moved now.
+        """Returns the memory of a bucket. A bucket that comes for the second time is moved now.
 
         Returns None if the bucket comes for the first time, is small, has a type that is not supported, or cannot be
         moved.
@@ -176,7 +177,8 @@ class SharedBuckets:
         try:
             if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
                 self._share(bucket)
-        # Errors of the engine or of torch: no memory, no /dev/shm, or too many files.
+        # The engine or torch raises one of these errors if there is no memory, no /dev/shm, or if there are too many
+        # files.
         except (OSError, RuntimeError) as error:
             warn_of_private_memory(error)
         self._seen[bucket.data_ptr()] = weakref.ref(bucket)
@@ -188,15 +190,16 @@ class SharedBuckets:
             address, file = bucket.data_ptr(), memory.descriptor()
             if address % mmap.PAGESIZE == 0 and memory.map_over(address):
                 self._memory[address] = memory
-                # This also frees the memory that was mapped there before. torch.multiprocessing sends views to other
-                # processes by this descriptor.
+                # torch.multiprocessing sends views to other processes by torch's descriptor, so this descriptor must
+                # refer to the new memory. dup2() also frees the memory to which it referred before.
                 os.dup2(file, _storage(bucket)._share_fd_cpu_()[0], inheritable=False)
         finally:
             _all.append(memory)  # not earlier: _free_unused() frees memory that is not mapped twice
             _free_unused()
 
     def _may_share(self, bucket: torch.Tensor) -> bool:
-        """True if torch's shared memory has room: a write beyond it kills the process. OSError if there is none."""
+        """True if torch's shared memory has room: a write beyond the room kills the process. Raises OSError if there is
+        no /dev/shm."""
         room = os.statvfs("/dev/shm")
         needed = 4 * self._size * bucket.numel() * bucket.element_size()
         return (not bucket.is_shared() and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
@@ -209,7 +212,7 @@ class SharedBuckets:
 
 
 def _storage(tensor: torch.Tensor) -> Any:
-    """The storage. Uses torch 2's method if there is one, because torch 2 warns of storage()."""
+    """The storage. Uses torch 2's method if it exists, because torch 2 warns about storage()."""
     return getattr(tensor, "untyped_storage", tensor.storage)()
 
 

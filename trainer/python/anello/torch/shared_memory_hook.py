@@ -1,4 +1,5 @@
-"""A communication hook of DistributedDataParallel, for ranks of one host: moves its buckets to memory that all map.
+"""A communication hook of DistributedDataParallel, for ranks of one host: moves the buckets to memory that all these
+ranks map.
 
     model.register_comm_hook(SharedMemoryState(), shared_memory_hook)
 """
@@ -20,7 +21,8 @@ class SharedMemoryState:
     """The buckets of one model that shared_memory_hook has moved.
 
     Args:
-        process_group: the model's, with the backend "anello" (TypeError otherwise); None: the default group.
+        process_group: the model's process group; None: the default group. Raises TypeError if its backend is not
+            "anello".
     """
 
     def __init__(self, process_group: Any = None) -> None:
@@ -44,7 +46,8 @@ def shared_memory_hook(state: SharedMemoryState, bucket: dist.GradBucket) -> tor
     group, tensors = state.process_group, [bucket.buffer()]
     if not group.maps_memory:
         return allreduce_hook(group, bucket)
-    # One rank may have moved a bucket that another rank could not move, so both cases use the same reduction.
+    # One rank may have moved a bucket that another rank could not move, so moved and other buckets use the same
+    # reduction.
     memory = state.buckets.find(tensors)
     started = group.allreduce(tensors, _AVERAGE) if memory is None else group.average_in_memory(memory, tensors)
     return started.get_future().then(lambda future: future.value()[0])

@@ -64,7 +64,8 @@ class SyncBatchNorm(_BatchNorm):
         return count, mean, wide - mean.to(wide.dtype).view(shape)
 
     def _variance(self, count: int, away: torch.Tensor) -> torch.Tensor:
-        """The variance over all ranks, from a second sum: squares minus the square of the sum would lose digits."""
+        """The variance over all ranks, from a second sum: the sum of squares minus the square of the sum would lose
+        digits."""
         return self._sum_over_ranks(_sums(away * away)) / max(1, count)
 
     def _sum_over_ranks(self, sums: torch.Tensor) -> torch.Tensor:
@@ -78,6 +79,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _sums(wide: torch.Tensor) -> torch.Tensor:
-    """The sum of each feature in float64. Sums within a sample are in the tensor's type, which is 30 times as fast."""
+    """The sum of each feature in float64. The sums within a sample have the tensor's type: this takes a thirtieth of
+    the time of float64."""
     samples = wide.sum(list(range(2, wide.dim()))) if wide.dim() > 2 else wide
     return samples.sum(0, dtype=torch.float64)

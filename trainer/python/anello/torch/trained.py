@@ -31,13 +31,15 @@ class Trained:
         self.names: Dict[Any, str] = {}
 
     def changed(self, groups: Groups) -> bool:
-        """True if the optimizer has other parameters than at the last update(), or one has another type or device."""
+        """True if the optimizer has other parameters than at the last update(), or if a parameter has another type or
+        device."""
         now = [each for group in groups for each in group["params"]]
         return (len(now) != len(self._all) or not all(map(operator.is_, now, self._all)) or _kinds(now) != self._kinds
                 or any(each.requires_grad for each in self._frozen))
 
     def update(self, groups: Groups) -> bool:
-        """Follows changes of the optimizer. Returns True if it now trains other parameters, types or names."""
+        """Follows changes of the optimizer. Returns True if the parameters that it trains, their types or their names
+        have changed."""
         if not self.changed(groups):
             return False
         names = self._names_of(groups)
@@ -53,7 +55,7 @@ class Trained:
                 or list(before.values()) != list(self.names.values()))
 
     def not_followed(self, groups: Groups) -> List[str]:
-        """The names of parameters that have a gradient but were not there at the last update()."""
+        """The names of parameters that have a gradient, but did not belong to the optimizer at the last update()."""
         if not self.changed(groups):
             return []
         return [name for each, name in self._names_of(groups).items()
@@ -99,7 +101,7 @@ class _Hook:
 
 def named_by_program(optimizer: torch.optim.Optimizer,
                      named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]]) -> Optional[Dict[Any, str]]:
-    """The names that the program gives to parameters, possibly of more parameters than the optimizer has."""
+    """The names that the program gives to parameters. There may be names for more parameters than the optimizer has."""
     if named_parameters is None:
         return None
     named = list(named_parameters)

@@ -15,7 +15,7 @@ class Aggregation:
     """The sums of gradients since they were last sent.
 
     Attributes:
-        counter: the passes that have been added up; zero when the sums have been taken.
+        counter: the number of passes that have been added up; zero when the sums have been taken.
     """
 
     def __init__(self, passes: int, averages: bool, sparse_as_dense: bool) -> None:

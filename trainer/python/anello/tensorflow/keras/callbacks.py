@@ -22,12 +22,12 @@ Logs = Optional[Dict[str, Any]]
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Gives all ranks the variables of the root's model and optimizer, once, except for seeds of random layers.
 
-    It broadcasts the model before the first batch if all ranks have built theirs by then, and all variables after the
-    first batch. A step raises Mismatch on all ranks if their models differ.
+    If all ranks have built their models by the first batch, it broadcasts the model before this batch. It broadcasts
+    all variables after the first batch. A step raises Mismatch on all ranks if their models differ.
 
     Args:
         device: accepted and not needed.
-        local_variables: a variable, or a list of variables, of which each rank keeps its own values.
+        local_variables: a variable, or a list of variables. Each rank keeps its own values of these.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Union[None, Any, Sequence[Any]] = None) -> None:
@@ -87,7 +87,8 @@ class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
     """Rank 0 writes the best model so far.
 
     Args:
-        filepath: may be set later, as an attribute. If it is missing when the training begins, that raises ValueError.
+        filepath: the path; may be set later, as an attribute. If it is missing when the training begins, raises
+            ValueError.
     """
 
     def __init__(self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",

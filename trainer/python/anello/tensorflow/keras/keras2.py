@@ -16,7 +16,7 @@ class Distributed(ForAllRanks):
     """The base class that DistributedOptimizer inserts before the optimizer's own class."""
 
     def compute_gradients(self, loss: Any, var_list: Any, tape: Any = None) -> Pairs:
-        """The optimizer's method, with the gradients of all ranks. Blocks outside of functions."""
+        """Does the same as the optimizer's method, with the gradients of all ranks. Blocks outside of functions."""
         return self._compute_gradients(loss, var_list, tape=tape)
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Pairs:
@@ -30,7 +30,7 @@ class Distributed(ForAllRanks):
         return list(zip(self._of_all_ranks([gradient for gradient, _ in pairs], variables), variables))
 
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
-        """The optimizer's method, with the gradients of all ranks."""
+        """Does the same as the optimizer's method, with the gradients of all ranks."""
         mine: Any = super()
         return self._of_all_ranks(mine.get_gradients(loss, params), params)
 
@@ -52,9 +52,10 @@ class Distributed(ForAllRanks):
         return self._ranks.combine(aggregation.take(variables), variables)
 
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's method. If a step has several passes, it acts in the last one, and only counts the others.
+        """The optimizer's method. If a step has several passes, this method acts in the last pass, and only counts the
+        other passes.
 
-        It does not combine gradients: in a custom loop use minimize(), or a DistributedGradientTape.
+        This method does not combine gradients: in a custom loop use minimize(), or a DistributedGradientTape.
         """
         mine: Any = super()
         aggregation = self._ranks.aggregation
@@ -67,7 +68,8 @@ class Distributed(ForAllRanks):
         return self.iterations
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Makes the optimizer's variables for the model's, unless they exist. Not for a branch of tf.cond."""
+        """Makes the optimizer's variables for these variables, unless they exist. Do not call it in a branch of
+        tf.cond."""
         mine: Any = self
         with tf.name_scope(mine.name if hasattr(mine, "build") else mine._name), tf.init_scope():
             mine.build(variables) if hasattr(mine, "build") else mine._create_all_weights(variables)

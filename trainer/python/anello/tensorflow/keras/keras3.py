@@ -24,7 +24,8 @@ class Distributed(ForAllRanks):
     _trainable_variables: Sequence[Any]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence[Any]] = None) -> None:
-        """The optimizer's method, with the gradients of all ranks. If a step has several passes, acts in the last one.
+        """Does the same as the optimizer's method, with the gradients of all ranks. If a step has several passes, acts
+        in the last pass.
 
         Model.fit() and apply_gradients() call it. Blocks outside of functions. A DistributedGradientTape has combined
         its gradients already, and this method would combine them again: use only one of them.
@@ -42,7 +43,8 @@ class Distributed(ForAllRanks):
         tf.cond(aggregation.is_complete(), step, self._count)
 
     def make_variables(self, variables: Sequence[Any]) -> None:
-        """Makes the optimizer's variables for the model's, unless they exist. Not for a branch of tf.cond."""
+        """Makes the optimizer's variables for these variables, unless they exist. Do not call it in a branch of
+        tf.cond."""
         if not self.built:
             with tf.keras.name_scope(self.name, caller=self):
                 self.build(variables)
@@ -67,13 +69,14 @@ def adapt_keras() -> None:
     """
     scaling = tf.keras.optimizers.LossScaleOptimizer
     scaling.check_finite = _agreeing(scaling.check_finite)
-    # In another class, Keras would take this method for the program's own, and would not call it when it loads a file.
+    # The class that defines compile() is changed. In a subclass, Keras would take this method for the program's own,
+    # and would not call it when it loads a file.
     trainer: Any = next(kind for kind in tf.keras.Model.__mro__ if "compile" in kind.__dict__)
     trainer.compile = _without_xla(trainer.compile)
 
 
 def _agreeing(check_finite: Any) -> Any:
-    """If one rank has an infinite gradient, all ranks must skip the step: they would wait for that rank's gradients."""
+    """Makes all ranks skip the step if one rank has an infinite gradient: they would wait for that rank's gradients."""
 
     @functools.wraps(check_finite)
     def check(optimizer: Any, grads: Sequence[Any]) -> Any:
@@ -88,7 +91,8 @@ def _is_of_all_ranks(optimizer: Any) -> bool:
 
 
 def _without_xla(compile_model: Any) -> Any:
-    """Turns XLA off, which cannot compile operations that wait for other ranks. Keras uses XLA if there is a GPU."""
+    """Turns XLA off, because it cannot compile operations that wait for other ranks. Keras uses XLA if there is a
+    GPU."""
     signature = inspect.signature(compile_model)
 
     @functools.wraps(compile_model)

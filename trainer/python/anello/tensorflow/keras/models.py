@@ -1,4 +1,4 @@
-"""Loads models with a distributed optimizer."""
+"""Loads models whose optimizer becomes a distributed optimizer."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence, Type

@@ -29,28 +29,28 @@ def DistributedOptimizer(optimizer: Any, name: Union[None, str] = None, device_d
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
     """Changes the optimizer, and returns it: from now on its steps use the gradients of all ranks.
 
-    The optimizer's class becomes a subclass with the same name. So it keeps its state, and a model that is saved with
-    it can be loaded without Anello. Model.fit() needs nothing else. In a custom loop, apply_gradients() combines the
-    gradients in Keras 3, and minimize() in Keras 2. If the loop has a DistributedGradientTape, do not wrap the
-    optimizer. If the ranks train different variables, a step raises Mismatch on all ranks. If only the values of the
-    variables differ, rank 0 warns once after the first steps of Model.fit().
+    The optimizer's class becomes a subclass with the same name. So the optimizer keeps its state, and a model that is
+    saved with the optimizer can be loaded without Anello. Model.fit() needs nothing else. In a custom loop,
+    apply_gradients() combines the gradients in Keras 3, and minimize() in Keras 2. If the loop has a
+    DistributedGradientTape, do not wrap the optimizer. If the ranks train different variables, a step raises Mismatch
+    on all ranks. If only the values of the variables differ, rank 0 warns once after the first steps of Model.fit().
 
     Args:
         name: the beginning of the names of operations, the same on all ranks.
         device_dense, device_sparse: accepted and not needed.
         compression: Compression.none, .fp16, .bf16, or an object with compress() and decompress().
-        sparse_as_dense: adds up tf.IndexedSlices as dense tensors; otherwise gathers them.
-        gradient_predivide_factor: for averages: gradients are divided by it before they are added up, and the sum is
-            multiplied by it.
+        sparse_as_dense: True: adds up tf.IndexedSlices as dense tensors; False: gathers them.
+        gradient_predivide_factor: for averages: gradients are divided by this factor before they are added up, and the
+            sum is multiplied by it.
         op: Average or Sum.
         backward_passes_per_step: the gradients of this number of passes are added up before they are sent; `iterations`
             counts passes.
-        average_aggregated_gradients: these sums are divided by the number of passes.
+        average_aggregated_gradients: whether the sums over these passes are divided by the number of passes.
         num_groups: an older name of groups.
         groups: a number of groups of gradients, or lists of variables: a group is one operation. Otherwise gradients
             are sent in buckets of HOROVOD_FUSION_THRESHOLD bytes.
-        scale_local_gradients: gradients of variables that were passed to register_local_var() are divided by the number
-            of ranks.
+        scale_local_gradients: whether gradients of variables that were passed to register_local_var() are divided by
+            the number of ranks.
     """
     gradients = {"op": op, "compression": compression, "sparse_as_dense": sparse_as_dense,
                  "gradient_predivide_factor": gradient_predivide_factor, "groups": groups_of(groups, num_groups),
@@ -78,7 +78,8 @@ def _check(optimizer: Any, op: int, passes: int) -> None:
 
 
 def of_this_keras(made: Any, kinds: Sequence[Any], what: str) -> Any:
-    """Returns the object. TypeError if its type is none of `kinds`, for example because it comes from another Keras."""
+    """Returns the object. Raises TypeError if the object's type is not in `kinds`, for example because the object comes
+    from another Keras."""
     if not isinstance(made, tuple(kinds)):
         kind = type(made)
         raise TypeError(f"{what} must be one of tf.keras, which is Keras {getattr(tf.keras, '__version__', 2)}, not "
@@ -111,7 +112,7 @@ def PartialDistributedOptimizer(optimizer: Any, name: Union[None, str] = None, d
                                 process_set: ProcessSet = global_process_set,
                                 local_layers: Union[None, Any, Iterable[Any]] = None,
                                 scale_local_gradients: bool = True) -> Any:
-    """DistributedOptimizer() for all layers except `local_layers`: of these, each rank keeps its own gradients.
+    """Does the same as DistributedOptimizer(), but each rank keeps its own gradients of `local_layers`.
 
     Args:
         local_layers: a layer of Keras, or a list of layers. ValueError if a layer has no variables yet.

@@ -38,7 +38,7 @@ class Parallel(NamedTuple):
         Pass them on all ranks, before callbacks that use metrics, such as EarlyStopping.
 
         Args:
-            checkpoint: the path that save() takes.
+            checkpoint: a path, as in save().
         """
         made: List[Any] = [MetricAverageCallback()]
         if checkpoint is not None:
@@ -46,9 +46,9 @@ class Parallel(NamedTuple):
         return made
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
-        """Rank 0 writes the model: completely, or not at all. All ranks call; blocks.
+        """Writes the model on rank 0. The file is complete, or it is not written at all. All ranks call; blocks.
 
-        OSError on all ranks if it cannot be written.
+        Raises OSError on all ranks if the file cannot be written.
 
         Args:
             path: ends in .keras or .h5; .weights.h5 means that only the weights are written.
@@ -60,14 +60,14 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
                 root_rank: int = 0, **options: Any) -> Parallel:
     """Joins the world, takes this rank's GPU, gives all ranks the root's variables, and averages gradients.
 
-    Afterwards Model.fit() averages gradients; in a loop of your own apply_gradients() does so with Keras 3, and
-    minimize() with tf-keras. All ranks call; blocks. In a world of one process it changes nothing, so a script needs no
-    second version. It is for eager execution, which is TensorFlow 2's default.
+    Afterwards Model.fit() averages gradients; in a loop of your own, apply_gradients() averages gradients with Keras 3,
+    and minimize() with tf-keras. All ranks call; blocks. In a world of one process, the function changes nothing, so a
+    script needs no second version. The function is for eager execution, which is TensorFlow 2's default.
 
     Args:
-        model: a model of Keras that has its variables, compiled or not, or a function that makes one. On hosts with
-            several GPUs give the function: a GPU must be chosen before anything is made.
-        optimizer: may be omitted, which means the optimizer of compile().
+        model: a model of Keras that has its variables, compiled or not, or a function that makes such a model. On hosts
+            with several GPUs give a function: a GPU must be chosen before anything is made.
+        optimizer: the optimizer. If it is omitted, the optimizer of compile() is used.
         scale_learning_rate: multiplies the learning rate by the number of ranks, because a step's batch is larger by
             this factor. Give False for an optimizer from a file, whose rate is scaled already, or for a schedule.
         options: see DistributedOptimizer.
@@ -83,7 +83,7 @@ def parallelize(model: Union[Any, Callable[[], Any]], optimizer: Any = None, *, 
     trained_by = DistributedOptimizer(_optimizer(made, optimizer), **options)
     if _compiled(made) is not None:
         turn_xla_off(made)
-        made.train_function = None  # may use the gradients of this rank only
+        made.train_function = None  # the old function may use the gradients of this rank only
     if scale_learning_rate and basics.size() > 1:
         _scale(trained_by, basics.size())
     trained_by.make_variables(made.trainable_variables)
@@ -97,7 +97,7 @@ def _compiled(model: Any) -> Any:
 
 
 def _optimizer(model: Any, given: Any) -> Any:
-    """The optimizer that fit() uses; the given one if the model has none."""
+    """The optimizer that fit() uses. If the model has no optimizer, the given one."""
     compiled = _compiled(model)
     if compiled is None and given is None:
         raise ValueError("the model has no optimizer: compile it, or give parallelize() one")

@@ -23,8 +23,8 @@ class Settings(NamedTuple):
 
     Attributes:
         gradients: the arguments of Gradients.
-        passes: backward passes of a step.
-        averages: the sums of the passes are divided by their number.
+        passes: the number of backward passes of a step.
+        averages: whether the sums over the passes are divided by the number of passes.
         name: the beginning of the operations' names.
     """
 
@@ -38,7 +38,8 @@ class Ranks:
     """Combines the gradients of one optimizer with those of the other ranks.
 
     The operations' names contain the optimizer's number. Optimizers of a process set are numbered in the order of their
-    first use. The names that Keras makes up would differ on a rank that has made one more model.
+    first use. The names that Keras makes up for optimizers cannot be used: they would differ on a rank that has made
+    one more model.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -53,10 +54,11 @@ class Ranks:
         self._trained: List[Any] = []
         self._is_compared = False
         self._agenda: Any = None
-        self.is_fitting = False  # all ranks make their functions in fit(), which makes them anew in each world
+        # True while fit() runs. There, all ranks make their functions, and they make new ones in each world.
+        self.is_fitting = False
 
     def follow_world(self) -> bool:
-        """True if the world is not that of the last call.
+        """True if the world has changed since the last call.
 
         Then the optimizer begins anew, because some ranks may be new.
         """
@@ -68,7 +70,8 @@ class Ranks:
         return True
 
     def combine(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> List[Gradient]:
-        """The gradients of all ranks; None stays None. Raises Mismatch on all ranks if their variables differ."""
+        """Returns the gradients of all ranks. None stays None. Raises Mismatch on all ranks if their variables
+        differ."""
         if not may_have_others(self.process_set):
             return list(gradients)
         self._agree(gradients, variables)
@@ -95,20 +98,22 @@ class Ranks:
         return f"{self._name}_{what}"
 
     def _agree(self, gradients: Sequence[Gradient], variables: Sequence[Any]) -> None:
-        """Compares the variables if the program has changed them, or makes a function. Blocks only in this case."""
+        """Compares the ranks' variables if the program has changed its variables, or is making a function. Only then
+        blocks."""
         self.follow_world()
         trained = [variable for gradient, variable in zip(gradients, variables)
                    if gradient is not None and not self.gradients.is_local(variable)]
         self._trained = trained
         keys = tuple(map(key, trained))
         if keys not in self._agreed and self._all_compare():
-            # A rank that does not compare submits its first operation, which has this name. So both operations fail,
-            # and neither rank waits.
+            # A rank that does not compare its variables submits its first operation, which has this name. So this
+            # operation and the comparison fail, and no rank waits.
             require_same(trained, self.process_set, self._named("gradients_0") if self._agreed else None)
             self._agreed.add(keys)
 
     def _all_compare(self) -> bool:
-        """False while a function is made which other ranks may have made in an earlier world: they do not compare."""
+        """False while this rank makes a function that other ranks may have made in an earlier world: such ranks do not
+        compare."""
         worlds = basics.elastic_worlds()
         return tf.executing_eagerly() or self.is_fitting or worlds is None or worlds.job.change.generation == 1
 

@@ -1,4 +1,5 @@
-"""Checks in Model.fit() whether the script has forgotten to broadcast the model, so that ranks train different ones."""
+"""Checks in Model.fit() whether the script has forgotten to broadcast the model, so that ranks train different
+models."""
 from __future__ import annotations
 
 import functools
@@ -64,8 +65,9 @@ def _comparing(fit: Any) -> Any:
             return fit(model, *arguments, **options)
         is_new_world = ranks.process_set.included() and ranks.follow_world()
         if is_new_world or getattr(model, "_fitted_for", None) is not ranks:
-            object.__setattr__(model, "_fitted_for", ranks)  # Keras would track it
-            # An earlier function would use only this rank's gradients, or those of the ranks of an earlier world.
+            # Not a plain assignment, because Keras would track the attribute.
+            object.__setattr__(model, "_fitted_for", ranks)
+            # The old function would use only this rank's gradients, or the gradients of the ranks of an earlier world.
             model.train_function = None
         given = signature.bind(model, *arguments, **options)
         given.arguments["callbacks"] = _followed(given.arguments.get("callbacks"), SameStart(ranks), model)

@@ -14,12 +14,12 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
     """From start_epoch on and before end_epoch, sets the learning rate to initial_lr * multiplier.
 
     Args:
-        multiplier: a function of the epoch, or a number: then its power `epoch - start_epoch` is used.
-        staircase: the rate changes once in each epoch. Otherwise it changes with each batch, and the function also gets
-            fractions of epochs.
-        momentum_correction: scales the velocities with the rate, because they contain the rates of past steps (Goyal et
-            al., 2017).
-        steps_per_epoch: needed if Keras cannot find the number itself.
+        multiplier: a function of the epoch, or a number. A number is raised to the power `epoch - start_epoch`.
+        staircase: True: the rate changes once in each epoch. False: it changes with each batch, and the function also
+            gets fractions of epochs.
+        momentum_correction: whether the velocities are scaled with the rate, because they contain the rates of past
+            steps (Goyal et al., 2017).
+        steps_per_epoch: the number of steps; needed if Keras cannot find the number itself.
     """
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
@@ -76,7 +76,7 @@ def rate_of(optimizer: Any) -> float:
 
 
 def _velocities(optimizer: Any) -> List[Any]:
-    """The variables of an optimizer with momentum that hold the sums of past steps."""
+    """The variables in which an optimizer with momentum holds the sums of past steps."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if not getattr(optimizer, "momentum", 0):
         return []
@@ -98,7 +98,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def _part(self, epoch: float) -> float:
-        """Counts so that the last batch of an epoch has the rate of the end of the epoch."""
+        """The factor for the learning rate. The last batch of an epoch has the factor of the end of the epoch."""
         assert self.steps_per_epoch is not None and self.end_epoch is not None
         done = (epoch + 1 / self.steps_per_epoch) / self.end_epoch
         return (1 + done * (basics.size() - 1)) / basics.size()

@@ -1,4 +1,4 @@
-"""Variables of a training, which must be equal on all ranks when it begins."""
+"""Makes the variables of a training equal on all ranks before the training begins."""
 from __future__ import annotations
 
 from typing import Any, Sequence

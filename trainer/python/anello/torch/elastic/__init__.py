@@ -1,4 +1,4 @@
-"""Horovod's elastic interface, with models, optimizers and samplers of torch."""
+"""Horovod's elastic interface for models, optimizers and samplers of torch."""
 from ...horovod.elastic_run import run
 from ...horovod.source import source_rank
 from .sampler import ElasticSampler

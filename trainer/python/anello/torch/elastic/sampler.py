@@ -13,9 +13,10 @@ class ElasticSampler(torch.utils.data.Sampler):
     """Divides a data set between the ranks, and leaves out the indices that were processed in this epoch.
 
     Args:
-        pad: True: every rank gets the same number of indices; if they cannot be divided evenly, some are used twice, as
-            in Horovod. False: every index is used once, and some ranks have one index less than others: if they have
-            one batch less, they call hvd.join() after their loop. Horovod does not have it.
+        pad: True: every rank gets the same number of indices; if the indices cannot be divided evenly, some are used
+            twice, as in Horovod. False: every index is used once, and some ranks have one index less than others. Ranks
+            that therefore have one batch less must call hvd.join() after their loop. Horovod does not have this
+            argument.
     """
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0, pad: bool = True) -> None:
@@ -28,7 +29,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: with a new order, and nothing processed. Call it at the end of the previous epoch."""
+        """Begins an epoch: makes a new order, and counts no index as processed. Call it at the end of the previous
+        epoch."""
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
@@ -38,7 +40,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.processed_num += batch_size * self.num_replicas
 
     def record_indices(self, indices: Iterable[int]) -> None:
-        """Records that this rank has processed these indices, and every other rank as many. Older scripts use it."""
+        """Records that this rank has processed these indices, and that every other rank has processed the same number.
+        Older scripts use it."""
         self.record_batch(0, len(list(indices)))
 
     @property

@@ -31,7 +31,8 @@ class _TensorsHandler(StateHandler):
 
 
 class ModelStateHandler(_TensorsHandler):
-    """A model. Without copies, only its buffers are copied, which a forward pass may change."""
+    """A handler of a model. If `copies` is false, only the model's buffers are copied, which a forward pass may
+    change."""
 
     copies = True
 
@@ -54,7 +55,7 @@ class ModelStateHandler(_TensorsHandler):
 
 
 class OptimizerStateHandler(_TensorsHandler):
-    """An optimizer. Without copies, only the options of its groups are copied."""
+    """A handler of an optimizer. If `copies` is false, only the options of the optimizer's groups are copied."""
 
     copies = True
 
@@ -86,7 +87,7 @@ class OptimizerStateHandler(_TensorsHandler):
                 if isinstance(each, torch.Tensor)}
 
     def is_torn(self) -> bool:
-        """True if a step that was not committed may have changed parameters of which there is no copy."""
+        """True if a step that was not committed may have changed parameters, and no copy of them exists."""
         return not self.copies and self._steps != self._steps_begun()
 
     def _steps_begun(self) -> int:
@@ -108,7 +109,8 @@ _handler_registry: List[Tuple[type, Type[Any]]] = [
 
 
 def get_handler_registry() -> List[Tuple[type, Type[Any]]]:
-    """Types and the classes of their handlers; the first that fits is used. A list that may be changed."""
+    """The list of pairs (type, class of its handler), which may be changed. The first type that fits a value is
+    used."""
     return _handler_registry
 
 
@@ -119,7 +121,7 @@ def set_handler_registry(registry: List[Tuple[type, Type[Any]]]) -> None:
 
 
 class State(elastic.State):
-    """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes."""
+    """The keyword arguments become attributes. All ranks commit, restore and synchronize their values."""
 
     def _handler_of(self, value: Any) -> Optional[StateHandler]:
         for kind, handler in _handler_registry:
@@ -142,9 +144,10 @@ class TorchState(State):
     """The state of a training: a model, an optimizer, samplers and plain values, as keyword arguments.
 
     Args:
-        copy: False: commit() copies no parameters and no state of the optimizer, because only step() writes them, after
-            all gradients have arrived. Commit after each step: if a rank fails between the two, no rank has the state
-            of a commit, and the job ends. Every optimizer must be a DistributedOptimizer. Horovod does not have it.
+        copy: False: commit() copies no parameters and no state of the optimizer, because only step() writes these,
+            after all gradients have arrived. Commit after each step: if a rank fails between step() and commit(), no
+            rank has the state of a commit, and the job ends. Every optimizer must be a DistributedOptimizer. Horovod
+            does not have it.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, copy: bool = True, **values: Any) -> None:
