@@ -23,7 +23,8 @@ def eager(hvd):
 
 
 def function(hvd, parts, floats):
-    """Returns a function with an operation for each part of a tensor. Python takes longer for a list of tensors."""
+    """Returns a function with an operation for each part of a tensor. The parts are no list, because Python takes
+    longer for a list of tensors."""
     given = tf.ones(parts * floats)
     call = tf.function(lambda all: tf.concat([hvd.allreduce(each, op=hvd.Sum) for each in tf.split(all, parts)], 0))
     return lambda: call(given)

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 
 class Used:
-    """A `with` block that counts what all threads of this process use in it."""
+    """A `with` block that counts the resources which all threads of this process use in it."""
 
     def __enter__(self):
         self._before = resource.getrusage(resource.RUSAGE_SELF)

@@ -4,7 +4,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# The matrix is small enough for the first-level cache, so that the core is busy and not the memory.
+# The matrix is small enough for the first-level cache, so that its computing loads the core and not the memory.
 SMALL = torch.full((48, 48), 1e-3)
 
 

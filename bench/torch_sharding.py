@@ -24,7 +24,8 @@ def transformer(width, layers):
 
 
 def mesh_of(backend, parallel):
-    """Returns a mesh: ranks that shard, by ranks that share a layer. Makes new groups, or torch would share them."""
+    """Returns a mesh: ranks that shard, by ranks that share a layer. Makes new groups, because otherwise torch would
+    share groups between meshes."""
     ranks = torch.arange(dist.get_world_size()).view(-1, parallel)
     groups = [dist.new_subgroups_by_enumeration(each.tolist(), backend=backend)[0] for each in (ranks.T, ranks)]
     return DeviceMesh.from_group(groups, "cpu", ranks, mesh_dim_names=("shard", "parallel"))

@@ -13,7 +13,7 @@ from torch_model import Layer, Model, backward, calibrate, median, timed_ms
 
 
 def resnet18_shapes():
-    """The shapes of its 62 tensors (11,689,512 parameters), from the first layer to the last."""
+    """The shapes of ResNet-18's 62 tensors (11,689,512 parameters), from the first layer to the last."""
 
     def convolution(outputs, inputs, width):
         return [(outputs, inputs, width, width), (outputs,), (outputs,)]  # a convolution with its batch normalisation
@@ -101,7 +101,8 @@ def main():
 
 
 def measure(steps, rounds):
-    """Milliseconds of each kind of step in each round. Three rounds before are not counted: buckets still move."""
+    """Milliseconds of each kind of step in each round. Three rounds before these are not counted, because buckets still
+    move there."""
     times = {name: [] for name in steps}
     for turn in range(rounds + 3):
         for name, step in steps.items():

@@ -9,7 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def documented(lines: list[str]) -> list[str]:
-    """Makes each comment a documentation comment: that of the file at its beginning, those above and behind code."""
+    """Makes each comment a documentation comment: the comment at the beginning of the file, and comments above and
+    behind code."""
     made, inside = [], False
     for line in lines:
         code = line.strip()
@@ -29,7 +30,7 @@ def documented(lines: list[str]) -> list[str]:
 
 
 def grouped(lines: list[str]) -> list[str]:
-    """A comment above several functions belongs to all of them if no blank line or comment is between them."""
+    """Makes a comment above several functions belong to all of them, if no blank line or comment is between them."""
     made: list[str] = []
     while lines:
         indent = len(lines[0]) - len(lines[0].lstrip())
@@ -51,7 +52,7 @@ def header(text: str) -> str:
 
 
 def name(page: pathlib.Path, heading: str = "") -> str:
-    """Where a link leads: the path of the page, and what GitHub makes of the heading."""
+    """The target of a link: the path of the page, and the name that GitHub makes from the heading."""
     if page == ROOT / "README.md" and not heading:
         return "mainpage"
     slug = re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-")

@@ -95,7 +95,7 @@ def point(seed):
         here.steady(4)
         here.diaries.read()
         old, ranks = set(here.diaries.worlds), list(here.diaries.worlds[here.diaries.newest()])
-        spared = chance.choice(ranks)  # it holds the state, so the job can go on
+        spared = chance.choice(ranks)  # this rank holds the state, so the job can go on
 
         def kill(pids, count=1):
             for victim in chance.sample([pid for pid in pids if pid != spared], count):
@@ -122,7 +122,7 @@ def point(seed):
 
 
 def newcomers(options):
-    """P10: a newcomer takes 10 s before it joins. Measures how many times longer 2 ranks take for a step meanwhile."""
+    """P10: a newcomer takes 10 s before it joins. Measures by which factor a step of 2 ranks gets longer meanwhile."""
     ratios = []
     for _ in range(max(options.trials // 4, 3)):
         with visit(Late, 2, most=3) as here:
@@ -147,7 +147,7 @@ def stops(options):
 
 
 def costs(options):
-    """P12: measures allreduces, and steps that write nothing else: elastic and fixed jobs of 2 ranks, in turn."""
+    """P12: measures allreduces, and steps that only write the state, in elastic and fixed jobs of 2 ranks in turn."""
     found = {}
     for number in range(options.pairs):
         for kind in ("elastic", "fixed") if number % 2 else ("fixed", "elastic"):

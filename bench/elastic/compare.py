@@ -31,7 +31,7 @@ class Visit:
         self.size, self.most, self.limit, self.random, self.out = size, most, limit, random.Random(seed), out
 
     def wait(self, condition, limit):
-        """Calls the condition until it returns something, and returns that."""
+        """Calls the condition until it returns a true value, and returns this value."""
         end = time.monotonic() + limit
         while True:
             self.job.tend()

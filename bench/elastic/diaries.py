@@ -7,7 +7,7 @@ import time
 
 SAMPLES, BATCH = 960, 48  # 20 steps an epoch
 SEED = 1
-PACE = float(os.environ.get("ELASTIC_PACE", 0.01))  # seconds of a step in which a rank computes nothing
+PACE = float(os.environ.get("ELASTIC_PACE", 0.01))  # length in seconds of a step in which a rank computes nothing
 
 World = collections.namedtuple("World", "token rank size")
 Taken = collections.namedtuple("Taken", "step epoch samples")
@@ -38,13 +38,13 @@ class Diary:
 
 
 class Diaries:
-    """The diaries in a folder. read() takes in new lines: of all ranks, or `only` of one."""
+    """The diaries in a folder. read() reads the new lines of all ranks, or only those of the rank `only`."""
 
     def __init__(self, folder):
         self.folder, self.only = folder, None
-        self.steps = []  # in the order of time once all lines are read
+        self.steps = []  # ordered by time when all lines have been read
         self._files = {}              # by pid: an open file, and an unfinished line
-        self._world, self._taken = {}, {}  # by pid: the newest ones
+        self._world, self._taken = {}, {}  # by pid: the newest world, and the newest share
         self.worlds = {}              # by token: by pid
         self.first_steps = {}         # by token: by pid, the time
         self._all_taken = {}          # by (token, step): by pid
@@ -83,7 +83,7 @@ class Diaries:
         return max(first.values()) if len(ranks) == len(first) == size else None
 
     def next_world(self, since, old, size=None):
-        """The time after `since` at which the first world of this size that is not in `old` had begun, or None."""
+        """The time at which the first world of this size that is not in `old` had begun, after `since`; or None."""
         times = [self.begun(token) for token, ranks in self.worlds.items()
                  if token not in old and size in (None, next(iter(ranks.values())).size)]
         return min((time for time in times if time is not None and time > since), default=None)
@@ -97,12 +97,13 @@ class Diaries:
         return self.steps[-1].world.token
 
     def longest_pause(self, since, until):
-        """The longest time in which no rank took a step."""
+        """The longest time between two moments in which no rank took a step."""
         times = [step.time for step in self.steps if since <= step.time <= until]
         return max((b - a for a, b in itertools.pairwise([since, *times])), default=None)
 
     def lineage(self):
-        """The steps that made the final state, by number, with their worlds; and the undone steps, with their times."""
+        """The steps that made the final state, by number, with their worlds; and the steps that were undone, with their
+        times."""
         final, undone = {}, []
         for step in self.steps:
             number, token = step.taken.step, step.world.token

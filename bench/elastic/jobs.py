@@ -1,4 +1,4 @@
-"""Starts a training with each library, and adds ranks. Does what the library's own launcher does not do."""
+"""Starts a training with each library, and adds ranks: the tasks that the library's own launcher does not do."""
 import os
 import pathlib
 import signal
@@ -8,8 +8,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = str(pathlib.Path(__file__).with_name("training.py"))
-# Seconds after which a silent rank is given up. PATIENT: for libraries in which the start of a replacement must fit
-# into the same limit.
+# Seconds after which a silent rank is given up. PATIENT is for libraries in which this limit also limits the start of a
+# replacement.
 LIMIT, PATIENT = 5, 30
 
 
@@ -44,7 +44,7 @@ class Job:
         return [self.python, TRAINING, self.library, self.folder, str(self.size), str(self.most), *more]
 
     def tend(self):
-        """Does now the work of a cluster manager."""
+        """Called again and again: does the work of a cluster manager."""
 
     def running(self):
         """True if the library has not given up the training."""
@@ -115,8 +115,8 @@ class Torchrun(Job):
     # Without the second variable, a rank that joins waits for an address that nobody writes (PyTorch 2.15).
     settings = {"ELASTIC_LIMIT": str(PATIENT), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
-    # One agent for all ranks restarts them soonest. But a rank that joins needs an agent of its own, and then each
-    # other rank needs one too.
+    # A job with one agent for all ranks restarts them soonest. But a rank that joins needs an agent of its own, and
+    # then each other rank needs its own agent too.
     def _agent(self, nodes, ranks):
         self.run(self.python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks}",
                  "--max-restarts=100", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-id=bench",

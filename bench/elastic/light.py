@@ -27,7 +27,7 @@ def steps(folder, doubles):
             diary.world(state.change.generation, world.rank, world.size)
             for batch in anello.elastic.batches(SAMPLES, global_batch=BATCH, seed=SEED, epochs=10**6, state=state):
                 diary.take(state.revision, batch.epoch, batch.samples)
-                # Sums of integers below 2**53 do not depend on their order, so the result is the same bit by bit.
+                # Sums of integers below 2**53 do not depend on their order, so all ranks get the same bits.
                 gradient = array.array("d", [sum(sample * 7919 % 65521 for sample in batch.samples)])
                 world.allreduce(gradient)
 

@@ -39,7 +39,7 @@ def spread(trials, key):
 
 
 def most(trials, key):
-    """The largest number. If no trial came to its full size again, the number for an epoch instead."""
+    """The largest number. If no trial came to its full size again, returns the number for an epoch instead."""
     whole = [each[key] for each in trials if key in each and "failed" not in each]
     rates = [each[key] / each["epochs"] for each in trials if each.get("epochs")]
     return str(max(whole)) if whole else f"{max(rates):.0f} an epoch" if rates else "-"

@@ -124,7 +124,7 @@ def torchft(diary, share, place, places):
     steps, world = -(-len(sampler) // share), None
     while True:
         stepping.zero_grad()
-        manager.wait_quorum()  # only for the diary: the step is then certain
+        manager.wait_quorum()  # only for the diary: after this call the number of the step is certain
         step, now = manager.current_step(), (manager._quorum_id, manager.num_participants())
         if manager.is_participating() and now != world:
             diary.world(f"{now[0]}.{now[1]}", manager.participating_rank(), now[1])
