@@ -1,5 +1,5 @@
-// Checks this process's settings before it joins a world, with the error messages of init(). Also used by `anello
-// doctor`. Any thread.
+// Checks this process's settings before it joins a world, with the error messages of init(). `anello doctor` uses these
+// checks too. Any thread.
 #pragma once
 #include "ring/base/log.hpp"
 #include "ring/world/check_settings.hpp"

@@ -53,8 +53,8 @@ struct Progress {
   bool others_informed = false;  // true if the other ranks have received this rank's failure
 };
 
-// Joins the ranks that the server brings together. `given`: the settings of the program or the environment, before
-// init() has changed any.
+// Joins the world of the ranks that the server brings together. `given`: the settings of the program or the
+// environment, before init() has changed any.
 World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
   progress.generation = identity.generation;
@@ -108,7 +108,7 @@ World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, P
 World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress& progress,
                       const rendezvous::MeetingHooks& hooks = {}) {
   const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
-  // With PMI, the key-value space has its own name.
+  // With PMI, the key-value space gives each start a name of its own.
   const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;
   std::optional<rendezvous::StartTurn> turn;
   if (!has_a_name) turn.emplace(text(plan.ways.front().job, " ", plan.settings.job), deadline);
@@ -140,8 +140,8 @@ void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
   }
 }
 
-// Informs the other ranks that this rank cannot start although its place in the job was found. Meets them only for
-// this.
+// Informs the other ranks that this rank cannot start although its place in the job was found. Meets the other ranks
+// only for this purpose.
 void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
   if (plan.alone) return;
   rendezvous::JoinPlan brief = plan;

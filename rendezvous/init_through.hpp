@@ -15,7 +15,7 @@ World init_with(const std::function<Settings()>& read);
 
 // Joins the world of the processes that share the space. The space gives rank and size; rank, size and rendezvous in
 // the settings are ignored. The calling thread uses the space until the call returns, and calls its fence() once.
-// Throws like init(), and also all errors of the space.
+// Throws the errors of init(), and all errors of the space.
 World init_through(std::unique_ptr<KeyValueSpace> space, Settings settings);
 
 }  // namespace anello::rendezvous

@@ -30,7 +30,8 @@ struct Reason {
   bool is_error = false;  // true for an Error or bad_alloc, whose text is enough, so that no core file is written
 };
 
-// Returns the message. If there is no memory for it, returns a text that is short enough to need no allocation.
+// Returns the message. If there is no memory for the message, returns a text that is short enough to need no
+// allocation.
 std::string out_of_memory() {
   release_memory_reserve();
   try {
@@ -78,8 +79,8 @@ void report(const std::string& error) {
   }
 }
 
-// A second thread that calls this waits until the first thread has ended the process. A second call by the same thread
-// means that this function itself has failed.
+// If a second thread calls this function, it waits until the first thread has ended the process. A second call by the
+// same thread means that this function itself has failed.
 [[noreturn]] void end_process() {
   static thread_local bool ending = false;
   if (std::exchange(ending, true)) std::abort();

@@ -3,7 +3,8 @@
 
 namespace anello::rendezvous {
 
-// Installs the terminate handler that anello/init.hpp describes; once in a process. Any thread.
+// Installs the terminate handler that anello/init.hpp describes. The handler is installed only once in a process. Any
+// thread.
 void handle_uncaught_exceptions();
 
 }  // namespace anello::rendezvous

@@ -24,8 +24,8 @@ OperationQueue& queue_of(const Group& group, const anello_call& asked) {
 
 // If `work` is null, blocks until the operation is done. Otherwise starts the operation and gives its handle to the
 // caller. If the call is refused, the group reports the reason to ranks that wait for this rank. This function is
-// inlined into the short forms, so that `asked` need not be written to memory. Most calls have no list; then no memory
-// is used for one.
+// inlined into the short forms, so that `asked` need not be written to memory. Most calls have no list, and then use no
+// memory for a list.
 [[gnu::always_inline]] inline anello_status carry_out(anello_group* group, const anello_call& asked,
                                                       anello_work** work) {
   return guarded([&]() __attribute__((always_inline)) {
@@ -50,7 +50,7 @@ anello_call known_call(const anello_call* call) {
   return known(&required(call, "call"), anello_call ANELLO_CALL_INIT);
 }
 
-// Makes the call for a list. NULL with a size of 0 is an empty list; it does not mean that there is no list.
+// Makes the call for a list. NULL with a size of 0 is an empty list. It does not mean that the call has no list.
 anello_call list_call(anello_kind kind, const anello_tensor* tensors, std::size_t count,
                       const anello_options* options) {
   static constexpr anello_tensor kNone{};

@@ -88,7 +88,7 @@ NamedCall named_call_of(const anello_call& asked, Verb verb, int ranks) {
   return call;
 }
 
-// Returns the operation. Refuses one that is not done, because its outputs and other results do not exist yet.
+// Returns the operation. Refuses an operation that is not done, because its outputs and other results do not exist yet.
 anello::agenda::NamedOperation& complete(const anello_named* operation) {
   anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
   if (!its.done()) refuse(text(its.key(), " is not done"));

@@ -145,7 +145,7 @@ inline anello_world* new_world(anello::World made) {
   return new anello_world(std::move(made));
 }
 
-// Replaces numbers that do not fit into one byte by 255, which is no value of any enum. The enums of the C++
+// Replaces numbers that do not fit into one byte by 255, a value that no enum has. The enums of the C++
 // API have one byte, so a conversion would cut such numbers off.
 template <class Enum>
 Enum one_of(int value) {

@@ -68,8 +68,8 @@ void RendezvousClient::throw_as_start_failed(const std::exception& thrown) const
   throw rendezvous::StartFailed(error.code(), error.message(), settings_.rank);
 }
 
-// Connects and joins. Does both again if the connection ends, because the server closes connections that do not join
-// soon after their handshake, and if there are too many of these, closes the oldest.
+// Connects and joins. Does both again if the connection ends: the server closes a connection that does not join soon
+// after its handshake. If too many such connections are open, it closes the oldest of them.
 void RendezvousClient::connect_and_join(Clock::time_point deadline) {
   for (milliseconds pause = rendezvous::kFirstRest;; pause = std::min(2 * pause, rendezvous::kMaxRest)) {
     connection_.connect(deadline);

@@ -19,11 +19,11 @@ class RendezvousClient {
 
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name. If `rendezvous` lists
-  // several addresses, it joins at the first where this job's server answers. If a server refuses this rank, this is an
-  // error at once if there is only one address; if there are several, the next one is tried. If the connection ends
-  // before all ranks have joined, this rank connects and joins again. Throws Error{configuration}, Error{network} with
-  // every address tried, Error{unauthorized}, Error{protocol}, Error{rendezvous} that names the ranks that are missing
-  // or have failed, and MeetAgain if a rank runs the server.
+  // several addresses, it joins at the first where this job's server answers. If a server refuses this rank, and there
+  // is only one address, this is an error at once; if there are several addresses, the next one is tried. If the
+  // connection ends before all ranks have joined, this rank connects and joins again. Throws Error{configuration},
+  // Error{network} with every address tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} with the ranks
+  // that are missing or have failed. If a rank runs the server, it may also throw MeetAgain.
   RendezvousClient(const Settings& settings, std::string secret, Server server);
   RendezvousClient(const Settings& settings, std::string secret)
       : RendezvousClient(settings, std::move(secret), Server()) {}
@@ -36,25 +36,25 @@ class RendezvousClient {
   // Connects, as try_server() does, and joins only to report that this rank cannot start. Throws as the constructor
   // does.
   static void report_failure(const Settings& settings, std::string secret, Server server, const std::exception& why);
-  ~RendezvousClient();  // if leave() was not called, the server reports to the other ranks that this one has ended
+  ~RendezvousClient();  // if leave() was not called, the server reports to the other ranks that this rank has ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
 
   const Identity& identity() const { return identity_; }
 
-  // Sends this rank's blob, at most 64 KiB, and returns those of all ranks, by rank. Blocks until every rank has sent
-  // one (Exchange in ring/world/bootstrap.hpp). Exchanging empty blobs is a barrier.
+  // Sends this rank's blob, at most 64 KiB, and returns the blobs of all ranks, by rank. Blocks until every rank has
+  // sent one (Exchange in ring/world/bootstrap.hpp). Exchanging empty blobs is a barrier.
   std::vector<std::string> exchange(std::string blob);
 
-  // For use between exchanges: throws if the server has reported a failure or does so within `patience`, or if the
+  // Call this between exchanges. Throws if the server has reported a failure or does so within `patience`, or if the
   // connection with it has ended.
   void check(std::chrono::milliseconds patience);
 
   // Call this when this rank has started and does not need the server any more. `port`: the port at which this rank
   // listens for other ranks; 0: it does not listen.
   void leave(std::uint16_t port = 0);
-  // Call this if this rank could not start. The server sends the reason to the other ranks, as the failure of the rank
-  // that `why` names; if it names none, as the failure of this rank. Does not throw.
+  // Call this if this rank could not start. The server sends the reason to the other ranks. It is sent as the failure
+  // of the rank that `why` names, or, if `why` names no rank, as the failure of this rank. Does not throw.
   void fail(const std::exception& why) noexcept;
 
  private:

@@ -37,7 +37,7 @@ void note_signal(int signal, siginfo_t* info, void*) {
   const Received received{signal, info->si_pid};
   const int pipe = notice_pipe;
   if (getpid() != notice_process || pipe < 0 || write(pipe, &received, sizeof received) != ssize_t(sizeof received))
-    raise(signal);  // takes effect when the handler has returned
+    raise(signal);  // the signal takes effect when the handler has returned
   errno = before;
 }
 
@@ -123,7 +123,7 @@ LeaveNotice::~LeaveNotice() {
 void LeaveNotice::receive(asio::io_context& context, std::function<void()> leave) {
   if (end_ < 0) return;
   const int end = fcntl(end_, F_DUPFD_CLOEXEC, 0);
-  if (end < 0) return remove_handlers();  // the signals have their usual effect rather than none
+  if (end < 0) return remove_handlers();  // without a receiver, the signals must have their usual effect
   if (*has_come_) asio::post(context, leave);
   std::make_shared<Receiver>(context, end, has_come_, std::move(leave))->receive();
 }

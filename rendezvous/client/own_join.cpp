@@ -14,7 +14,7 @@ std::vector<std::string> own_addresses(const Settings& settings, const std::stri
                                        bool from_elsewhere, const std::vector<net::Interface>& interfaces) {
   const auto leads_elsewhere = [](const net::Interface& one) { return !one.name.starts_with("lo"); };
   // `usual` is a loopback address if /etc/hosts gives such an address for this host's name, under which the rank has
-  // reached the server. Ranks of other hosts cannot connect to it, so another address is chosen.
+  // reached the server. Ranks of other hosts cannot connect to a loopback address, so another address is chosen.
   if (from_elsewhere && settings.iface.empty() && net::is_loopback(usual) &&
       std::any_of(interfaces.begin(), interfaces.end(), leads_elsewhere))
     usual = net::choose_address("^lo", usual, interfaces);

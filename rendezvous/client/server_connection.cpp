@@ -110,7 +110,7 @@ Reply ServerConnection::ask(const Request& request, milliseconds patience) {
 }
 
 // The server sends a message without a request only if the start-up has failed. So if there is something to read, it is
-// the failure.
+// the report of a failure.
 void ServerConnection::check(milliseconds patience) {
   if (!readable(socket_.native_handle(), patience)) return;
   Reply reply;

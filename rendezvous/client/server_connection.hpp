@@ -24,8 +24,8 @@ struct KnownServer {
   bool other_hosts = false;  // true if there are ranks on other hosts, so that this rank must not listen on loopback
   bool listens = false;  // true if the server has listened before: if it now refuses connections, its process has ended
   int rank = -1;         // the rank that runs the server; -1: unknown
-  // If this server is the successor of another server: the last world of that server. In that world, the successor has
-  // the rank `rank`.
+  // If this server is the successor of another server: the number of that server's last world. The successor has the
+  // rank `rank` in this world.
   std::uint32_t generation = 0;
   std::uint64_t incarnation = 0;
 };
@@ -43,23 +43,23 @@ struct MeetAgain : Error {
 
 class ServerConnection {
  public:
-  // Throws Error{configuration} if settings.rendezvous is not a list of addresses, and the errors of
-  // net::require_usable().
+  // Throws the errors of net::require_usable(). Also throws Error{configuration} if settings.rendezvous is not a list
+  // of addresses.
   ServerConnection(const Settings& settings, net::Credentials credentials, KnownServer server);
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
-  // Connects and proves the secret at the first address where this job's server answers, and tries again until one
-  // does. If a server refuses this rank, this is an error at once if there is only one address; if there are several,
-  // the next one is tried. At `deadline` throws Error{network} with every address tried. Throws Error{unauthorized,
-  // protocol}. If the process of the rank that runs the server has ended, throws Error{rendezvous}, or MeetAgain if
-  // this rank was never connected with that process.
+  // Connects and proves the secret at the first address where this job's server answers, and tries again until a server
+  // answers. If a server refuses this rank, and there is only one address, this is an error at once; if there are
+  // several addresses, the next one is tried. At `deadline` throws Error{network} with every address tried. Throws
+  // Error{unauthorized, protocol}. If the process of the rank that runs the server has ended, throws Error{rendezvous},
+  // or MeetAgain if this rank was never connected with that process.
   void connect(std::chrono::steady_clock::time_point deadline);
 
   std::string local_address() const;  // throws Error{network} if the connection has ended
 
-  // Sends the request and returns the answer. Throws Error{timed_out} some seconds after `patience`, Error{network,
-  // protocol}, and the failure that the server reports in place of an answer.
+  // Sends the request and returns the answer. Throws Error{timed_out} some seconds after `patience`, and Error{network,
+  // protocol}. If the server reports a failure in place of an answer, throws this failure.
   Reply ask(const Request& request, std::chrono::milliseconds patience);
   // Sends no request. Throws if the server has reported a failure or does so within `patience`, or if the connection
   // has ended.

@@ -26,7 +26,7 @@ constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimi
 // The maximum rest after an address has refused a connection. It is short, because the server may begin to listen at
 // any moment.
 constexpr milliseconds kMaxRestOfRefused{500};
-constexpr milliseconds kBetweenPlaces{200};  // head start of each address over the next of the list
+constexpr milliseconds kBetweenPlaces{200};  // head start of each address over the next one in the list
 constexpr milliseconds kBetweenLookUps{5000}, kBetweenLooks{500}, kWarnAfter{5000};
 
 asio::awaitable<void> wait(asio::steady_timer& timer, milliseconds time) {

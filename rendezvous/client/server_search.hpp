@@ -1,5 +1,5 @@
-// Looks for a job's server at several addresses at once, so that an address that does not answer does not delay the
-// others: each has its own limit and pauses. One thread, which find() blocks.
+// Looks for a job's server at several addresses at once, so that an address without an answer does not delay the
+// others: each address has its own limit and pauses. One thread, which find() blocks.
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -20,11 +20,11 @@ namespace anello::rendezvous {
 
 struct SearchOptions {
   std::vector<net::HostPort> addresses;
-  // Finds out whether the other end of a connected socket is the job's server. Completes if it is; otherwise throws
-  // Error. With one address, an error other than Error{network} ends the search.
+  // Finds out whether the other end of a connected socket is the job's server. If it is, the coroutine completes;
+  // otherwise it throws Error. With one address, an error other than Error{network} ends the search.
   std::function<asio::awaitable<void>(asio::ip::tcp::socket&)> prove;
   std::string name;  // the server's name, for a warning after 5 s
-  // True if the server has listened before: if all addresses refuse connections, it has ended.
+  // True if the server has listened before. Then it has ended if all addresses refuse connections.
   bool ends_if_refused = false;
   std::vector<asio::ip::tcp::endpoint> (*look_up)(const std::string&, std::uint16_t, asio::error_code&) = resolve;
 };

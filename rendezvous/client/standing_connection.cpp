@@ -30,8 +30,8 @@ constexpr milliseconds kSilentServer{10000}, kReminder{10000};
 // Further time in which the server can report a failure before this process does, because the server's message names
 // the culprit.
 constexpr milliseconds kFirstWord{5000};
-constexpr milliseconds kSilentSuccessor{3000};  // minimum; a server asks every second
-constexpr milliseconds kEndLimit{1000};         // until when the end of the server must be certain
+constexpr milliseconds kSilentSuccessor{3000};  // minimum, because a server asks every second
+constexpr milliseconds kEndLimit{1000};         // time in which the end of the server must become certain
 
 // Returns the limit of silence for a server that no other process may replace while the server is silent.
 milliseconds patience_with_server(const Settings& settings) {
@@ -118,8 +118,8 @@ asio::awaitable<void> StandingConnection::receive() {
   changed_.notify_all();
 }
 
-// Call this when the connection was closed. A server that has only closed this connection still accepts others. The
-// kernel may close a process's connections a moment before its listener.
+// Call this when the connection was closed. A server that has only closed this connection still accepts other
+// connections. The kernel may close a process's connections a moment before its listener.
 asio::awaitable<bool> StandingConnection::server_has_ended() {
   const net::Credentials credentials{settings_.job, identity_.secret};
   const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
@@ -227,8 +227,8 @@ Reply StandingConnection::await(steady_clock::time_point deadline, bool enters) 
   return reply;
 }
 
-// Waits without a limit while the server answers. Only the server decides how long, because the other processes may
-// still compute, or there may be too few of them.
+// Waits without a limit while the server answers. Only the server decides how long to wait, because the other processes
+// may still compute, or there may be too few processes.
 std::optional<Assigned> StandingConnection::enter(std::uint32_t generation) {
   send(Enter{generation});
   for (;;) {

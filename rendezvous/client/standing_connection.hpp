@@ -1,6 +1,7 @@
-// The connection of a process of an elastic job with the rendezvous server. It stays open from world to world; if it
-// ends, the world goes on, and the process cannot enter another one here. A background thread answers the server while
-// the program computes. The other functions belong to the thread that makes the worlds, and block.
+// The connection of a process of an elastic job with the rendezvous server. It stays open from world to world. If the
+// connection ends, the world goes on, but the process cannot enter another world at this server. A background thread
+// answers the server while the program computes. The other functions belong to the thread that makes the worlds, and
+// block.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -23,8 +24,8 @@
 
 namespace anello::rendezvous {
 
-// Thrown if the process of the server has ended for certain: its kernel has closed the connection, and refuses another
-// one. A server that is only silent may still bring other processes together.
+// Thrown if the process of the server has certainly ended: its kernel has closed the connection, and refuses a new one.
+// A server that is only silent may still bring other processes together.
 struct ServerGone : Error {
   using Error::Error;
 };
@@ -32,7 +33,7 @@ struct ServerGone : Error {
 // A process takes this along when it goes from one server to the successor of that server.
 struct Transfer {
   KnownServer to;
-  Identity identity;                // in the newest world
+  Identity identity;                // this process's identity in the newest world
   std::chrono::milliseconds limit;  // limit of the search for the successor
   std::chrono::milliseconds silence;
 };
@@ -48,15 +49,15 @@ class StandingConnection {
   StandingConnection(const StandingConnection&) = delete;
   StandingConnection& operator=(const StandingConnection&) = delete;
 
-  // Enters the next world, and returns this process's place in it; `generation`: the number of the world that this
-  // process had before, or 0. Blocks until every process of the last world has entered or ended, and until enough
-  // processes are there. Returns nothing if the others have finished. Throws the server's error; ServerGone if the
-  // server has ended; and Error{rendezvous} if the connection has ended although the server perhaps has not, or if the
-  // server does not answer for a minute. At a successor, throws MeetAgain for these reasons until the successor has
-  // given a place to this process.
+  // Enters the next world, and returns this process's place in it; `generation`: the number of the world in which this
+  // process was before, or 0. Blocks until every process of the last world has entered or ended, and until enough
+  // processes are there. Returns nothing if the others have finished. Throws the server's error. If the server has
+  // ended, throws ServerGone. If the connection has ended although the server perhaps has not, or if the server does
+  // not answer for a minute, throws Error{rendezvous}. At a successor, throws MeetAgain for these reasons until the
+  // successor has given a place to this process.
   std::optional<Assigned> enter(std::uint32_t generation);
   const Identity& identity() const { return identity_; }  // this process's identity in the newest world
-  void pass_on(LeaveNotice& notice);  // asks the server to let this process leave when the notice comes
+  void pass_on(LeaveNotice& notice);  // when the notice comes, asks the server to let this process leave
 
   // See RendezvousClient.
   std::vector<std::string> exchange(std::string blob);
@@ -86,8 +87,8 @@ class StandingConnection {
   void take(const Reply& reply) ANELLO_REQUIRES(mutex_);
   void send(const Request& request);
   void send_last(const Request& request);
-  // Waits for the next answer, and removes it. `enters`: true if enter() waits, so that the end of the last start is no
-  // error.
+  // Waits for the next answer, and removes it. `enters`: true if enter() waits; then it is no error that the last start
+  // has ended.
   Reply await(std::chrono::steady_clock::time_point deadline, bool enters);
   void throw_if_over() const ANELLO_REQUIRES(mutex_);
   void throw_if_lost() const ANELLO_REQUIRES(mutex_);
@@ -100,16 +101,16 @@ class StandingConnection {
   std::deque<Reply> answers_ ANELLO_GUARDED_BY(mutex_);
   CommitGate gate_ ANELLO_GUARDED_BY(mutex_);
   std::uint64_t commits_ ANELLO_GUARDED_BY(mutex_) = 0;
-  std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can
+  std::string again_ ANELLO_GUARDED_BY(mutex_);              // why the newest world cannot start; empty: it can start
   bool sent_away_ ANELLO_GUARDED_BY(mutex_) = false;         // true if another process is the server now
   bool over_ ANELLO_GUARDED_BY(mutex_) = false;              // true if this process's part in the job has ended
   std::optional<Failed> refused_ ANELLO_GUARDED_BY(mutex_);  // why this process cannot go on
   std::string lost_ ANELLO_GUARDED_BY(mutex_);               // why the connection has ended; empty: it has not
   bool gone_ ANELLO_GUARDED_BY(mutex_) = false;              // true if the server has ended
-  bool transfers_ ANELLO_GUARDED_BY(mutex_) = false;         // true until the successor of a server has given a place
+  bool transfers_ ANELLO_GUARDED_BY(mutex_) = false;         // true until a successor has given a place to this process
   bool may_be_succeeded_ ANELLO_GUARDED_BY(mutex_) = false;  // true if another process goes on as the server
   std::chrono::steady_clock::time_point last_message_ ANELLO_GUARDED_BY(mutex_);
-  // A server that is silent for so long while this process waits has stopped.
+  // A server that is silent for this time while this process waits counts as stopped.
   std::chrono::milliseconds silence_ ANELLO_GUARDED_BY(mutex_);
   asio::ip::tcp::endpoint server_;
   net::EventLoop event_loop_;                     // its thread uses the other members, and is stopped first

@@ -152,8 +152,8 @@ void Job::Impl::commit(const std::function<void()>& update) {
   update();
   if (end_commit()) throw WorldEnds{};
   // Without this comparison, a value that differs would end the job only at the first change of its ranks, perhaps
-  // after days. Comparisons at the powers of two find the value before the training is twice as long, at no cost for a
-  // step.
+  // after days. Comparisons after 1, 2, 4, 8, ... commits find the value before the training's length has doubled, and
+  // cost almost nothing for each step.
   if (options_.verify && change_.size > 1 && std::has_single_bit(state_.revision()))
     together([&] { elastic::compare(*world_, state_); });
 }
@@ -174,7 +174,7 @@ bool Job::Impl::survives(const Error& error) const {
 }
 
 // If another rank ends before it has finished, the remaining ranks may have to repeat the last step. They do not need
-// this rank for that, so this rank ends successfully.
+// this rank to repeat the step, so this rank ends successfully.
 void Job::Impl::finish() {
   check_phase("finish", phase_ == Phase::training, "the state has not been synchronized in this world");
   try {

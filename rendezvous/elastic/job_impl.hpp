@@ -16,9 +16,10 @@
 
 namespace anello::elastic {
 
-// Returns false for errors that are a mistake of the program, because the program would repeat it in the next world.
+// Returns false for errors that are a mistake of the program, because the program would repeat the mistake in the next
+// world.
 bool another_can_follow(ErrorCode code);
-// Throws Error{invalid_argument}, with the remedy, unless a call is right in this phase.
+// Unless a call is right in this phase, throws Error{invalid_argument} with the remedy.
 void check_phase(const char* call, bool is_right, const char* remedy);
 
 class Job::Impl {
@@ -78,7 +79,7 @@ class Job::Impl {
   Succession succession_;
   mutable Mutex replacement_;  // guards replacing the connection, which another thread may use to ask for a change
   std::unique_ptr<rendezvous::StandingConnection> connection_;  // destroyed before the succession, which may serve it
-  std::optional<rendezvous::LeaveNotice> notice_;               // until the training has ended
+  std::optional<rendezvous::LeaveNotice> notice_;               // exists until the training has ended
   std::optional<World> world_;
   Phase phase_ = Phase::left;
   Decision decision_;          // which ranks send the state; valid in the phase `exchanging`

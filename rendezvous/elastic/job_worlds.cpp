@@ -59,7 +59,7 @@ bool Job::Impl::enter() {
   }
 }
 
-// Enters the next world, and if the server has ended, at its successor.
+// Enters the next world at the server, or, if the server has ended, at the successor of the server.
 std::optional<rendezvous::Assigned> Job::Impl::enter_next() try {
   for (;;) {
     try {
@@ -89,8 +89,8 @@ void Job::Impl::replace_connection(std::unique_ptr<rendezvous::StandingConnectio
   connection_->pass_on(notice_.value());
 }
 
-// This process takes no further part in the job. While it still serves the others, a second signal of its scheduler
-// ends it. After that, every signal has its usual effect.
+// Ends this process's part in the job. While this process still serves the others, a second signal of its scheduler
+// ends it. When it does not serve any more, every signal has its usual effect.
 void Job::Impl::end_part() {
   succession_.finish();
   notice_.reset();
@@ -111,7 +111,7 @@ bool Job::Impl::start() try {
   give_up(error.what());
 }
 
-// Sends the reason to the other processes, and throws the exception that is being handled again. Call this only in a
+// Sends the reason to the other processes, and rethrows the exception that is being handled. Call this only in a
 // handler.
 void Job::Impl::give_up(const std::string& reason) {
   connection_->fail(reason);

@@ -1,6 +1,6 @@
-// How long a process searches for the successor of its server, until it trains again. One address may take longer in
-// each further search: with slow round trips, a process would otherwise never reach the successor that it sees. A
-// process that waits at a successor does not search.
+// Limits a process's searches for the successor of its server, until it trains again. The limit for one address grows
+// with each search: with slow round trips, a process would otherwise never reach a successor that it finds. A process
+// that waits at a successor does not search.
 #pragma once
 #include <algorithm>
 #include <chrono>

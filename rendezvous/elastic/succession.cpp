@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kMaxWorld = 1000;   // ranks; each start sends the addresses of all to each of them
-constexpr int kPortsOfARank = 2;  // one in the world, and one for the succession
+constexpr int kMaxWorld = 1000;   // ranks; limited because each start sends all addresses to each rank
+constexpr int kPortsOfARank = 2;  // one port for the world, and one for the succession
 constexpr milliseconds kFirstLimit{500}, kBetweenSearches{20};
 constexpr milliseconds kLastMessage{100};  // time in which the own server receives that this process has finished
 
@@ -167,14 +167,15 @@ void Succession::finish() {
   stop();
 }
 
-// True if another process of the newest world listens, so that the others do not end for want of a server.
+// True if another process of the newest world listens. Then the others find a server if this process ends.
 bool Succession::can_be_succeeded() const {
   if (!lineage_.exists()) return false;
   const Peer& self = lineage_.newest().at(std::size_t(lineage_.rank));
   return std::ranges::any_of(lineage_.newest(), [&](const Peer& peer) { return peer.port != 0 && peer != self; });
 }
 
-// Goes on as the server of processes that still need one. If none of them could take over, it serves until the end.
+// Goes on as the server of processes that still need a server. If none of them could take over, this process serves
+// until the end.
 void Succession::serve_on() {
   const auto begin = std::chrono::steady_clock::now();
   auto training_ends = begin;

@@ -20,8 +20,9 @@ class Succession {
  public:
   explicit Succession(const Settings& settings);
 
-  // Call these in each world: when the server has given a place, before the world is made, and when this process has
-  // the state, before its first commit. The second one is an exchange between all ranks, and blocks like it.
+  // Call both functions in each world: assigned() when the server has given a place, before the world is made; the
+  // second function when this process has the state, before its first commit. The second function is an exchange
+  // between all ranks, and blocks like an exchange.
   void assigned(const rendezvous::Assigned& place) { place_ = place; }
   void starts(rendezvous::StandingConnection& server);
   void trains();
@@ -29,14 +30,14 @@ class Succession {
   // True if one of the processes may go on as the server.
   bool is_possible() const { return lineage_.exists(); }
   // Returns the connection with the successor of a server that has ended, at which enter() may follow. Tries each
-  // address for half a second, and for longer in each further search. Throws Error{rendezvous} if the others have gone
-  // on without this process, or if the searches since this process has last trained took start_timeout together.
+  // address for half a second, and longer in each further search. Throws Error{rendezvous} if the others have gone on
+  // without this process, or if all searches since this process last trained have together taken start_timeout.
   std::unique_ptr<rendezvous::StandingConnection> successor(const Identity& identity);
-  // This process takes no further part in the job, and listens no more. If it is the successor, blocks until no other
-  // process needs it: until another one has taken over, or, for start_timeout at most, until all others have finished
-  // too.
+  // Ends this process's part in the job: it listens no more. If it is the successor, blocks until no other process
+  // needs it: until another process has taken over, or until all others have finished too, but for start_timeout at
+  // most.
   void finish();
-  void stop();  // likewise, but leaves the others without their server
+  void stop();  // does the same as finish(), but does not wait: the others lose their server
 
  private:
   void listen(const Identity& identity);
@@ -55,7 +56,7 @@ class Succession {
   bool serves_ = false;     // true if this process's own server is the successor
   bool announces_ = false;  // true until the first world of this successor starts
   bool has_warned_ = false;
-  bool searches_ = false;  // true if it has searched for a successor since it last trained
+  bool searches_ = false;  // true if this process has searched for a successor since it last trained
   SearchTime search_time_;
 };
 

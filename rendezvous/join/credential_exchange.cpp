@@ -80,7 +80,7 @@ class CredentialListener::Impl {
       const std::string answer = accepted ? own_credential() : std::string(kRefusal);
       co_await write_credential(socket, answer);
     } catch (const std::exception& error) {
-      log(Severity::info, text("gave a connection no invitation to the job: ", error.what()));
+      log(Severity::info, text("could not send the invitation to the job over a connection: ", error.what()));
     }
   }
 
@@ -126,7 +126,7 @@ asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& mu
   out = std::move(found);
 }
 
-// Throws only Error{network}, for every failure, so that the search for an invitation goes on.
+// For every failure throws Error{network}, because after this error the search for an invitation goes on.
 asio::awaitable<void> ask_or_go_on(tcp::socket& socket, const std::string& job, Munge& munge,
                                    std::optional<Invitation>& out) {
   try {

@@ -21,9 +21,9 @@ namespace anello::rendezvous {
 class CredentialListener {
  public:
   // Listens at `address` before the constructor returns. While `open` returns false, no connection receives a
-  // credential; `open` is called on the listener's thread. `max_half_open` is the maximum number of connections without
-  // an answer; a further connection closes the oldest. Throws Error{network} that names the address and port. The
-  // destructor may wait about 10 s for a munged that does not answer.
+  // credential; `open` is called on the listener's thread. `max_half_open` is the maximum number of connections that
+  // have no answer yet; a further connection closes the oldest of them. Throws Error{network} that names the address
+  // and port. The destructor may wait about 10 s for a munged that does not answer.
   CredentialListener(const net::HostPort& address, std::shared_ptr<Munge> munge, const Invitation& invitation,
                      std::function<bool()> open, std::size_t max_half_open = 1024);
   ~CredentialListener();

@@ -19,7 +19,8 @@ using std::chrono::steady_clock;
 
 constexpr std::string_view kVersion = "anello credential 1";
 constexpr milliseconds kFirstPause{20}, kLastPause{500};
-// Number of pauses to wait for a source that does not answer; on a busy host such a source may be the right one.
+// How many pauses an attempt waits for a source that does not answer; on a busy host such a source may be the right
+// one.
 constexpr int kPatience = 10;
 
 // Returns an empty result if the source has no invitation, or an invitation to another job. Then `tried` has the

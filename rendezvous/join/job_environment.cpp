@@ -66,7 +66,7 @@ class Numbers {
   std::string& evidence_;
 };
 
-// Sets the address of rank 0 from torch's variables. torchrun itself may use their port.
+// Sets the address of rank 0 from torch's variables. torchrun itself may use the port in these variables.
 void set_master(const Variables& variables, Placement& out) {
   const auto host = variables("MASTER_ADDR"), port = variables("MASTER_PORT");
   out.serves = out.rank == 0;
@@ -121,7 +121,8 @@ bool is_script(const Placement& task) {
   return task.evidence.starts_with("PBS_") && task.rank <= 1;
 }
 
-// Throws if RANK and WORLD_SIZE differ from MPI's numbers, because either launcher may have started the other.
+// Throws if RANK and WORLD_SIZE differ from MPI's numbers, because it is not clear which launcher has started the other
+// one.
 void require_agreement(const std::vector<Placement>& found) {
   const auto by_variables =
       std::find_if(found.begin(), found.end(), [](const auto& one) { return one.launcher == kByVariables.name; });

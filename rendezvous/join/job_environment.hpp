@@ -43,7 +43,8 @@ struct Placement {
   Way way = Way::none;
   std::string job;  // for first_host and master: a name that differs from the names of all other jobs at the same time
   // For first_host and master: the name from which the ranks compute where to look for each other. It is the job's name
-  // without the number of the run. So ranks of different runs may meet here, and then can report this.
+  // without the number of the run. So ranks of different runs may meet there, and can then report that their runs
+  // differ.
   std::string place;
   std::string host;        // for first_host and master: the host on which the rendezvous is
   std::uint16_t port = 0;  // for master: port of the rendezvous, if that port is free; 0: not given
@@ -56,9 +57,9 @@ struct Placement {
 };
 
 // Returns all sources in the order above; in a rank of `anello run`, only `anello run`. ANELLO_ variables that a user
-// has set are not a source. Empty for a shell, a batch script or a program started by hand. Throws Error{configuration}
-// if a variable that should be a number is not a number, or if two sources contradict each other and either may be
-// right.
+// has set are not a source. The result is empty for a shell, a batch script or a program started by hand. Throws
+// Error{configuration} if a variable that should be a number is not a number, or if two sources contradict each other
+// and either may be right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
 std::vector<Placement> placements();  // reads this process's environment
 

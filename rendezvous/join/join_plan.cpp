@@ -17,7 +17,7 @@ bool agrees(const Placement& one, int rank, int size) {
   return one.unusable.empty() && one.rank == rank && (one.size < 0 || size < 0 || one.size == size);
 }
 
-// Returns the first source. Takes missing numbers from other sources that agree with it on the rank.
+// Returns the first source. Takes its missing numbers from other sources with the same rank and no other size.
 Placement combined(const std::vector<Placement>& found) {
   Placement out = found.front();
   for (const Placement& other : found) {

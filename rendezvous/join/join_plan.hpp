@@ -23,10 +23,10 @@ struct JoinPlan {
 
 // If ANELLO_SIZE is 1 or `anello run` started this process (it sets ANELLO_REPORT_FD for its ranks), the settings alone
 // decide, and `found` is ignored. Otherwise the first entry of `found` decides: if it describes one of several tasks,
-// the process joins them. If it does not, or if `found` is empty, the settings decide too. If the settings decide, the
-// process is alone unless ANELLO_RENDEZVOUS is set. Throws Error{configuration} if the settings contradict the
-// environment, or if the process is one of several that cannot meet. The message names the process and the variables to
-// set.
+// the process joins them. If the entry does not, or if `found` is empty, the settings decide too. If the settings
+// decide, the process is alone unless ANELLO_RENDEZVOUS is set. Throws Error{configuration} if the settings contradict
+// the environment, or if the process is one of several that cannot meet. The message names the process and the
+// variables to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 
 // Returns a text such as "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".

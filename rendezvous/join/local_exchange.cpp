@@ -51,7 +51,7 @@ bool readable(int fd, steady_clock::time_point deadline) {
   }
 }
 
-// Throws an error. Its message says whether a process of another user has the name of this job's socket.
+// Throws an error whose message says whether a process of another user has the name of this job's socket.
 [[noreturn]] void refuse_taken(const std::string& place, const Error& error) {
   try {
     require_own(shm::connect_to(socket_name(place)));
@@ -102,8 +102,8 @@ class LocalListener::Impl {
     }
   }
 
-  // Returns false if no connection can be accepted at the moment. Never waits for a peer, because other users can make
-  // many connections. The whole answer fits into a new socket's buffer.
+  // Returns false if no connection can be accepted at the moment. This function never waits for a peer, because other
+  // users can make many connections. The whole answer fits into a new socket's buffer.
   bool answer_one() {
     try {
       const Descriptor socket = shm::accept_from(listener_);

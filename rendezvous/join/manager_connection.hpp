@@ -1,7 +1,8 @@
 // The common part of the connections with process managers (PMI, PMIx). A process has one connection for its whole
 // life. One thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same space.
-// So the keys and the space's name contain the number of fences passed so far. This number is equal on all processes,
-// even if a start has failed on one of them before its fence. A forked child must not use the connection.
+// So the keys and the space's name contain the number of fences passed so far. The number of fences is equal on all
+// processes, even if a start has failed on one of them before the start's fence. A forked child must not use the
+// connection.
 #pragma once
 #include <sys/types.h>
 

@@ -50,7 +50,8 @@ bool means_this_host(const std::string& host) {
 }
 
 // True if ranks may come in two ways. If the user has set the variables by hand, LOCAL_WORLD_SIZE may be missing on
-// some ranks. Ranks that have LOCAL_WORLD_SIZE look for the job on their host, and the other ranks look at MASTER_ADDR.
+// some ranks. The ranks that have LOCAL_WORLD_SIZE look for the job on their host, and the other ranks look at
+// MASTER_ADDR.
 bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;
 }
@@ -68,8 +69,8 @@ std::string shared_secret(const Placement& way, const Settings& settings) try {
 }
 
 // Listens on the local socket for ranks of a job whose variables were set by hand. Another job, with another secret,
-// may have the socket's name. This is an error only if all ranks are on this host, because otherwise ranks can also
-// come by MASTER_ADDR.
+// may have the socket's name. This is an error only if all ranks are on this host. Otherwise ranks can also come by
+// MASTER_ADDR.
 std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const std::string& place,
                                                   const Invitation& invitation, std::function<bool()> open) try {
   return std::make_unique<LocalListener>(place, invitation, std::move(open));
@@ -242,8 +243,8 @@ void Meeting::require_job_of_rank_0(const std::string& managers_name, const std:
 }
 
 // Another process may already listen for a job with this name. Then this rank joins at that process's server, as any
-// other rank does, and the server informs all ranks that two processes have rank 0. If all ranks of that server's start
-// have already joined, waits until that start is over.
+// other rank does, and the server informs all ranks that two processes have rank 0. If all ranks of the start at that
+// server have already joined, this rank waits until that start is over.
 void Meeting::meet_on_this_host(const Placement& way) {
   on_loopback_ = listens_ = true;
   name_job(way.job);
@@ -312,8 +313,8 @@ Invitation Meeting::invitation() const {
   return {settings_.job, secret_, server_->port(), std::string(kLoopback)};
 }
 
-// Returns a function that returns false when all ranks have joined. This ends the invitations, because the next program
-// of this Slurm step must find its own server.
+// Returns a function that returns false when all ranks have joined. From then on no rank is invited, because the next
+// program of this Slurm step must find its own server.
 std::function<bool()> Meeting::server_is_open() const {
   return [server = server_.get()] {
     const ServerStats stats = server->stats();

@@ -38,8 +38,8 @@ struct MeetingHooks {
 
 class Meeting {
  public:
-  // Blocks until this rank has found the server's address, for at most start_timeout. Throws Error{configuration} with
-  // the reasons if no way can be used, and Error{network, unauthorized, timed_out} if a usable way fails.
+  // Blocks until this rank has found the server's address, for at most start_timeout. If no way can be used, throws
+  // Error{configuration} with the reasons. If a usable way fails, throws Error{network, unauthorized, timed_out}.
   explicit Meeting(const JoinPlan& plan, const MeetingHooks& hooks = {});
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -55,7 +55,7 @@ class Meeting {
   // the server, blocks until all ranks have left.
   void wait_for_others(std::uint32_t generation);
   // Call if this rank cannot start. In the process that runs the server, sends the other ranks the reason. Blocks until
-  // all ranks have received the reason, late ranks too, but at most 3 s.
+  // all ranks, including late ones, have received the reason, but at most 3 s.
   void conclude(const Error& why);
 
  private:

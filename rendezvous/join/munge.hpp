@@ -19,7 +19,7 @@ class Munge {
 
   static constexpr std::size_t kMaxCredentialBytes = 4096;
 
-  // Returns a credential that only processes of this user can decode. On each host, munged decodes a credential only
+  // Returns a credential that only processes of this user can decode. The munged of a host decodes a credential only
   // once, so each receiver needs a credential of its own. Throws Error{unauthorized} with munge's reason.
   virtual std::string encode(const std::string& secret_text) = 0;
   // Throws Error{unauthorized} if the credential is not valid, or if another user encoded it.

@@ -88,7 +88,7 @@ void leave_slurm_to_mpi() {
         "srun, or by srun --mpi=pmix");
 }
 
-// Connects to the first address that accepts. All addresses of a name together have the time limit.
+// Connects to the first address that accepts. The time limit is for all addresses of a name together.
 Descriptor connect_to(const std::string& address, milliseconds limit) {
   const net::HostPort where = net::parse_host_port("PMI_PORT", address);
   net::Context context;

@@ -13,12 +13,13 @@
 
 namespace anello::rendezvous {
 
-// Returns null if the environment offers no PMI. `limit`: for each answer of the process manager, and so for each
-// fence. May be called again after the previous space has been destroyed; then all processes of the job must call it.
-// The n-th space of each process is the same space, with its own keys and name. Blocks. Any thread.
+// Returns null if the environment offers no PMI. `limit`: the time limit for each answer of the process manager, and so
+// for each fence. May be called again after the previous space has been destroyed; then all processes of the job must
+// call it again. The n-th spaces of all processes are one space, with its own keys and name. Blocks. Any thread.
 //
-// Throws Error{unsupported} if Slurm's socket must be left to MPI, Error{configuration} if the environment contradicts
-// itself or another space is open in this process, and the errors of PmiClient (rendezvous/join/pmi_client.hpp).
+// Throws the errors of PmiClient (rendezvous/join/pmi_client.hpp). Throws Error{unsupported} if Slurm's socket must be
+// left to MPI. Throws Error{configuration} if the environment contradicts itself, or if another space is open in this
+// process.
 std::unique_ptr<KeyValueSpace> open_pmi(std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

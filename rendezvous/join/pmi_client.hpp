@@ -22,8 +22,8 @@ struct PmiLink {
 
 class PmiClient {
  public:
-  // Agrees on the version, and asks for the limits and for the name of the job's key-value space. `limit`: for each
-  // answer.
+  // Agrees on the version, and asks for the limits and for the name of the job's key-value space. `limit`: the time
+  // limit for each answer.
   PmiClient(const PmiLink& link, std::chrono::milliseconds limit);
 
   int rank() const { return link_.rank; }
@@ -57,7 +57,7 @@ class PmiClient {
 
   PmiLink link_;
   std::chrono::milliseconds limit_;
-  unsigned long inode_ = 0;  // the socket's inode; if the descriptor has another inode now, it is another file
+  unsigned long inode_ = 0;  // the socket's inode; if the descriptor now has another inode, it is another file's
   std::string space_, received_, failure_;
   long max_key_ = 0, max_value_ = 0;
 };

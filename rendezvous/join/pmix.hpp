@@ -12,11 +12,11 @@
 
 namespace anello::rendezvous {
 
-// Returns null if the environment offers no PMIx. `limit`: for each fence. May be called again, like open_pmi().
-// Blocks. Any thread.
+// Returns null if the environment offers no PMIx. `limit`: the time limit for each fence. May be called again, like
+// open_pmi(). Blocks. Any thread.
 //
-// Throws Error{unsupported} that names the remedy if this build or this machine has no PMIx, Error{configuration} if
-// another space is open in this process, and Error{network} if the manager does not accept this process.
+// If this build or this machine has no PMIx, throws Error{unsupported} that names the remedy. If another space is open
+// in this process, throws Error{configuration}. If the manager does not accept this process, throws Error{network}.
 std::unique_ptr<KeyValueSpace> open_pmix(std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

@@ -8,8 +8,9 @@
 
 namespace anello::rendezvous {
 
-// `way`: pmi or pmix. `limit`: for each answer of the process manager. Returns null if there is no process manager.
-// Throws Error{unsupported} if this process cannot use the process manager, so that another way may be tried.
+// `way`: pmi or pmix. `limit`: the time limit for each answer of the process manager. Returns null if there is no
+// process manager. Throws Error{unsupported} if this process cannot use the process manager, so that another way may be
+// tried.
 std::unique_ptr<KeyValueSpace> open_process_manager(Way way, std::chrono::milliseconds limit);
 
 }  // namespace anello::rendezvous

@@ -21,8 +21,8 @@ std::string job_name(const Variables& variables) {
 
 // SLURM_PTY_PORT says that the step has an interactive shell, but steps that the shell starts inherit the variable. The
 // task of a shell leads the session of its terminal; a task without a terminal never leads its session. A shell gives
-// each program a new process group, but a program that `srun --pty` starts without a shell is in the task's own group.
-// Only task 0 has the terminal.
+// each program a new process group. A program that `srun --pty` starts without a shell is in the group of the task
+// itself. Only task 0 has the terminal.
 bool in_interactive_shell(const Variables& variables, const Processes& processes) {
   if (!variables("SLURM_PTY_PORT") || number_of(variables, "SLURM_PROCID", 0) != 0) return false;
   const int task = number_of(variables, "SLURM_TASK_PID", 0);

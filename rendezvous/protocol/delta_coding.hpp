@@ -1,6 +1,6 @@
-// Delta coding of a list of similar texts. Each text is written as the numbers of bytes at its beginning and at its end
-// that it shares with the previous text, and the bytes between. So parts that are equal in all texts are sent once, and
-// a list of equal texts, as in a barrier, costs no more than one text. Pure.
+// Delta coding of a list of similar texts. Each text is written as three values: how many bytes at its beginning are
+// equal to the previous text, how many at its end, and the bytes between. So parts that are equal in all texts are sent
+// once, and a list of equal texts, as in a barrier, costs no more than one text. Pure.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace anello::rendezvous {
 
 struct DeltaLimits {
-  std::size_t texts, text_bytes, all_bytes;  // limits of the result, because a few bytes can stand for very many
+  std::size_t texts, text_bytes, all_bytes;  // limits of the result, since a few bytes can stand for very many
 };
 
 void write_deltas(Writer& out, const std::vector<std::string>& texts);

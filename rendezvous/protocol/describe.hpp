@@ -1,4 +1,5 @@
-// Describes ranks and hosts for the messages of the rendezvous server. Lists at most 16 and counts the rest. Pure.
+// Describes ranks and hosts for the messages of the rendezvous server. Lists at most 16 of them, and counts the rest.
+// Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@ std::string describe(const Join& join);  // "rank 3 (node-b, pid 77)"
 // Says why two processes with the same rank cannot both be part of the world, and what to do.
 std::string claimed_twice(const Join& first, const Join& second);
 // If several processes of a host each started some of its ranks: describes these processes, and the likely reason.
-// Empty in all other cases, also if each rank was started by a process of its own.
+// Empty in all other cases, also if each rank was started by its own process.
 std::string started_apart(const std::vector<Join>& all);
 std::string seconds(std::chrono::milliseconds duration);  // "1.5 s"; from 1 s on rounded to tenths
 // The message for std::bad_alloc. It is a constant, because there may be no memory to make a text.

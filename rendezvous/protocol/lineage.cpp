@@ -10,7 +10,8 @@
 namespace anello::rendezvous {
 namespace {
 
-// A part of the encoded worlds. In the first exchange a Peer comes before it. A shorter part is the last one.
+// A part of the encoded worlds. In the first exchange a Peer comes before the part. A part that is shorter than this is
+// the last one.
 constexpr std::size_t kPartBytes = kMaxBlobBytes - 512;
 constexpr std::size_t kMaxWorldsBytes = 64 << 20;
 

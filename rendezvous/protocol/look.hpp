@@ -12,8 +12,8 @@ namespace anello::rendezvous {
 
 struct Look {
   enum class Outcome {
-    answers,   // it has proved the job's secret
-    rejects,   // it has rejected this process, or belongs to another job
+    answers,   // the process has proved the job's secret
+    rejects,   // the process has rejected this process, or belongs to another job
     no_entry,  // the kernel there refuses connections: no process listens
     silent     // nothing answered in time
   };

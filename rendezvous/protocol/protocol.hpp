@@ -16,8 +16,8 @@ inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
-// Limits of the body of a message: to the server, and from the server. kMaxReplyBytes also limits the sum of all blobs
-// of an exchange.
+// Limits of the body of a message: kMaxRequestBytes of a message to the server, kMaxReplyBytes of a message from the
+// server. kMaxReplyBytes also limits the sum of all blobs of an exchange.
 inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
 inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
@@ -31,7 +31,7 @@ struct Join {
   std::chrono::milliseconds patience{60000};  // how long the rank waits for the other ranks, from now on
   std::chrono::milliseconds age{0};           // age of the rank's process
   bool elastic = false;                       // true if the process goes on in further worlds when ranks die or join
-  std::int32_t place = -1;                    // the process's number at its launcher; its successor gets it too
+  std::int32_t place = -1;                    // the process's number at its launcher; a replacement gets it too
 };
 struct Contribution {  // a rank's part of an exchange, which is complete when every rank has sent one
   std::string blob;
@@ -60,7 +60,7 @@ struct Retire {};   // the process asks to leave at the next commit
 using Request = std::variant<Join, Contribution, Leave, Fail, Arrive, Enter, Begun, Commits, Present, Done, Retire>;
 
 // Messages from the server.
-// The limits of an elastic job, with which one of its processes goes on as the server if this one ends.
+// The limits of an elastic job. One of its processes goes on as the server with these limits if this server ends.
 struct Inherited {
   std::int32_t min = 1, max = 0;  // ranks of a world; max 0: no process may go on as the server
   std::chrono::milliseconds patience{0}, silence{0};
@@ -82,7 +82,7 @@ struct Failed {  // the start-up has failed
   std::int32_t rank = -1;  // the culprit; -1: unknown
   std::string message;
 };
-struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current one is over
+struct ComeAgain {};  // the rank belongs to the next start, which cannot begin here until the current start is over
 
 // Further messages to a process of an elastic job.
 struct Again {  // the world cannot start, because one of its processes has ended; this process must enter again

@@ -14,7 +14,7 @@ inline std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point
   return std::max(time, std::chrono::milliseconds(0));
 }
 
-// Returns a random time between half of `pause` and all of it, so that the ranks do not all connect at once.
+// Returns a random time between half of `pause` and the whole `pause`, so that the ranks do not all connect at once.
 inline std::chrono::milliseconds jittered(std::chrono::milliseconds pause) {
   const auto draw = static_cast<unsigned char>(net::random_bytes(1)[0]);
   return pause / 2 + pause * draw / 512;

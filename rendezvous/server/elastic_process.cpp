@@ -18,7 +18,7 @@ Host host_of(const Join& join) {
   return {join.host, join.machine};
 }
 
-// Processes whose first world is the same are ordered by their launcher's numbers.
+// Processes with the same first world are ordered by the numbers that their launcher gave them.
 Age age_of(const ElasticProcess& process) {
   return {process.since, process.join.place >= 0 ? std::uint64_t(process.join.place) : process.seat};
 }

@@ -18,21 +18,21 @@ struct ElasticProcess {
     member     // its part of the newest world is complete
   };
 
-  Join join;               // its Join; the rank in it is that of the newest world
-  std::uint64_t seat = 0;  // in order of joining
+  Join join;               // the process's Join, with the rank of the newest world
+  std::uint64_t seat = 0;  // ascending in the order of joining
   State state = State::arrived;
   std::uint32_t since = 0;    // generation of its first world; 0: it was in no world
   std::uint32_t trained = 0;  // generation of the newest world in which it has trained
   int local_rank = -1;        // kept from world to world
   Time entered{};             // when it entered the lobby
   bool asked = false;         // true if the last inquiry has asked it whether it is present
-  Time answered{};            // when its last message came, or since when it has been asked
+  Time answered{};            // when its last message came, or when it was asked if no message has come since
   bool missed = false;        // true if it has not answered the last two inquiries
   bool retires = false;       // true if it was asked to leave at the next commit
   std::optional<std::uint64_t> commits;
 
   bool was_in_a_world() const { return since > 0; }
-  // True if it comes from the last world of the server before this one, and is about to enter.
+  // True if the process comes from the last world of this server's predecessor, and is about to enter.
   bool returns() const { return state == State::arrived && join.rank >= 0; }
 };
 

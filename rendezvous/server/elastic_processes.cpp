@@ -54,7 +54,7 @@ std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& 
   const auto is_silent = [&](const ElasticProcess& process, std::chrono::milliseconds limit) {
     return process.asked && now - process.answered >= limit;
   };
-  // They need not have become silent in the same moment.
+  // Processes that were suspended together need not have become silent at the same moment.
   const auto missed = std::min<std::chrono::milliseconds>(limits.silence, 2 * kInquiryInterval);
   const auto none_answers = [&] {
     return std::ranges::all_of(

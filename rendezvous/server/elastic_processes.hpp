@@ -24,8 +24,8 @@ enum class WorldPhase {
 
 std::size_t members_of(const ElasticProcesses& all);  // processes of the newest world that have not ended
 
-// Returns the processes that can form the next world: those of the last world, and then those in the lobby in the order
-// of joining, as long as there are fewer than `max`. Leaves out processes in the lobby that have not answered lately,
+// Returns the processes that can form the next world: the processes of the last world, and then processes in the lobby
+// in the order of joining, until there are `max`. Leaves out processes in the lobby that have not answered lately,
 // because they may be stopped, and would delay the others.
 std::vector<MemberId> candidates_of(const ElasticProcesses& all, int max);
 
@@ -33,9 +33,9 @@ std::vector<MemberId> candidates_of(const ElasticProcesses& all, int max);
 bool is_awaited(WorldPhase phase, const ElasticProcess& process);
 std::vector<MemberId> awaited_of(WorldPhase phase, const ElasticProcesses& all);
 
-// True for processes that are awaited, and for those in the lobby. If `world_ends`, because a process of the world has
-// ended or finished, true also for the other processes of the world: they must enter again soon, and perhaps none of
-// them is left that would notice that another one is stopped.
+// True for processes that are awaited, and for processes in the lobby. If `world_ends`, because a process of the world
+// has ended or finished, also true for the other processes of the world: they must enter again soon, and perhaps no
+// other process of the world would notice that one of them is stopped.
 bool must_answer(WorldPhase phase, bool world_ends, const ElasticProcess& process);
 
 struct Silent {
@@ -45,9 +45,9 @@ struct Silent {
 
 inline constexpr std::chrono::milliseconds kInquiryInterval{1000};  // between two questions to a process
 
-// Returns the processes that are silent for too long. If there is a state to lose (`has_state`), several processes have
-// it, and none of them answers, they may be suspended together, or have no core. Then the job waits for them as long as
-// for new processes.
+// Returns the processes that are silent for too long. They may be suspended together, or have no core, if there is a
+// state to lose (`has_state`), several processes have it, and none of these answers. Then the job waits for them as
+// long as for new processes.
 std::vector<Silent> silent_of(const ElasticProcesses& all, const ElasticLimits& limits, bool has_state, Time now);
 
 // When processes that were asked to leave may do so.
@@ -59,15 +59,15 @@ struct LeaveRules {
   bool at_successor = false;       // true while processes return to the successor of their server
 };
 
-// Returns the oldest of the processes that were asked to leave and have the state, if no other process has the state,
-// but one may get it. This process stays until another one has the state.
+// If only processes that were asked to leave have the state, but another process may get it, returns the oldest of
+// those that have it. This process stays until another process has the state.
 std::optional<MemberId> keeper_of(const ElasticProcesses& all, const LeaveRules& rules);
 
-// True if this process, which is in no world and was asked to leave, may leave now. If its world has failed, another
-// process that has the state must have entered. If none has, this process takes part in the next world, and leaves that
-// world at a commit. Otherwise the state could leave with this process just before the launcher replaces the process
-// that has failed. A process that goes on at a successor leaves only after the first world there, which may need it for
-// its majority.
+// True if this process, which is in no world and was asked to leave, may leave now. If its world has failed, it may
+// leave only after another process that has the state has entered. Otherwise this process takes part in the next world,
+// and leaves that world at a commit. Without this rule, the state could leave with this process just before the
+// launcher replaces the process that has failed. A process that goes on at a successor leaves only after the first
+// world there, because this world may need it for its majority.
 bool may_leave(const ElasticProcesses& all, MemberId id, const LeaveRules& rules);
 
 // True if processes in the lobby can go into a new world of at most `max` ranks, or a process other than `keeper` is to

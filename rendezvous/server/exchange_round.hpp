@@ -1,4 +1,4 @@
-// One round of an exchange: collects a blob of each rank, for all of them. Pure.
+// One round of an exchange: collects a blob from each rank, and returns all blobs for all ranks. Pure.
 #pragma once
 #include <cstddef>
 #include <map>

@@ -26,8 +26,8 @@ class FailedStarts {
     kept_ = {why, now, until, std::move(informed)};
   }
   // Returns the failure that this late rank must receive. Returns null if the rank belongs to the next start; this also
-  // clears the failure. It is not cleared if the rank's process began after the failure, because other ranks of the
-  // failed start may still come, and must not be taken for ranks of the next start.
+  // clears the failure. But if the rank's process began after the failure, the failure is not cleared: other ranks of
+  // the failed start may still come, and must not be taken for ranks of the next start.
   const Failed* failure_for(const Join& late, Time now);
 
   // After this call, every rank that joins receives `why`. `by`: the rank that reports it.
@@ -44,7 +44,7 @@ class FailedStarts {
     Failed why;
     Time when;               // processes that began later belong to another start
     Time until;              // the failed start's ranks may join until then
-    std::set<int> informed;  // ranks; a rank that joins once more belongs to the next start
+    std::set<int> informed;  // ranks with the reason; if such a rank joins again, it belongs to the next start
   };
 
   std::map<int, Failed> reasons_;  // by rank

@@ -1,4 +1,5 @@
-// The state of the server of a process that may become the successor. On the server's event loop.
+// The server in a process of an elastic job that may become the successor: this is its state. Used on the server's
+// event loop.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -32,12 +33,13 @@ struct Heir {
     const auto at = std::ranges::find(lineage.newest(), peer);
     return at == lineage.newest().end() ? -1 : int(at - lineage.newest().begin());
   }
-  // Returns the claim with which this process looks for another one. `to`: the other one's rank in the newest world, or
-  // -1 if it was only in an earlier one.
+  // Returns the claim with which this process looks for another process. `to`: the other process's rank in the newest
+  // world, or -1 if it was only in an earlier world.
   net::Claim claim(int to) const {
     return {net::Role::rendezvous, lineage.generation, lineage.rank, to, 0, 0, lineage.incarnation};
   }
-  // Returns why a process with this claim does not come from the newest world of this one; empty if it does.
+  // Returns why a process with this claim does not come from this process's newest world; empty if it comes from this
+  // world.
   std::string objection(const net::Claim& claim) const {
     if (claim.generation < lineage.generation)
       return text(kGoneOn, " without this process, in world ", lineage.generation);
@@ -48,7 +50,7 @@ struct Heir {
       return text("this process is rank ", lineage.rank, " of world ", lineage.generation, ", and not rank ", claim.to);
     return "";
   }
-  // A process that does not listen may compute, and come later.
+  // A process that does not listen may be computing, and may come later.
   Inheritance::Finding finding(const Peer& peer, Look::Outcome seen, Stops::Time now) {
     stops.look(now);
     if (peer.port == 0) return Inheritance::Finding::silent;

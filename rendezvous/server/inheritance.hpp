@@ -1,9 +1,10 @@
 // Decides whether the processes that have come to the successor of a server may go on as the next world. Pure.
 //
-// The successor waits for each process of the last world that has not come and still answers, because it may compute.
-// Then it needs more than half of the processes of that world (rendezvous/protocol/lineage.hpp); so no others can have
-// gone on too. Without more than half, all missing processes must be dead for certain. This is certain only of
-// processes at the successor's own address, if its kernel refuses connections to them.
+// The successor waits for each process of the last world that has not come but still answers, because such a process
+// may be computing. Then the successor needs more than half of the processes of that world
+// (rendezvous/protocol/lineage.hpp), so that no others can have gone on too. If it has fewer, all missing processes
+// must certainly be dead. This is certain only for processes at the successor's own address, if its kernel refuses
+// connections to them.
 #pragma once
 #include <chrono>
 #include <map>
@@ -20,7 +21,7 @@ class Inheritance {
  public:
   // The result of a look at the address where a process should listen.
   enum class Finding {
-    present,  // it answers
+    present,  // the process answers
     dead,     // the kernel of this host refuses connections: its process has ended
     gone,     // the kernel of another host, or of a host that has taken its place, refuses connections
     silent    // nothing answers: it is stopped, or its host is lost or cut off

@@ -13,7 +13,7 @@ using asio::ip::tcp;
 
 namespace {
 
-// Returns a remedy if the text has a port. Other settings take host:port, so users also write it here.
+// Returns a remedy if the text has a port. Other settings take host:port, so users also write host:port here.
 std::string remedy_for_port(std::string_view address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) return {};

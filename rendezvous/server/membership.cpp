@@ -26,7 +26,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (const std::string why = unreachable(all); !why.empty()) return refuse(id, why, ErrorCode::configuration);
   ElasticProcess process;
   process.join = join;
-  if (!inheritance_) process.join.rank = -1;  // a number that the process gives would hold only for one world
+  if (!inheritance_) process.join.rank = -1;  // a rank that the process asks for would be valid only in one world
   process.seat = course_.joined++;
   process.answered = now;
   const bool was_given_up = phase_ == Phase::starting && process.returns();
@@ -38,7 +38,7 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
 Sends Membership::received(MemberId id, const Request& request, Time now) {
   const auto at = processes_.find(id);
   if (at == processes_.end()) return {};
-  // The process was silent together with the others (silent_of()), which will answer in a moment too.
+  // True if the process was silent together with the others (silent_of()). These will answer in a moment too.
   const bool was_suspended = at->second.asked && now - at->second.answered >= limits_.silence;
   for (auto other = processes_.begin(); was_suspended && other != processes_.end(); other++)
     other->second.answered = now;
@@ -127,7 +127,7 @@ Sends Membership::handle(MemberId id, const Fail& fail, Time now) {
 Sends Membership::handle(MemberId id, const Begun&, Time now) {
   processes_.at(id).trained = generation_;
   course_.begun |= processes_.at(id).was_in_a_world();
-  plan_change(now);  // another process may have stayed until this one has the state
+  plan_change(now);  // another process may have stayed only until this process has the state
   return {};
 }
 
@@ -213,8 +213,8 @@ LeaveRules Membership::leave_rules() const {
           .at_successor = inheritance_.has_value()};
 }
 
-// Removes the processes that are in no world and were asked to leave, as far as they may. If the state is lost with
-// such a process, or with those that leave next, the process must not end as if all was well.
+// Removes the processes that are in no world and were asked to leave, if they may leave now. If the state is lost with
+// such a process, or with the processes that leave next, the process must not end as if all was well.
 Sends Membership::release_idle(Time now) {
   const auto leaves = [this](const auto& one) {
     const bool idle = one.second.state == State::arrived || one.second.state == State::waiting;

@@ -5,17 +5,17 @@
 // A process joins, and is in the lobby until a world has room for it. A world that has lost a rank ends on all ranks;
 // each of them then enters again. The next world starts as soon as every process of the last one has entered or ended.
 // A process may compute for minutes before it enters, so no timer ends this wait; but the process answers inquiries
-// meanwhile, and one that does not answer loses its place. Processes in the lobby go into the next world too. If only
-// processes of the lobby are left, and a world has begun to train, the state of the job is lost: the processes in the
-// lobby are refused, and processes that join later belong to another job.
+// meanwhile, and a process that does not answer loses its place. Processes in the lobby go into the next world too. If
+// only processes of the lobby are left, and a world has begun to train, the state of the job is lost: the processes in
+// the lobby are refused, and processes that join later belong to another job.
 //
 // If processes come into the lobby while a world runs, all ranks of this world end it at the same commit. For this,
 // each rank reports how many commits it has made, and makes at most one more before it receives the boundary. The
 // boundary is one commit after the highest number. Processes in the lobby wait for others that the launcher has started
-// (rendezvous/server/newcomers.hpp); a world that has failed does not.
+// (rendezvous/server/newcomers.hpp). After a failure of a world, the others do not wait for such processes.
 //
-// A process that was asked to leave does so at a commit where its world ends as planned. If it is the last one that has
-// the state, but another process may get it, it takes part in one more world.
+// A process that was asked to leave leaves at a commit where its world ends as planned. If it is the last process that
+// has the state, but another process may get the state, it takes part in one more world.
 //
 // If the server ends, one of the processes goes on as its successor: inherit(). The processes of the last world then
 // join again, and the next world begins when Inheritance allows it.
@@ -58,13 +58,13 @@ struct Course {
   bool begun = false;        // a world has begun to train, so there is state
   bool finished = false;     // a process has finished its training: no other process is admitted any more
   bool hands_over = false;   // the ranks are to leave this server for another one when their world has ended as planned
-  bool handed_over = false;  // they have left or ended; no process is admitted any more
+  bool handed_over = false;  // all ranks have left or ended; no process is admitted any more
   bool lost = false;         // as in ElasticStatus
   bool ended_as_planned = false;  // the newest world has ended at a commit, and no rank of it was lost
   std::uint64_t joined = 0;       // how many processes have joined
   int worlds_formed = 0;
   std::uint32_t first_of_job = 1;        // number of the job's first world
-  std::uint32_t newest_complete = 0;     // the newest generation whose world all its ranks have completed
+  std::uint32_t newest_complete = 0;     // number of the newest world that all its ranks have completed
   std::vector<std::string> left;         // which processes have left since the last world was complete, and why
   std::map<int, std::int64_t> released;  // as in ElasticStatus
   std::map<std::uint32_t, std::vector<ElasticStatus::Seat>> ranks;  // as in ElasticStatus
@@ -84,22 +84,23 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // These processes leave at the next commit, and are then not needed any more. If the state goes with them, because no
-  // other process may get it, they receive that it is lost.
+  // These processes leave at the next commit, and are then not needed any more. If the state is lost with them, because
+  // no other process may get it, they receive a message that it is lost.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // `newcomers`: how many processes the launcher has started, or is about to start, that may still join.
   Sends expect(int newcomers, Time now);
 
-  // From now on, waits for a world in which all ranks have trained together and which they end as planned. Then sends
-  // all ranks away to another server (ComeAgain), because they can go on without this one. If no rank is left, admits
-  // no process any more.
+  // From now on, waits for a world in which all ranks have trained together, and which they end as planned. Then sends
+  // all ranks away to another server (ComeAgain), because they can go on without this server. If no rank is left,
+  // admits no process any more.
   Sends hand_over(Time now);
 
   // Call this before any process has joined. `newest`: number of the newest world for which a process of this host was
   // chosen. `begun`: true if a world of the job has begun to train.
   void inherit(Lineage lineage, std::uint32_t newest, bool begun);
-  // Until the successor's first world is complete: what the successor has found where a process should listen.
+  // Call this until the successor's first world is complete. `what`: the result of the look at the address where `peer`
+  // should listen.
   Sends found(const Peer& peer, Inheritance::Finding what, Time now);
   bool inherits() const { return inheritance_.has_value(); }
 

@@ -30,7 +30,7 @@ void Membership::inherit(Lineage lineage, std::uint32_t newest, bool begun) {
   inheritance_.emplace(std::move(lineage), limits_.silence);
 }
 
-// Takes in a process of the last world, with its rank there as its age, so that the ranks keep their order.
+// Takes in a process of the last world. Its rank in that world becomes its age, so that the ranks keep their order.
 Sends Membership::return_to_world(MemberId id, const Enter& enter, Time now) {
   ElasticProcess& process = processes_.at(id);
   const Lineage& lineage = inheritance_->lineage();

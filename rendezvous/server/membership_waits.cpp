@@ -11,8 +11,8 @@
 namespace anello::rendezvous {
 namespace {
 
-// Time for which the membership waits for further processes when a change of the world is wanted, so that one change
-// serves all.
+// Time for which the membership waits for further processes when a change of the world is wanted, so that one change is
+// enough for all of them.
 constexpr std::chrono::milliseconds kSettle{200};
 
 }  // namespace
@@ -56,7 +56,7 @@ Sends Membership::expired(Time now) {
 // process that computes answers on another thread. A process that is stopped, or whose host is cut off, does not
 // answer.
 Sends Membership::inquire(Time now) {
-  // If this process was stopped, the answers of that time are still unread.
+  // If this process was stopped for a while, answers that came in this time are still unread.
   if (now - *std::exchange(deadlines_.inquiry, std::nullopt) >= kInquiryInterval)
     for (auto& [id, process] : processes_) process.answered = now;
   const auto is_asked = [this](const ElasticProcess& process) {
@@ -67,7 +67,7 @@ Sends Membership::inquire(Time now) {
     if (!std::exchange(process.asked, is_asked(process))) process.answered = now;
   for (const auto& [id, limit] : silent_of(processes_, limits_, course_.begun && !course_.finished, now)) {
     const auto at = processes_.find(id);
-    // The loss of another process has changed the phase, so that this one is no longer asked.
+    // The loss of another process may have changed the phase, so that this process is no longer asked.
     if (at == processes_.end() || !is_asked(at->second)) continue;
     std::ranges::move(lose(id, text("it was silent for ", seconds(limit)), now), std::back_inserter(sends));
   }
@@ -120,7 +120,8 @@ Sends Membership::end_slow_start(Time now) {
 
 Sends Membership::hand_over(Time now) {
   course_.hands_over = true;
-  // While this server inherits the last world, the others wait here for its own process, which does not come any more.
+  // While this server inherits the last world, the other processes wait here for this server's own process, which does
+  // not come any more.
   if (members() == 0 || inheritance_) return end_job(ComeAgain{});
   plan_change(now);
   return {};

@@ -1,5 +1,5 @@
-// How long processes in the lobby of a running world wait for others that are on their way, so that processes which
-// were started together go in by one change of the world. Pure. Owned by the membership.
+// Decides how long processes in the lobby of a running world wait for others that are on their way. So processes that
+// were started together enter by one change of the world. Pure. Owned by the membership.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -13,7 +13,7 @@ class Newcomers {
   // A process waits no longer than this for others, since one of them may hang. The world trains meanwhile.
   static constexpr std::chrono::milliseconds kLimit{30000};
 
-  // `count`: how many processes the launcher has started that are on their way to the server.
+  // `count`: the number of processes that the launcher has started, and that are on their way to the server.
   void expect(int count) { expected_ = count; }
   bool are_expected() const { return expected_ > 0; }
   // Returns until when the processes in the lobby wait for others. Returns nothing if they do not wait: no other

@@ -54,7 +54,7 @@ Roster::Sends Roster::exited(int rank) {
   return give_up_without_exited();
 }
 
-// If every member has a given rank, ends the start because of the first rank that exited without having joined.
+// If every member has a given rank, ends the start. The reason is the first rank that exited without having joined.
 Roster::Sends Roster::give_up_without_exited() {
   if (phase_ != Phase::gathering || members_.empty() || ranks_.size() != members_.size()) return {};
   for (const int rank : exited_)
@@ -200,7 +200,7 @@ Roster::Sends Roster::ended_early(int rank, Time now) {
 Roster::Sends Roster::end_start(int culprit, const std::string& message, Time now) {
   if (phase_ == Phase::gathering && culprit >= 0) {
     // Keeps the failure for twice patience_ after the newest join: a rank may wait for patience_ here, and a late rank
-    // may have waited as long elsewhere.
+    // may have waited equally long elsewhere.
     std::set<int> informed = {culprit};
     for (const auto& [rank, id] : ranks_) informed.insert(rank);
     failed_starts_.keep({ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, informed);

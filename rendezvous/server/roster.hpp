@@ -2,11 +2,11 @@
 // Owner: the server, on its thread. It has no sockets and no clock: the caller passes events and the time, and sends
 // what the functions return.
 //
-// There is one generation at a time. First its members join. When as many have joined as the world's size, all are
-// assigned ranks and the world starts: rounds of exchange, until every member has left. If anything fails before that,
-// the start-up ends for all members with one message that names the culprit. If some members have left and the others
-// neither leave nor end in time, the world counts as started: its ranks watch each other. In all cases the next member
-// to join begins the next generation, so a member that vanishes cannot block the server.
+// There is one generation at a time. First its members join. When the number of members is the world's size, all are
+// assigned ranks and the world starts: rounds of exchange follow, until every member has left. If anything fails before
+// the last member has left, the start-up ends for all members with one message that names the culprit. If some members
+// have left and the others neither leave nor end in time, the world counts as started: its ranks watch each other. In
+// all cases the next member to join begins the next generation, so a member that vanishes cannot block the server.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -47,21 +47,21 @@ class Roster {
   };
 
   // `size` is the number of ranks; 0: the first rank to join decides. No member waits for others longer than
-  // `patience`, or than the patience of any member. `incarnation` is a random number that distinguishes this roster's
-  // generations from those of other rosters.
+  // `patience`, or longer than the smallest patience of all members. `incarnation` is a random number that
+  // distinguishes this roster's generations from those of other rosters.
   Roster(int size, std::chrono::milliseconds patience, std::uint64_t incarnation = 0)
       : expected_(size), patience_(patience), incarnation_(incarnation) {}
 
   Sends joined(MemberId id, const Join& join, Time now);
   Sends contributed(MemberId id, Contribution contribution, Time now);
   Sends left(MemberId id, Time now, std::uint16_t port = 0);
-  // `culprit` is the rank whose failure the member reports; -1: its own.
+  // `culprit` is the rank whose failure the member reports; -1: the member reports its own failure.
   Sends failed(MemberId id, const std::string& reason, Time now, int culprit = -1);
   Sends disconnected(MemberId id, Time now);
   // Call this when the connection of this rank has ended before it joined.
   Sends ended_early(int rank, Time now);
-  // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
-  // afterwards, is added to formed().
+  // Call this when the launcher ends the job. `culprit`: the culprit's rank, or -1. A member that had already started,
+  // and leaves afterwards, is added to formed().
   Sends aborted(int culprit, const std::string& reason);
   // Call this when the process of this rank has ended. Members that wait for this rank to join, now or later, are sent
   // the failure. They receive the reason of the first rank that exited, because the others may have exited only as a

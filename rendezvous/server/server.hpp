@@ -1,7 +1,7 @@
 // The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
 // and a listener; any thread may construct and destroy it. It uses sockets and the roster, but no tensors. It serves
 // one world at a time. Ranks of the next world may join when all ranks have left, or when the start-up has failed. The
-// server of an elastic job keeps the connections of its ranks, and brings those that live together again.
+// server of an elastic job keeps the connections of its ranks, and brings the living ranks together again and again.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
@@ -22,8 +22,8 @@ struct ElasticLimits {
   int min = 1, max = 1 << 20;                  // ranks of a world
   int first = 1;                               // processes for which the first world waits, from min to max
   std::chrono::milliseconds patience{600000};  // how long the job waits while it has fewer than min processes
-  std::chrono::milliseconds silence{5000};     // a process that does not answer for so long has lost its place
-  bool may_be_succeeded = false;               // true if one of the processes goes on as the server if this one ends
+  std::chrono::milliseconds silence{5000};     // a process that does not answer for this time loses its place
+  bool may_be_succeeded = false;               // true if a process goes on as the server when this one ends
 };
 
 struct ServerOptions {
@@ -60,7 +60,7 @@ struct ServerStats {
 struct ElasticStatus {
   struct Process {
     int place;        // ANELLO_PLACE, or -1
-    int rank;         // its rank in the newest world; -1: it was in no world yet
+    int rank;         // the process's rank in the newest world; -1: it was in no world yet
     std::int64_t id;  // a number that no other process of this server has
     bool awaited;     // true if the next world cannot begin before this process has entered or ended
     bool retires;     // true if it leaves at the next commit
@@ -82,9 +82,9 @@ struct ElasticStatus {
 
 class RendezvousServer {
  public:
-  // The server listens when the constructor returns. Throws Error{network} that names the address and port,
-  // Error{configuration} if the address is not loopback and there is no secret, and Error{unsupported} like
-  // require_usable().
+  // The server listens when the constructor returns. Throws Error{network} that names the address and port, and
+  // Error{unsupported} like require_usable(). If the address is not loopback and there is no secret, throws
+  // Error{configuration}.
   explicit RendezvousServer(const ServerOptions& options);
   ~RendezvousServer();  // closes every connection and ends the thread
   RendezvousServer(const RendezvousServer&) = delete;
@@ -104,21 +104,21 @@ class RendezvousServer {
   // Any thread; does not block.
   void retire(int place);
   // `newcomers`: how many processes the launcher has started that have neither joined the elastic job nor ended. A
-  // change of a running world waits for them, so that all go in by one change, for 30 s at most. A world that has
-  // failed does not wait. Any thread; does not block.
+  // change of a running world waits for them, for 30 s at most, so that all enter by one change. After a failure of a
+  // world, nobody waits for them. Any thread; does not block.
   void expect(int newcomers);
-  // For the server of an heir: sets the newest facts that its process has received. `newest`: number of the newest
-  // world for which the process was chosen. Processes of the last world may join from now on, and wait. Any thread;
-  // does not block.
+  // For the server of an heir (ServerOptions::heir): sets the newest facts that the heir's process has received.
+  // `newest`: number of the newest world for which the process was chosen. Processes of the last world may join from
+  // now on, and wait. Any thread; does not block.
   void inherit(rendezvous::Lineage lineage, const ElasticLimits& limits, std::uint32_t newest, bool begun);
-  // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world, and sends
-  // all away if a process that had a lower rank in that world is present. Any thread; does not block.
+  // Serves as the successor of the job's server, which has ended. Looks for the processes of the last world. If a
+  // process that had a lower rank in that world is present, sends all processes away. Any thread; does not block.
   void succeed();
   // Sends away all processes that have joined, because this process goes to another successor. Any thread; does not
   // block.
   void step_back();
-  // For a successor whose own process has left the job: the others end their next world at a commit, and are then sent
-  // away to find the next successor. The server has no processes after that. Any thread; does not block.
+  // For a successor whose own process has left the job: the other processes end their next world at a commit, and are
+  // then sent away to find the next successor. After that the server has no processes. Any thread; does not block.
   void hand_over();
 
   // Call this when the process of this rank has ended. A start that waits for this rank then fails at once. Any thread;

@@ -59,7 +59,8 @@ asio::awaitable<void> RendezvousServer::Impl::look_for_stops() {
   }
 }
 
-// Looks for a process again and again, until that is not needed any more. `rank`: its rank in the last world, or -1.
+// Looks for a process again and again, until its answer is not needed any more. `rank`: the process's rank in the last
+// world, or -1.
 asio::awaitable<void> RendezvousServer::Impl::watch(rendezvous::Peer peer, int rank, std::uint64_t turn) {
   using rendezvous::Look;
   using Finding = rendezvous::Inheritance::Finding;

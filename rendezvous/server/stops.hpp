@@ -1,5 +1,5 @@
-// Notices when this process was stopped. The other processes may have gone on meanwhile and then ended, so this process
-// must not take their end for a proof that the state is still its own. Pure: the caller passes the time.
+// Notices when this process was stopped. Meanwhile the other processes may have gone on with the training and then
+// ended. So their end does not prove that this process still has the newest state. Pure: the caller passes the time.
 #pragma once
 #include <chrono>
 

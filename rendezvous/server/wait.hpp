@@ -1,4 +1,4 @@
-// How long a start waits for its next step: when the wait began, and when it must end. Pure.
+// The wait of a start for its next step: when it began, and when it must end. Pure.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -136,7 +136,7 @@ class Agent {
 
   void report(const Report& report) {
     alive_ += report.kind == Report::Kind::started ? 1 : report.kind == Report::Kind::exited ? -1 : 0;
-    // The launcher must have the last bytes of a process when it starts another one in its place.
+    // The launcher must have the last bytes of a process when it starts another process in its place.
     if (task_.job.elastic && report.kind == Report::Kind::exited)
       for (const int stream : {output_stream(report.rank - here_.first), error_stream(report.rank - here_.first)})
         outputs_[std::size_t(stream)]->read_some();

@@ -8,8 +8,8 @@
 
 namespace anello::launch {
 
-// `words`: the number of the agent's host in the layout. If it is missing, the agent takes the host that has this
-// host's name. Returns the exit code. Throws Error.
+// `words`: the number of the agent's host in the layout. Without a number, the agent takes the host of the layout that
+// has the name of this host. Returns the exit code. Throws Error.
 int agent_command(const std::vector<std::string>& words, char** argv);
 
 }  // namespace anello::launch

@@ -22,11 +22,11 @@ using asio::ip::tcp;
 
 namespace {
 
-// While connections of other programs fill the launcher's queue, the system drops new connections. After kConnectLimit
-// the agent tries again, which is sooner than the system would, and may find a free place in the queue.
+// While connections of other programs fill the launcher's queue, the system drops new connections. After kConnectLimit,
+// which is sooner than the system would, the agent tries again: it may then find a free place in the queue.
 constexpr std::chrono::milliseconds kConnectLimit{500}, kPause{100};
-// The limit for connecting each lane. It can be short: the launcher listens before it starts agents, so if an agent
-// does not find it, the job is probably over.
+// The limit for connecting each lane (agent_listener.hpp). It can be short: the launcher listens before it starts
+// agents, so if an agent does not find it, the job is probably over.
 constexpr std::chrono::milliseconds kLimit{4000};
 
 // The most likely address of the launcher is the one from which ssh came. Behind a jump host it is a different address.

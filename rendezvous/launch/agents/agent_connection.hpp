@@ -11,8 +11,8 @@ struct AgentConnection {
   std::string address;  // address of this host, numeric, as the launcher's host sees it
 };
 
-// `number`: the agent's host in the layout. For each of the two connections, tries all addresses at least once, and
-// begins no new round after 4 s. Throws Error{network} that lists the attempts.
+// `number`: the number of the agent's host in the layout. For each of the two connections, tries all addresses at least
+// once, and begins no new round after 4 s. If no address answers, throws Error{network} that lists the attempts.
 AgentConnection connect_to_launcher(const AgentTask& task, int number);
 
 }  // namespace anello::launch

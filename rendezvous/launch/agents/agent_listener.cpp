@@ -20,8 +20,8 @@ using asio::ip::tcp;
 
 namespace {
 
-// Returns the maximum number of connections whose handshake is not complete. It is a part of this process's
-// descriptors, so that a flood of connections leaves some of them free.
+// Returns the maximum number of connections whose handshake is not complete. It is a part of this process's limit of
+// descriptors, so that a flood of connections leaves some descriptors free.
 std::size_t max_half_open() {
   constexpr unsigned long kMin = 8, kMax = 1024;
   return std::clamp(open_files_limit().now / 4, kMin, kMax);

@@ -11,10 +11,10 @@ namespace anello::launch {
 
 // The part of the task that is equal for all agents of a job.
 struct AgentTask {
-  // Has only the members that agents need: command, size, layout, name, secret, bind, columns, restarts, master, and
-  // whether it is elastic.
+  // Only these members of the job are set, which agents need: command, size, layout, name, secret, bind, columns,
+  // restarts, master, and whether it is elastic.
   Job job;
-  std::vector<std::string> addresses;  // where the launcher listens, numeric, the likeliest first
+  std::vector<std::string> addresses;  // numeric addresses at which the launcher listens, the likeliest first
   std::uint16_t port = 0;
   bool by_ssh = false;                   // true if SSH_CONNECTION may have the launcher's address
   std::string folder;                    // the ranks' working directory
@@ -34,8 +34,8 @@ AgentTask make_task(const Job& job, const std::string& folder, std::uint16_t por
 std::string encode(const AgentTask& task);
 
 // Reads the text that encode() made. Does not close the descriptor. Blocks until the whole text has arrived, for at
-// most `limit`. Throws Error{protocol}, Error{timed_out}, and Error{configuration} that names both versions if they
-// differ.
+// most `limit`. Throws Error{protocol} and Error{timed_out}. If the versions of launcher and agent differ, throws
+// Error{configuration} that names both.
 AgentTask read_task(int fd, std::chrono::milliseconds limit);
 
 }  // namespace anello::launch

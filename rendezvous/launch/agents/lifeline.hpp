@@ -1,8 +1,8 @@
 // A TCP connection on which nothing is ever sent. It breaks when the process or the host at the other end is gone, or
 // when the network is cut: the kernel probes an idle connection every second, and gives up if no answer has come for
 // ANELLO_SILENCE_LIMIT. The kernel also answers for a process that is stopped or busy, so such a process does not break
-// the lifeline. A separate connection is needed: TCP_USER_TIMEOUT on the connection of the messages would also end it
-// if the receiver is stopped with a full buffer. Owned by a poll loop.
+// the lifeline. The messages have a separate connection: TCP_USER_TIMEOUT would also end that connection if its
+// receiver were stopped with a full buffer. Owned by a poll loop.
 #pragma once
 #include <chrono>
 #include <string>

@@ -20,7 +20,7 @@ class MessageStream {
   void finish();  // sends no more messages; the other end sees the end after the last one
 
   bool closed() const { return closed_; }              // the other end closed the connection, or it broke
-  const std::string& error() const { return error_; }  // why it is broken; empty: the other end closed it
+  const std::string& error() const { return error_; }  // why the connection broke; empty: the other end closed it
   bool all_sent() const { return outbox_.empty(); }
 
  private:

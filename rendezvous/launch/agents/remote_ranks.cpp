@@ -23,7 +23,7 @@ using Kind = AgentMessage::Kind;
 
 constexpr std::chrono::milliseconds kStartersEnd{5000}, kLook{5}, kStarterSays{100}, kAgentsLastBytes{5000},
     kMasterLimit{5000};
-constexpr int kMaxHosts = 1 << 16;                     // if they are discovered
+constexpr int kMaxHosts = 1 << 16;                     // maximum number of hosts if hosts are discovered
 constexpr int kShellNotFound = 127, kSshFailed = 255;  // exit statuses of a shell, and of ssh itself
 
 std::string own_program() {
@@ -175,7 +175,7 @@ void RemoteRanks::take_arrivals() {
 }
 
 // When no host is awaited any more, asks the agent of the first host that is left for the master. An elastic job goes
-// on without hosts that are lost before the start, and does not wait for those that are added.
+// on without hosts that are lost before the start, and does not wait for hosts that are added later.
 void RemoteRanks::ask_for_master() {
   if (started_ || (asked_ && !hosts_[*asked_].over)) return;
   if (!std::ranges::all_of(hosts_, [](const Host& one) { return one.over || one.connected() || one.due; })) return;
@@ -183,7 +183,7 @@ void RemoteRanks::ask_for_master() {
   if (first == hosts_.end()) return;
   asked_ = std::size_t(first - hosts_.begin());
   deadline_ = std::max(deadline_, Clock::now() + kMasterLimit);  // the start may have waited for other hosts until now
-  if (!job_.hosts_may_change()) listener_.reset();               // frees its port, because there may be few ports
+  if (!job_.hosts_may_change()) listener_.reset();               // frees the port, because there may be few ports
   send(*first, {.kind = Kind::find_master, .bytes = is_here(*first) ? rendezvous_host(*first) : ""});
 }
 
@@ -205,7 +205,7 @@ bool RemoteRanks::is_here(const Host& host) const {
   return host.here || net::is_loopback(host.address);
 }
 
-// If other ranks are on other hosts, ranks on this host must not use loopback, because a rank is reached at the address
+// If there are ranks on other hosts, ranks on this host must not use loopback: other ranks reach a rank at the address
 // from which it connected to the rendezvous.
 std::string RemoteRanks::rendezvous_host(const Host& host) const {
   if (!is_here(host)) return host.address;
@@ -249,15 +249,15 @@ void RemoteRanks::look_after(Host& host) {
   if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// True if the starter's end is no failure of this host. This end may be noticed before the last messages of the
-// starter's agents have arrived.
+// True if the starter's end is no failure of this host. The starter's end may be noticed before the last messages of
+// the starter's agents have arrived.
 bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }
 
 // True if no rank is left on the host, and the host is not lost. A scheduler that ends an agent may have ended the
-// agent's ranks just before. So the answer is true only if the agent still runs a moment after it has reported that no
-// rank is left.
+// agent's ranks just before; then the host is lost. So the result is true only if the agent still runs a moment after
+// its report that no rank is left.
 bool RemoteRanks::no_rank_left(const Host& host) const {
   return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
 }

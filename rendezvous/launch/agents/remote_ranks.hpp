@@ -1,6 +1,6 @@
 // Ranks on several hosts. On each host they are below an agent (agent.hpp), which ssh or a scheduler has started. Ranks
 // start when all agents have connected. If an agent does not connect, fails or is cut off, its host is reported as
-// lost, and ranks start when all others have connected. Owned by the launcher's loop.
+// lost, and ranks start when all other agents have connected. Owned by the launcher's loop.
 #pragma once
 #include <chrono>
 #include <memory>

@@ -1,4 +1,4 @@
-// Handles agents that do not answer: those of some hosts, or those of all.
+// Handles agents that do not answer: the agents of some hosts, or all agents.
 #include <utility>
 
 #include "rendezvous/launch/agents/remote_ranks.hpp"

@@ -17,7 +17,7 @@ Pipe make_channel();                                    // a pair of local socke
 Descriptor make_memory_file(std::string_view content);  // anonymous and read-only; its position is 0
 Descriptor open_nothing();                              // /dev/null
 void set_nonblocking(const Descriptor& fd);
-// Blocks; throws Error{file} that names `name`.
+// Writes all bytes; blocks. If this fails, throws Error{file} with the file's `name`.
 void write_all(int fd, std::string_view bytes, const std::string& name);
 
 // For a new process. Closes all descriptors above standard error, except `needed`.

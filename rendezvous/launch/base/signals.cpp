@@ -33,8 +33,8 @@ Signals::Signals(const std::vector<int>& wanted) {
     if (!ignored(signal) || by_key) sigaddset(&readable, signal);
     if (!ignored(signal) || !by_key) continue;
     sigaddset(&ignored_from_terminal_, signal);
-    // The ranks must not inherit that the signal is ignored, because the launcher passes it on to end them. The
-    // terminal's keys cannot send it to them, because their session has no terminal.
+    // The ranks must not inherit that the signal is ignored, because the launcher passes the signal on to end them. The
+    // terminal's keys cannot send the signal to the ranks, because the ranks' session has no terminal.
     std::signal(signal, SIG_DFL);
   }
   queue_ = Descriptor(signalfd(-1, &readable, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -64,7 +64,7 @@ void stop_until_continued() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   raise(SIGTSTP);
-  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // the process stops here, unless no shell could continue it
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // the process stops here, if a shell could continue it
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 

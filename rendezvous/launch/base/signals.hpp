@@ -1,9 +1,9 @@
 // Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
-// threads and processes started later inherit this. So a broken pipe, or reading a terminal in the background, gives an
-// error code and no signal. The wanted signals are queued in the descriptor. A signal that was ignored when this
-// program started (by nohup) stays ignored. Exception: a shell starts background jobs with SIGINT and SIGQUIT ignored,
-// to protect them from the terminal's keys. These two signals are ignored if the terminal sends them, but not if a
-// process sends them.
+// threads and processes that are started later inherit the blocked signals. So a broken pipe, or reading a terminal in
+// the background, gives an error code instead of a signal. The wanted signals are queued in the descriptor. A signal
+// that was ignored when this program started (by nohup) stays ignored. Exception: a shell starts background jobs with
+// SIGINT and SIGQUIT ignored, to protect them from the terminal's keys. These two signals are ignored if the terminal
+// sends them, but not if a process sends them.
 #pragma once
 #include <csignal>
 #include <optional>

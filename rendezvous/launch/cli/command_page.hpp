@@ -8,7 +8,7 @@ namespace anello::launch {
 
 struct OptionPage {
   std::vector<std::string> names;  // "-n", "--np"; for a positional argument, only its name
-  std::string value;               // "N", "FILE", "DIR", or choices: "bash|zsh"; empty: it takes no value
+  std::string value;               // "N", "FILE", "DIR", or choices: "bash|zsh"; empty: the option takes no value
   std::string description, default_value;
 };
 

@@ -158,7 +158,7 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
-  rendezvous::handle_uncaught_exceptions();  // handles also exceptions that are thrown in other threads
+  rendezvous::handle_uncaught_exceptions();  // also for exceptions that are thrown in other threads
   try {
     const int exit_code = dispatch(argc, argv);
     require_output_written();

@@ -6,8 +6,9 @@
 
 namespace anello::launch {
 
-// Returns a text for people. They may copy from it to a shell: the program, the variables that the launcher sets for
-// each rank, its host, and how other hosts are reached. Facts that are equal for all ranks are written once.
+// Returns a text for people: the program, the variables that the launcher sets for each rank, the rank's host, and how
+// other hosts are reached. Users may copy commands from it to a shell. Facts that are equal for all ranks are written
+// once.
 std::string describe(const Job& job);
 
 }  // namespace anello::launch

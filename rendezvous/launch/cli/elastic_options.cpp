@@ -17,7 +17,7 @@ Error wrong_elastic(const std::string& why) {
 }
 
 // In torchrun's form, "--nnodes 1:4 --nproc-per-node 8" means "-N 8 --min-np 8 --max-np 32". There is one launcher for
-// all hosts, so --rdzv-endpoint and its like have no meaning.
+// all hosts, so options such as --rdzv-endpoint have no meaning.
 void replace_form_of_torchrun(ElasticOptions& options, HostOptions& hosts) {
   const std::string given = "--nnodes " + hosts.nodes;
   const std::size_t colon = hosts.nodes.find(':');

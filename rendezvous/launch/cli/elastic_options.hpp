@@ -20,7 +20,7 @@ struct ElasticOptions {
 
 void add_elastic_options(CLI::App& app, ElasticOptions& options);
 
-// Returns nothing if the job is not elastic. Replaces torchrun's form in both by Anello's own options. Throws
+// Returns nothing if the job is not elastic. Replaces torchrun's form in both arguments by Anello's own options. Throws
 // Error{configuration}.
 std::optional<ElasticJob> parse_elastic(ElasticOptions& options, HostOptions& hosts);
 

@@ -11,6 +11,6 @@ using Pages = std::vector<CommandPage> (*)();  // pages of all commands for user
 
 int completion_command(const Words& words, Pages pages);
 int manual_command(const Words& words, Pages pages);
-int pages_command(const Words& words, Pages pages);  // writes all of them as files, for the installation
+int pages_command(const Words& words, Pages pages);  // writes all pages as files, for the installation
 
 }  // namespace anello::launch

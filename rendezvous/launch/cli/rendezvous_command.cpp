@@ -38,7 +38,7 @@ bool formed_one(const ServerStats& stats) {
 void serve(const ServerOptions& options, bool once) {
   open_missing_standard_descriptors();
   set_open_files_limit(open_files_limit().max);  // the server needs a descriptor for each rank
-  // Made before the server's thread starts, because that thread must inherit the blocked signals.
+  // Blocks signals before the server's thread starts, because that thread must inherit the blocked signals.
   Signals signals(ending_signals_and({}));
   const RendezvousServer server(options);
   write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",

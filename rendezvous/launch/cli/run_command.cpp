@@ -83,15 +83,15 @@ std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& s
   return server;
 }
 
-// For the launcher that has rank 0, if several launchers start one world, and it cannot start its ranks. The ranks of
-// the other launchers look for the server until the limit of their start has passed. So this function serves until
-// then, or until all of these ranks have received the reason.
+// Several launchers may start one world. The launcher that has rank 0 calls this if it cannot start its ranks. The
+// ranks of the other launchers look for the server until the limit of their start has passed. So this function serves
+// until that time, or until all of these ranks have received the reason.
 int refuse_start(const Job& job, const Settings& settings, const Error& why) {
   std::cerr << "anello: " << why.what() << "; the other hosts receive this error within "
             << rendezvous::seconds(settings.start_timeout) << std::endl;
   const auto server = start_server(job, settings);
   const HostRanks& here = job.layout.front();
-  // A rank that received Error{network} would take it for a failure of its own connection, and try again.
+  // If a rank received Error{network}, it would take this error for a failure of its own connection, and try again.
   const Error reason(ErrorCode::rendezvous, why.message());
   for (int rank = here.first; rank < here.first + here.count; rank++) server->conclude(reason, rank);
   server->wait_until_concluded(settings.start_timeout);

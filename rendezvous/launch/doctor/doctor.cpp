@@ -24,8 +24,8 @@ int print(const Findings& findings, std::ostream& out) {
   return int(findings.problems.size());
 }
 
-// True if init() would join other ranks. Returns false if a setting is wrong, because the examination of the host
-// reports wrong settings.
+// True if init() would join other ranks. False if a setting is wrong: the examination of the host reports wrong
+// settings.
 bool is_one_of_several() try {
   const rendezvous::JoinPlan plan = rendezvous::plan_join(Settings::from_environment(), rendezvous::placements());
   return plan.settings.size > 1 || !plan.ways.empty();

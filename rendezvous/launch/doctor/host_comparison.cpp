@@ -80,7 +80,8 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// Returns a value such that about a quarter of all directions are at least as good. `better(a, b)`: a is better than b.
+// Returns a value so that about a quarter of all directions have this value or a better one. `better(a, b)`: a is
+// better than b.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;

@@ -30,8 +30,8 @@ void print_links(const std::vector<HostFindings>& hosts, std::vector<HostLink> l
 
 // Returns one sentence for each of these problems: a problem of a host; a host with a value that differs from most
 // hosts; a link with less than half the rate, or more than three times the latency, of a good link (a quarter of all
-// links are at least as good); a clock that differs by more than a second from the first host's clock. If all links
-// from or to a host are slow, one sentence covers all of them.
+// links are equal to it or better); a clock that differs by more than a second from the first host's clock. If all
+// links from or to a host are slow, one sentence covers all of them.
 std::vector<std::string> compare_hosts(const std::vector<HostFindings>& hosts, const std::vector<HostLink>& links);
 
 }  // namespace anello::launch

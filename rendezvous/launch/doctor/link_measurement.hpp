@@ -27,8 +27,8 @@ struct Place {
 // Returns the places of all ranks, by rank, on every rank.
 std::vector<Place> gather_places(World& world);
 
-// Takes about 0.3 s for each other host. On rank 0, returns the links of all pairs; on other ranks, the links that the
-// rank itself measured. Throws the errors of send() and recv().
+// Measures all pairs; takes about 0.3 s for each other host. On rank 0, returns the links of all pairs; on other ranks,
+// the links that the rank itself measured. Throws the errors of send() and recv().
 std::vector<LinkMeasurement> measure_links(World& world, const std::vector<Place>& places);
 
 }  // namespace anello::launch

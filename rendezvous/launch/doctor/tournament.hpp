@@ -1,5 +1,6 @@
-// A schedule in which each of n players meets every other player once, in as few rounds as possible, and plays at most
-// once in a round: the circle method (E. Lucas, Les jeux de demoiselles, in: Recreations mathematiques 2, 1883). Pure.
+// A schedule in which each of n players meets every other player once, in the minimum number of rounds, and plays at
+// most once in a round: the circle method (E. Lucas, Les jeux de demoiselles, in: Recreations mathematiques 2, 1883).
+// Pure.
 #pragma once
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
-// `anello flight`: reads the flight recorder's files of all ranks, and reports which rank has not called which
-// operation, which ranks wait for that rank, and the last operations of each rank.
+// `anello flight`: reads the flight recorder's files of all ranks. Reports the operations that some rank has not
+// called, the ranks that wait for this rank, and the last operations of each rank.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -31,7 +31,7 @@ struct Flight {
   std::vector<Group> groups;
 };
 
-// Throws Error{file} that describes the mistake.
+// Parses one file. If its text has a mistake, throws Error{file} that describes it.
 Flight parse_flight(std::string_view json);
 
 // Finds the newest file in `folder` (of job `job`, unless `job` is empty), and reads all files of the same world. For

@@ -1,6 +1,6 @@
 // The allocation in which this process runs, as its scheduler describes it: hosts, slots, and the scheduler's own
-// command to start a process on a host. For Slurm, PBS, Cobalt, Grid Engine and LSF. Pure: the environment and files
-// are passed in. Any thread.
+// command to start a process on a host. The schedulers are Slurm, PBS, Cobalt, Grid Engine and LSF. Pure: the
+// environment and files are passed in. Any thread.
 #pragma once
 #include <functional>
 #include <optional>

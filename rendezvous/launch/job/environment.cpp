@@ -19,7 +19,7 @@ std::string_view variable_of(std::string_view entry) {
 }
 
 // Variables that scripts for torchrun or for horovodrun read, and that only some kinds of jobs set. Ranks do not
-// inherit them: this launcher may run in a process of another job, where they describe that process.
+// inherit them: this launcher may run in a process of another job, and then these variables describe that process.
 constexpr std::array<std::string_view, 10> kOfOthers = {
     "RANK",         "LOCAL_RANK",         "WORLD_SIZE",   "LOCAL_WORLD_SIZE",   "HOROVOD_ELASTIC",
     "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE", "HOROVOD_HOSTNAME"};
@@ -37,7 +37,7 @@ void add_place_in_world(std::vector<std::string>& out, const Job& job, const Hos
   out.push_back(text("ANELLO_LOCAL_SIZE=", here.count));
 }
 
-// A process of an elastic job gets its rank when a world begins. Only its number on its host is fixed.
+// A process of an elastic job gets its rank when a world begins. Only its number on its host is fixed before.
 void add_place_in_elastic_job(std::vector<std::string>& out, const HostRanks& here, int rank) {
   out.emplace_back("ANELLO_ELASTIC=1");
   out.emplace_back("HOROVOD_ELASTIC=1");
@@ -110,8 +110,8 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   if (job.max_restarts > 0 && !job.elastic) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
   if (!job.elastic) add_variables_of_others(out, job, here, rank, places.master);
-  // Without these variables, OpenMP and OpenBLAS would start, in every rank, a thread for each core. If OpenBLAS's own
-  // variable is not set, it uses OMP_NUM_THREADS.
+  // Without these variables, OpenMP and OpenBLAS would start, in every rank, a thread for each core. OpenBLAS uses
+  // OMP_NUM_THREADS if its own variable is not set.
   const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");

@@ -18,7 +18,7 @@ struct HostOptions {
   std::string ssh;                                // --ssh; empty: ANELLO_SSH or the scheduler's own command
   std::vector<std::string> exported;              // -x
   std::string nodes, node, rendezvous;            // --nnodes, --node-rank, --rendezvous
-  std::optional<std::pair<int, int>> node_range;  // --nnodes MIN:MAX; nothing: --nnodes has another form
+  std::optional<std::pair<int, int>> node_range;  // --nnodes MIN:MAX; no value: --nnodes has another form
   Hosts discovered;                               // the hosts that the script of --host-discovery-script has listed
 };
 
@@ -29,7 +29,7 @@ void add_host_options(CLI::App& app, HostOptions& options);
 using FindAllocation = std::function<std::optional<Allocation>()>;
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job);
 
-// Reads the job's host file, and names the hosts as select_hosts() does. Throws as it does.
+// Reads the job's host file, and names the hosts as select_hosts() does. Throws the errors of select_hosts().
 Hosts read_hosts_again(const Job& job);
 
 // True if a folder of PATH has this program.

@@ -10,8 +10,8 @@ namespace anello::launch {
 
 struct Host {
   std::string name;                   // for ssh: "h1", "user@h1", "10.0.0.1", or "fd00::1" without brackets
-  std::optional<int> slots = {};      // how many ranks it runs; nothing: not given
-  std::optional<int> max_slots = {};  // how many it may run at most, if -N asks for more than it has slots
+  std::optional<int> slots = {};      // how many ranks the host runs; no value: not given
+  std::optional<int> max_slots = {};  // the maximum number of ranks, if -N asks for more ranks than slots
 };
 using Hosts = std::vector<Host>;
 

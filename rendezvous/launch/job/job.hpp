@@ -32,8 +32,8 @@ struct Master {
   std::string address, port;
 };
 
-// How long a host or place that has failed is not used: `first` after one failure, and twice as long after each further
-// one, up to `max`.
+// How long a host or place that has failed is not used: `first` after one failure; each further failure doubles the
+// time, up to `max`.
 struct Cooldown {
   std::chrono::milliseconds first{0}, max{0};
 
@@ -45,7 +45,7 @@ struct Cooldown {
 };
 
 // A job whose world may change its size. Its ranks are numbered by their places: a process has the number of the
-// process that it replaces, whatever its rank in the world is.
+// process that it replaces, independent of its rank in the world.
 struct ElasticJob {
   static constexpr int kMaxProcesses = 1 << 16;
   enum class OnFailure {
@@ -68,10 +68,11 @@ struct Job {
   std::optional<ElasticJob> elastic;  // nothing: the world has a fixed size
   Layout layout;                      // the ranks that this launcher starts, by host
   Hosts hosts;                        // all hosts that may be used, even if they get no rank
-  // Its names replace those that the user gave to hosts; nothing: the user's names are used.
+  // The allocation's names of hosts replace the names that the user gave; without an allocation the user's names are
+  // used.
   std::optional<Allocation> allocation;
   std::optional<int> per_host;  // -N
-  std::string name;             // different for each run, except if several launchers start one world
+  std::string name;             // different for each run; but several launchers that start one world have the same name
   std::string secret;           // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{10000};
@@ -85,7 +86,7 @@ struct Job {
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;  // "host:port" of a server that several launchers share; empty: this launcher runs its own
-  std::string discovery;   // the command that lists the hosts of an elastic job; empty: no command does
+  std::string discovery;   // the command that lists the hosts of an elastic job; empty: there is no such command
   std::string host_file;   // file with the hosts of an elastic job, or empty; at SIGHUP the launcher reads it again
   std::vector<std::string> exported;  // the variables that -x names
   // The values that -x gives for MASTER_ADDR and MASTER_PORT; both are set if several launchers start one world.

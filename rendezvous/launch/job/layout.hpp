@@ -10,7 +10,7 @@ namespace anello::launch {
 
 struct Wanted {
   std::optional<int> ranks;     // -n; nothing: one rank for each slot
-  std::optional<int> per_host;  // -N: this number on each host that is used, except the last
+  std::optional<int> per_host;  // -N: the number of ranks on each host that is used, except the last host
   bool or_fewer = false;        // if there are fewer slots than wanted ranks, each slot gets one rank
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 using asio::ip::tcp;
 
-// Tries to listen at the port, and returns the error. With `shared`, a port that only ended connections use counts as
-// free, as for most servers (SO_REUSEADDR).
+// Tries to listen at the port, and returns the error. With `shared`, a port that only ended connections still use
+// counts as free, as for most servers (SO_REUSEADDR).
 asio::error_code why_not_free(std::uint16_t port, bool shared) {
   asio::io_context context;
   tcp::acceptor acceptor(context);

@@ -13,7 +13,7 @@
 
 namespace anello::launch {
 
-// Returns the values that the user has given by -x. Throws Error{configuration} if one cannot be used.
+// Returns the values that the user has given by -x. Throws Error{configuration} if a value cannot be used.
 Master given_master(const std::vector<std::string>& exported);
 
 // Completes `job.master`. Call on rank 0's host. `reached_at`: an address of this host that the other hosts can reach;
@@ -22,7 +22,7 @@ Master given_master(const std::vector<std::string>& exported);
 Master find_master(const Job& job, const std::string& reached_at);
 
 // For several launchers of one job, which cannot ask each other. Returns the host of the rendezvous, and a port that is
-// computed from the job's name, so it may not be free. Throws Error{configuration}.
+// computed from the job's name. The port may not be free. Throws Error{configuration}.
 Master agreed_master(const Job& job);
 
 // Call on rank 0's host. If a process has the port, throws Error{network} that names the process: rank 0 could not
@@ -34,8 +34,8 @@ std::string encode(const Master& master);
 Master decode_master(std::string_view line);
 
 // Chooses a port for which `is_free` is true. Leaves the lowest free ports to the ranks of the host, because they
-// listen on the first free ports of the range. If there are no further free ports, takes the highest of them. Returns
-// nothing if no port is free. Pure.
+// listen on the first free ports of the range. If all free ports are left to the ranks, takes the highest of these
+// ports. Returns nothing if no port is free. Pure.
 std::optional<std::uint16_t> choose_master_port(std::string_view job, net::PortRange ports, int ranks_here,
                                                 const std::function<bool(std::uint16_t)>& is_free);
 

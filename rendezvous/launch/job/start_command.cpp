@@ -65,7 +65,7 @@ StartCommand start_command(const Job& job, int number, const std::string& progra
 }
 
 // With srun, one command starts the agents of all hosts, in one step. But if Slurm loses a host of a step, it ends the
-// whole step. So each host of an elastic job has a command and a step of its own.
+// whole step. So each host of an elastic job has its own command and its own step.
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here) {
   std::vector<int> hosts(job.layout.size());

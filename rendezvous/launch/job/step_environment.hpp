@@ -8,7 +8,7 @@
 namespace anello::launch {
 
 // True if this variable would make srun give its tasks less than the allocation has, place or bind them differently, or
-// hide their output. srun is started without such variables. Ranks get them, because programs read them too.
+// hide their output. srun is started without such variables. Ranks get these variables, because programs read them too.
 bool shapes_steps(std::string_view variable);
 
 // Returns these variables of this process: "NAME=value".

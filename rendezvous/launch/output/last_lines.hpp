@@ -1,6 +1,6 @@
 // The last lines of a stream, to be shown again at the end of a job. Keeps at most 10 lines of at most 1,000 bytes.
-// Keeps the beginning of a longer line, and, of a line with carriage returns (a progress bar), only the part after the
-// last one. Pure.
+// Keeps only the beginning of a longer line. If a line has carriage returns (a progress bar), keeps only the part after
+// the last of them. Pure.
 #pragma once
 #include <deque>
 #include <string>

@@ -13,8 +13,8 @@ constexpr std::size_t kMaxPending = 64 << 10, kMaxOut = 256 << 10;
 constexpr std::chrono::milliseconds kMaxSilence{1000};
 constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
 
-// Returns the number of columns that `text` occupies on a terminal. An escape sequence occupies none, a UTF-8 character
-// one.
+// Returns the number of columns that `text` occupies on a terminal. An escape sequence occupies no column, a UTF-8
+// character one column.
 int width(std::string_view text) {
   int columns = 0;
   for (std::size_t i = 0; i < text.size(); i++) {
@@ -147,8 +147,8 @@ void Mixer::take_lines(Stream& stream) {
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
 
-// Decides what happens to the bytes after the last whole line: they are drawn as the tail, or their stream gets the
-// floor and they are passed on at once, or they wait. mixer.hpp defines tail and floor.
+// Decides what happens to the bytes after the last whole line: they are drawn as the tail, or they wait, or their
+// stream gets the floor, so that they are passed on at once. mixer.hpp defines tail and floor.
 void Mixer::keep_rest(int id, TimePoint now) {
   Stream& stream = streams_[std::size_t(id)];
   stream.pending.erase(0, std::size_t(shown(stream.pending).data() - stream.pending.data()));

@@ -47,7 +47,7 @@ class Mixer {
   // line break.
   void end(int stream, TimePoint now);
   void line_typed();               // call when the user has typed a line; this ends the tail, if there is one
-  bool accepts(int stream) const;  // while false, do not feed() the stream
+  bool accepts(int stream) const;  // do not call feed() for the stream while this is false
   void tick(TimePoint now);
   std::optional<TimePoint> next_tick() const;
 

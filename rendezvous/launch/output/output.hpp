@@ -20,8 +20,8 @@ namespace anello::launch {
 
 class Output {
  public:
-  // Makes the folder of --output. If the folder has output of an earlier run, keeps it: then this run writes to the
-  // first subfolder 2, 3, ... without output, and a message says so.
+  // Makes the folder of --output. If the folder has output of an earlier run, keeps this output: then this run writes
+  // to the first of the subfolders 2, 3, ... that has no output, and a message says so.
   explicit Output(const Job& job);
 
   struct Ends {
@@ -39,7 +39,8 @@ class Output {
   void line_typed();  // call when the user has typed a line, because the terminal then begins a new line
   void watch(PollSet& polls);
   void tick();
-  // A process has ended, and another one will write to the same pipes. Reads what is left, and ends the last line.
+  // Call this if a process has ended, and another process will write to the same pipes. Reads the bytes that are left,
+  // and ends the last line.
   void end_line(int rank);
   void close_streams();         // stops reading streams that are still open
   bool streams_closed() const;  // no more output can arrive
@@ -61,7 +62,7 @@ class Output {
     int id;  // number of the stream in its outlet's mixer
     int rank;
     bool has_errors;              // true if it carries the standard error
-    std::uint64_t last_line = 0;  // the number of its newest line among the lines of all ranks
+    std::uint64_t last_line = 0;  // the number of the stream's newest line among the lines of all ranks
     char last_byte = '\n';
   };
   void choose_folder(const std::string& folder);

@@ -55,7 +55,7 @@ void Sink::write_some(std::string& bytes) {
 }
 
 // A terminal that has gone is not reported as a reader that has gone. When a terminal closes, the kernel sends SIGHUP,
-// which ends the job; a user who ignores SIGHUP wants the job to continue.
+// which ends the job. A user who ignores SIGHUP wants the job to continue.
 void Sink::close() {
   state_ = terminal_ ? State::terminal_gone : State::reader_gone;
 }

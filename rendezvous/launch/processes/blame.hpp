@@ -20,7 +20,7 @@ class Blame {
     if (word.culprit < -1 || word.culprit >= ranks_) return;
     if (!word_ || word.generation > word_->generation) word_ = word;
   }
-  // Null if there is no last word. Also null if the ranks have recovered from the failure: they have joined a newer
+  // Null if there is no last word. Also null if the ranks have recovered from the failure, that is, have joined a newer
   // world.
   const world::LastWord* word() const { return word_ && word_->generation >= newest_world_() ? &*word_ : nullptr; }
   bool is_on(int rank) const { return word() && word()->culprit == rank; }

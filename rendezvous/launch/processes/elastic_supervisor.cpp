@@ -67,7 +67,7 @@ void ElasticSupervisor::look(Clock::time_point now) {
     place.trained |= member.trained;
     place.may_have_state |= member.rank >= 0 && view_.begun;
   }
-  any_trained_ |= view_.begun || view_.lost;  // between two looks the training may have begun, and its state been lost
+  any_trained_ |= view_.begun || view_.lost;  // the training may have begun and lost its state between two looks
   for (const auto& [number, id] : view_.released) {
     if (number < 0 || number >= job_.size || !at(number).alive || at(number).leaves) continue;
     if (id <= at(number).predecessor || id < at(number).member) continue;  // an earlier process of this place
@@ -84,14 +84,14 @@ void ElasticSupervisor::look(Clock::time_point now) {
   }
 }
 
-// A process that has failed may take long to exit, and the others do not wait for that. So the processes of its host
-// are ended when the others report the failure, and its places rest from then on. When the process exits, this rest
-// begins anew.
+// A process that has failed may take long to exit, and the others do not wait for its exit. So the processes of its
+// host are ended when the others report the failure, and its places rest from then on. When the process exits, this
+// rest begins anew.
 void ElasticSupervisor::received(const world::LastWord& word, Clock::time_point now) {
   if (phase_ != Phase::running) return;
   look(now);
   Place* const culprit = culprit_of(word);
-  // If the others have finished in a later world, it has failed before that.
+  // If the others have finished in a later world, the process failed before they finished.
   if (!culprit || (view_.finished && word.generation == view_.generation)) return;
   culprit->is_missed = true;
   if (view_.finished || limits_.on_failure != ElasticJob::OnFailure::host) return;
@@ -140,8 +140,8 @@ void ElasticSupervisor::exited(const Report& report, Clock::time_point now) {
 }
 
 // The signal announces that the process's host will be taken away. So its place and the free places of that host are
-// closed, and a process is started on another host at once, if a place is free there: it may have to get the state from
-// this one. This does not count as a restart after a failure.
+// closed, and a process is started on another host at once, if a place is free there. The new process may have to get
+// the state from this process. This does not count as a restart after a failure.
 void ElasticSupervisor::note_notice(int number) {
   at(number).has_notice = at(number).closed = true;
   const HostRanks& here = job_.ranks_beside(number);
@@ -245,8 +245,8 @@ void ElasticSupervisor::fill(Clock::time_point now) {
   }
 }
 
-// Processes that are started together go into one new world, because the membership waits for those that are on their
-// way. If others leave, they may also have to keep the state for processes that are started only after a rest.
+// Processes that are started together go into one new world, because the membership waits for processes that are on
+// their way. If processes leave, they may also have to keep the state for processes that are started only after a rest.
 void ElasticSupervisor::report_newcomers(Clock::time_point now) {
   const auto may_join = [now](const Place& place) {
     return place.alive && !place.joined && !place.leaves && now - place.started < kJoinLimit;
@@ -275,10 +275,10 @@ bool ElasticSupervisor::start(int number, Clock::time_point now) {
   return true;
 }
 
-// Kills a process that the membership has given up, because it must not go on. If it runs, it has received an error, so
-// it gets the grace time to end by itself. If it is stopped, it is killed at once, because it cannot end by itself. A
-// stopped process is also killed if the next world waits for it, because the other ranks have given it up, and the
-// membership would do so later.
+// Kills a process that the membership has given up, because such a process must not go on. A process that runs has
+// received an error, so it gets the grace time to end by itself. A stopped process is killed at once, because it cannot
+// end by itself. A stopped process is also killed if the next world waits for it: the other ranks have given it up, and
+// the membership would give it up later.
 void ElasticSupervisor::kill_if_cut_off(int number, Clock::time_point now) {
   Place& place = at(number);
   const bool stopped = ranks_.is_stopped(number) && place.alive;
@@ -327,8 +327,8 @@ void ElasticSupervisor::end_if_over(Clock::time_point now) {
             now);
 }
 
-// Prints which processes have ended with status 0 before the training had ended. Returns false if one of them may still
-// count as finished, because the membership has not received its report yet.
+// Prints which processes have ended with status 0 before the training had ended. Returns false if one of these
+// processes may still count as finished, because the membership has not received its report yet.
 bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
   bool all = true;
   for (int number = 0; number < job_.size; number++) {
@@ -351,7 +351,7 @@ bool ElasticSupervisor::name_those_that_left(Clock::time_point now) {
 }
 
 void ElasticSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
-  look(now);  // its processes may have begun to train since the last look
+  look(now);  // processes of the lost host may have begun to train since the last look
   for (int number = loss.ranks.first; number < loss.ranks.first + loss.ranks.count; number++) {
     ranks_.lost(number);
     at(number).alive = false;

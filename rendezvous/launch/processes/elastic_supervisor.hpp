@@ -1,11 +1,11 @@
-// Supervises an elastic job: a process that fails is replaced, and the others go on meanwhile. Pure, like its base. A
-// "rank" of the launcher is a place here: a number of the launcher, whose process may be replaced.
+// Supervises an elastic job: a process that fails is replaced, and the others go on meanwhile. Pure, like its base. The
+// launcher's "ranks" are called places here: a place is a number of the launcher, whose process may be replaced.
 //
-// The job is ended as a failure if fewer than --min-np processes run or can be started, if no process is left that had
-// the state of the training, and if all processes have ended before one has finished its training. Some failures are
-// not repeated: a place is closed if its process has failed twice in a row before it trained, and if the restarts
-// (--max-restarts) are used up. A process that ends with status 0 before the training has ended has left, and is not
-// replaced. After the first process has finished its training, no process is started any more.
+// The job is ended as a failure in three cases: fewer than --min-np processes run or can be started; no process is left
+// that had the state of the training; all processes have ended before one has finished its training. Two rules keep
+// failures from repeating: a place is closed if its process has failed twice in a row before it trained, and also if
+// the restarts (--max-restarts) are used up. A process that ends with status 0 before the training has ended has left,
+// and is not replaced. After the first process has finished its training, no process is started any more.
 #pragma once
 #include <functional>
 #include <map>
@@ -28,10 +28,10 @@ struct MembershipView {
     bool trained = false;  // true if it has had the state, and trained
   };
   std::uint32_t generation = 0;          // number of the newest world
-  int worlds = 0;                        // how many worlds all their ranks have completed
+  int worlds = 0;                        // how many worlds have been completed by all their ranks
   bool begun = false, finished = false;  // true if at least one process has begun, or finished, its training
   std::vector<Member> members;
-  std::map<int, std::int64_t> released;  // by place: the id of the newest one that has left because it was asked to
+  std::map<int, std::int64_t> released;  // by place: the id of the newest process that has left because it was asked to
   bool lost = false;                     // true if all processes that had the state of a training have ended
   struct Seat {
     int place;
@@ -54,14 +54,15 @@ class ElasticSupervisor : public Supervisor {
   // resize() and remove() return a sentence for the user that says what changes. If the request is not possible, they
   // throw Error{invalid_argument} that says which requests are possible.
   //
-  // Changes how many processes run: starts some, or asks those with the highest places to leave at the next commit.
+  // Changes how many processes run: starts processes, or asks the processes with the highest places to leave at the
+  // next commit.
   std::string resize(int processes, Clock::time_point now);
   // Asks the processes at these places to leave. No process is started at these places any more.
   std::string remove(const std::vector<int>& places, Clock::time_point now);
   // For a job whose hosts may change. Call grow() when the job's layout has grown, and leave_places() when the host of
   // these places is no longer listed. The job then runs as many processes as its open places allow, at most --max-np,
-  // and at most the number of the last resize(). If a script lists the hosts, the job waits for hosts while it is below
-  // --min-np, for the job's patience.
+  // and at most the number of the last resize(). If a script lists the hosts, and the job has fewer than --min-np
+  // processes, it waits for hosts, as long as the job's patience allows.
   void grow(Clock::time_point now);
   void leave_places(const HostRanks& places, Clock::time_point now);
   bool is_empty(const HostRanks& places) const;     // true if no process is there, and none starts there
@@ -80,7 +81,7 @@ class ElasticSupervisor : public Supervisor {
     bool joined = false, trained = false, may_have_state = false;
     bool leaves = false;            // true if its process was asked to leave
     bool has_notice = false;        // true if its process leaves because of a signal to it
-    bool released = false;          // true if it has done so
+    bool released = false;          // true if its process has left because it was asked to
     bool closes_others = false;     // true if free places of its host were closed because of a signal to its process
     bool is_missed = false;         // true if the others go on without its process, although it may still run
     bool host_ended = false;        // true if the other processes of its host were ended because of its process
@@ -128,7 +129,7 @@ class ElasticSupervisor : public Supervisor {
   bool name_those_that_left(Clock::time_point now);
   void give_up(const std::string& why, Clock::time_point now);
   int running() const;
-  int staying() const;  // those of them that were not asked to leave
+  int staying() const;  // how many of them were not asked to leave
   int startable() const;
   Place& at(int place) { return places_[std::size_t(place)]; }
 
@@ -137,10 +138,10 @@ class ElasticSupervisor : public Supervisor {
   MembershipView view_;
   std::vector<Place> places_;
   int target_;         // how many processes should run that were not asked to leave
-  int wished_;         // the number of the last resize(); without one --max-np
-  int fresh_;          // how many of them are still to be started, and replace no other process
+  int wished_;         // the number of the last resize(); if there was none, --max-np
+  int fresh_;          // how many processes are still to be started that replace no other process
   int restarts_ = 0;   // processes that have replaced another one
-  int newcomers_ = 0;  // the last number that was reported as on their way
+  int newcomers_ = 0;  // the number of processes on their way that was reported last
   bool any_trained_ = false, any_left_ = false;   // a process has trained, or has ended with status 0 before the end
   std::optional<Report> failure_cause_;           // the newest failure
   std::optional<Clock::time_point> short_since_;  // since when too few processes run or can be started

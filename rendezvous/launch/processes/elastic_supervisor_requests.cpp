@@ -91,7 +91,7 @@ void ElasticSupervisor::grow(Clock::time_point now) {
 
 void ElasticSupervisor::leave_places(const HostRanks& places, Clock::time_point now) {
   for (int number = places.first; number < places.first + places.count; number++) {
-    target_ -= at(number).stays();  // so that the process which is started instead counts as no restart
+    target_ -= at(number).stays();  // so that a process which is started instead does not count as a restart
     if (at(number).alive && !at(number).leaves) ask_to_leave(number);
     at(number).closed = true;
   }

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kReporting{1000}, kReportingLoss{500};
 // A killed process loses its connections some time before waitpid() returns it. In this time, another rank may end with
-// an error that is only a consequence.
+// an error that is only a consequence of the kill.
 constexpr milliseconds kSearching{200};
 
 // If ranks still run some time after the last exit, a message names them. The next such message comes when this
@@ -59,7 +59,7 @@ void FixedSupervisor::end_if_all_ended(Clock::time_point now) {
   end(SIGTERM, "the job is over", now);  // also ends processes that the ranks have started
 }
 
-// The loss may explain failures that were reported before, because ranks of other hosts may have failed as a
+// The loss may explain failures that were reported before it, because ranks of other hosts may have failed as a
 // consequence before the loss was noticed.
 void FixedSupervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
   for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) ranks_.lost(rank);
@@ -144,8 +144,8 @@ void FixedSupervisor::name_leftovers(Clock::time_point now) {
   end(SIGTERM, failure_, now);
 }
 
-// The loss of a host may pass only if a rank has been started, in this attempt or in an earlier one. (The start of a
-// rank may be reported after the loss of another host.)
+// The loss of a host counts as a failure that may pass only if a rank has been started, in this attempt or an earlier
+// one. (The start of a rank may be reported after the loss of another host.)
 bool FixedSupervisor::failure_may_pass() const {
   return cause_ || left_stopped_ || (lost_host_ && (ranks_.any_started() || job_.restart > 0));
 }

@@ -5,7 +5,7 @@
 // Named: if the failure breaks connections, the ranks themselves agree on its cause, because they have more information
 // than the launcher. If the failure breaks no connection (a rank that has left the world exits with an error), the
 // launcher aborts the world after the 0.2 s. The cause is the exit of the rank that the ranks themselves blame
-// (LastWord). If they blame none, it is the most likely of the exits that come while the launcher searches.
+// (LastWord). If they blame no rank, it is the most likely of the exits that come while the launcher searches.
 #pragma once
 #include <optional>
 #include <string>
@@ -29,8 +29,7 @@ class FixedSupervisor : public Supervisor {
   std::optional<Clock::time_point> wakes_at() const override;
   void wake(Clock::time_point now) override;
   void name_cause() override;
-  // The loss of a host that could not even be used at the first start does not pass, because it is a mistake of the
-  // user.
+  // If a host could not even be used at the first start, its loss is a mistake of the user, and does not pass.
   bool failure_may_pass() const override;
 
   int likelihood(const Report& end) const;

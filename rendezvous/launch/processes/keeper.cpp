@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRound{10}, kKillLimit{10000}, kSignalIsTaken{1000};
 // How long, and how often, the keeper looks for processes that an ended process has left behind. A single look may miss
-// them: a process that executes a program has no environment for a moment. A process that was killed has none either,
-// but its children must still be adopted.
+// them: a process that executes a program has no environment for a moment. A process that was killed has no environment
+// either, but its children must still be adopted.
 constexpr milliseconds kSearch{2000}, kSearchRound{100};
 
 // The variables of a process that has ended, by which its children are found.
@@ -92,8 +92,8 @@ class Keeper {
     start_no_more();
   }
 
-  // Call this when no further rank will be started. Closes the pipes in this process, so that they end when the ranks
-  // end.
+  // Call this when no further rank will be started. Closes the pipes in this process, so that the pipes end when the
+  // ranks end.
   void start_no_more() {
     complete_ = true;
     config_.ranks.clear();
@@ -138,7 +138,8 @@ class Keeper {
   }
 
   // Reports when rank 0 has received the signal, because only then the launcher ends rank 0's input from a terminal. If
-  // a program at a prompt saw the end of its input first, it would get the signal while it leaves, and complain.
+  // a program at a prompt saw the end of its input first, it would get the signal while it is leaving, and would print
+  // an error.
   void watch_signal() {
     if (watched_signal_ == 0) return;
     const pid_t rank_0 = pids_.front();
@@ -167,18 +168,18 @@ class Keeper {
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
     for (const Report& end : ended) send_message(config_.channel, end);
-    if (pid < 0 && complete_) done_ = true;  // done, because no child is left and none will be started
+    if (pid < 0 && complete_) done_ = true;  // no child is left, and none will be started
   }
 
   // Kills the processes that a process of an elastic job leaves behind, because another process may take its place.
-  // This process has adopted them, and finds those in other process groups and sessions by their environment.
+  // This process has adopted them. It finds processes in other groups and sessions by their environment.
   void clear_place(pid_t process, int place) {
     kill(-process, SIGKILL);
     leftovers_.push_back(
         {{text("ANELLO_PLACE=", place), text("ANELLO_RESTART=", starts_of(place) - 1)}, Clock::now() + kSearch});
   }
 
-  // A process that is killed may leave others behind, which this process adopts later.
+  // Kills leftovers again and again: a process that is killed may leave others behind, which this process adopts later.
   void kill_leftovers() {
     if (leftovers_.empty()) return;
     const auto now = Clock::now();
@@ -195,8 +196,8 @@ class Keeper {
 
   int starts_of(int place) const { return starts_[std::size_t(place - config_.here.first)]; }
 
-  // The process id of a rank is not reused before the rank is reaped, and so its group's id is not reused either. An
-  // adopted orphan may be in the group of a rank that was already reaped, so each orphan gets its own signal. A rank
+  // The process id of a rank is not reused before the rank is reaped, and so the id of its group is not reused either.
+  // An adopted orphan may be in the group of a rank that was already reaped, so each orphan gets its own signal. A rank
   // that has moved to another group also gets its own signal.
   void signal_all(int signal) {
     for (pid_t rank : pids_) {
@@ -207,7 +208,7 @@ class Keeper {
       if (std::ranges::find(pids_, child) == pids_.end()) send_signal(child, signal);
   }
 
-  // Continues the process after the signal, because a stopped process receives most signals only then.
+  // Continues the process after the signal, because a stopped process receives most signals only when it continues.
   static void send_signal(pid_t process, int signal) {
     kill(process, signal);
     if (ends_programs(signal)) kill(process, SIGCONT);

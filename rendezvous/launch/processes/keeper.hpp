@@ -32,17 +32,17 @@ struct KeeperConfig {
   std::string rendezvous_host;  // where the ranks find the rendezvous
   Master master;
   Descriptor channel;
-  Descriptor last_words;           // all ranks write to it
+  Descriptor last_words;           // the socket to which all ranks write their last words
   std::vector<RankEnds> ranks;     // the ranks' pipe ends, in the order of the ranks
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
   char** argv;                     // argument of main()
-  Descriptor lifeline;             // connects the agent that started the keeper with its launcher; or none
+  Descriptor lifeline;             // connects the agent that started the keeper with its launcher; may be empty
 };
 
 // Runs the keeper until it ends, and exits. Call in a new process with one thread. It closes all descriptors except
-// those of `config` and the standard ones. It keeps the standard ones open until no rank is left: a reader then sees
-// the end of this program's output only after all ranks have ended.
+// those of `config` and the standard ones. It keeps the standard descriptors open until no rank is left, so that a
+// reader sees the end of this program's output only after all ranks have ended.
 [[noreturn]] void run_keeper(KeeperConfig config);
 
 }  // namespace anello::launch

@@ -21,12 +21,12 @@ inline constexpr const char* kNoLoopback =
 class LocalRanks : public RankProcesses {
  public:
   // Starts the keeper. Call while the process has one thread. `ends`: the pipe ends of the ranks, in their order.
-  // `lifeline`: an agent's lifeline, which its keeper watches too (keeper.hpp).
+  // `lifeline`: in an agent, its lifeline, which the keeper watches too (keeper.hpp).
   LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
              std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
   // Blocks until the keeper has ended, so that no rank outlives this object. If the keeper has done its work, this
-  // takes no time. Otherwise the keeper kills the ranks, for at most 10 s. A process that the kernel cannot end by then
-  // is left behind.
+  // takes no time. Otherwise the keeper kills the ranks, for at most 10 s. A process that the kernel cannot end in this
+  // time is left behind.
   ~LocalRanks() override;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
@@ -45,7 +45,7 @@ class LocalRanks : public RankProcesses {
 
   RankEvents events_;
   Descriptor channel_, last_words_;
-  std::deque<Order> orders_;  // those for which the channel had no room yet
+  std::deque<Order> orders_;  // orders for which the channel had no room yet
   pid_t keeper_ = -1;
   bool gave_up_ = false, ended_ = false;
   bool words_ended_ = false;  // true if no process can send a last word any more

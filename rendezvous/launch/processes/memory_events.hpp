@@ -6,8 +6,8 @@
 
 namespace anello::launch {
 
-// Returns the count for this process's control group, or for this host if the group's count cannot be read. Nothing if
-// neither can be read.
+// Returns the count for this process's control group, or for this host if the group's count cannot be read. Returns
+// nothing if neither count can be read.
 std::optional<std::uint64_t> out_of_memory_kills();
 
 // Returns the number after `oom_kill` in the text of a file such as memory.events.

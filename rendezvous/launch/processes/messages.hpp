@@ -18,7 +18,7 @@ struct Order {
     start,       // starts all ranks; in an elastic job, starts none
     start_rank,  // starts one rank of an elastic job, also again after it has ended
     kill_rank,
-    signal,  // sends a signal to the ranks; if it is one that ends programs, no rank is started any more
+    signal,  // sends a signal to the ranks; after a signal that ends programs, no rank is started any more
     kill     // kills all ranks, and no rank is started any more
   } kind;
   int value = 0;  // start: the rendezvous's port; signal: its number
@@ -33,7 +33,7 @@ struct Report {
     exited,
     stopped,       // stopped by a signal such as SIGSTOP
     continued,     // continued after it was stopped
-    signal_taken,  // rank 0 has received a signal that ends programs, or the time for it is over
+    signal_taken,  // rank 0 has received a signal that ends programs, or has not received it in time
   } kind;
   int rank;
   pid_t pid = -1;

@@ -16,7 +16,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr int kClear = 16;  // above all descriptor numbers that the program gets
+constexpr int kClear = 16;  // higher than all descriptor numbers that the program gets
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> out;

@@ -14,7 +14,7 @@ namespace anello::launch {
 // A host that could not be reached, or can no longer be reached.
 struct HostLoss {
   HostRanks ranks;
-  std::string why;  // a sentence that names the host; empty: the sentence of another host names this one too
+  std::string why;  // a sentence that names the host; empty: the sentence of another host names this host too
 };
 
 struct RankEvents {

@@ -30,7 +30,7 @@ std::string in_seconds(milliseconds time) {
 }
 
 // A crash or a kill is more likely the cause than an error exit, because a crash causes errors in other ranks. SIGABRT
-// is no more likely than an error exit, because a program may abort as a consequence of another rank's failure.
+// is as likely as an error exit, because a program may abort as a consequence of another rank's failure.
 int likely_cause(int status) {
   if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : kSurelyCause;
   return WEXITSTATUS(status) ? 1 : 0;
@@ -151,8 +151,8 @@ void Supervisor::end(int signal, const std::string& why, Clock::time_point now) 
   enter(Phase::ending, now + job_.grace);
 }
 
-// Aborts the world, but only at the first call, because a second attempt would not succeed either. Returns false if
-// there is nothing to abort.
+// Aborts the world at the first call. Later calls do nothing, because a second attempt would not succeed either.
+// Returns false if there is nothing to abort.
 bool Supervisor::abort(int culprit, const std::string& why) {
   return ranks_.alive_count() > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
 }

@@ -20,8 +20,8 @@
 
 namespace anello::launch {
 
-// Returns how likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the
-// same time. A higher number is more likely.
+// Compares ranks that ended at about the same time. Returns a number for this status of waitpid(): the higher it is,
+// the more likely the rank failed first.
 int likely_cause(int status);
 inline constexpr int kSurelyCause = 2;
 
@@ -34,7 +34,7 @@ class Supervisor {
     std::function<void(const std::string&)> print;
     // Asks the process at this place of an elastic job to leave it in good order.
     std::function<void(int place)> retire = [](int) {};
-    // Reports how many processes of an elastic job are on their way to it.
+    // Reports how many processes are on their way into the elastic job.
     std::function<void(int newcomers)> expect = [](int) {};
     // Returns the generation of the newest world that all its ranks have joined; 0: there is none.
     std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
@@ -84,7 +84,7 @@ class Supervisor {
 
   virtual void exited(const Report& report, Clock::time_point now) = 0;
   virtual void not_started(int rank, int problem, Clock::time_point now);  // `problem`: see start_problem.hpp
-  // Until the job is ended: the time of the next call of wake().
+  // The time of the next call of wake(); only used until the job is ended.
   virtual std::optional<Clock::time_point> wakes_at() const = 0;
   virtual void wake(Clock::time_point now) = 0;
   virtual void name_cause() {}                // called if the job is ended while the cause of its failure is searched
@@ -102,7 +102,7 @@ class Supervisor {
   RankTable ranks_;
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;  // when the current phase ends at the latest
-  int culprit_ = -1;                           // the rank that failed first, or the rank that caused it
+  int culprit_ = -1;                           // the rank that failed first, or the rank that caused its failure
   std::string why_;                            // why the job ends; the ranks receive it
   std::string failure_;  // the reason of the failure, for the summary; empty: the job has not failed
   int exit_code_ = 0;

@@ -25,7 +25,8 @@ constexpr milliseconds kLastBytes{1000}, kEmergency{5000};
 constexpr Cooldown kPauseBeforeRestart{milliseconds(1000),
                                        milliseconds(60000)};  // how long the launcher waits before a restart
 
-// Returns the places that this word means: a number, or all places of a host.
+// Returns the places that this word means. It is the number of a place, or the name of a host and means all places
+// there.
 std::vector<int> places_named(const Job& job, const std::string& word) {
   std::vector<int> out;
   for (const HostRanks& here : job.layout)
@@ -37,7 +38,7 @@ std::vector<int> places_named(const Job& job, const std::string& word) {
   return out;
 }
 
-// Used if ranks run on other hosts, whose kills this process cannot count.
+// This function is used if ranks run on other hosts, because this process cannot count the kills there.
 std::optional<std::uint64_t> no_kills_known() {
   return std::nullopt;
 }
@@ -265,7 +266,7 @@ void Attempt::conclude() {
   if (job_.restart < job_.max_restarts && supervisor_->may_pass() && !discard_output_) plan_restart();
 }
 
-// Leaves out the hosts that were lost, or are no longer listed.
+// Makes the layout again, without the hosts that were lost or are no longer listed.
 void Attempt::lay_out_again(Job& next) const {
   std::erase_if(next.hosts, [this](const Host& one) { return std::ranges::find(lost_, one.name) != lost_.end(); });
   if (hosts_ && job_.host_file.empty()) next.hosts = hosts_->remaining();

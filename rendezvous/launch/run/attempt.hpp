@@ -32,14 +32,14 @@ struct LauncherProcess {
 // How to start a job again.
 struct Restart {
   std::chrono::milliseconds pause;  // the wait before this start
-  Job job;                          // on the hosts that are left
+  Job job;                          // the job, on the hosts that are left
 };
 
 class Attempt {
  public:
   // Starts the keeper, or the commands that start agents. Call while the process has one thread.
   Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& launcher);
-  // Blocks as the destructor of LocalRanks or RemoteRanks does.
+  // Blocks like the destructor of LocalRanks or RemoteRanks.
   ~Attempt() = default;
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;

@@ -51,8 +51,8 @@ class FollowedHosts {
   Parts parts_;
   std::optional<HostDiscovery> discovery_;  // nothing: the hosts are in a file
   std::string failure_;                     // the newest failure of the discovery that was printed
-  // Numbers in the layout: of hosts that are no longer listed, or were lost; of those whose agents are still to be
-  // ended.
+  // Numbers of hosts in the layout. left_: hosts that are no longer listed, or were lost. to_release_: hosts whose
+  // agents are still to be ended.
   std::set<std::size_t> left_, to_release_;
   std::map<std::string, Rest> rests_;
 };

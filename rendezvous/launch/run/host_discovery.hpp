@@ -1,5 +1,5 @@
-// Runs the user's script that lists the hosts of an elastic job, again and again: a host a line, as in a host file. If
-// a run fails or lists no host, the hosts of the last good run count. Owned by the launcher's loop.
+// Runs the user's script again and again. The script lists the hosts of an elastic job, a host a line, as in a host
+// file. If a run fails or lists no host, the hosts of the last good run count. Owned by the launcher's loop.
 #pragma once
 #include <sys/types.h>
 

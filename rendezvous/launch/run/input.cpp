@@ -12,7 +12,7 @@ namespace {
 // A process gets no notice when it comes to the foreground. So it checks periodically.
 constexpr std::chrono::milliseconds kForegroundCheck{500};
 
-// If the terminal does not control this process, tcgetpgrp() fails; such a terminal may be read at any time.
+// tcgetpgrp() fails if the terminal does not control this process. Such a terminal may be read at any time.
 bool in_foreground() {
   const pid_t group = tcgetpgrp(STDIN_FILENO);
   return group < 0 || group == getpgrp();

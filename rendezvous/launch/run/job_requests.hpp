@@ -15,7 +15,8 @@ namespace anello::launch {
 // Owned by the launcher's loop.
 class JobRequests {
  public:
-  // `answer` returns the text for a request, which is one line. Its errors are sent too. Throws Error{network}.
+  // `answer` returns the text for a request. A request is one line. If `answer` throws, the error is sent. Throws
+  // Error{network}.
   JobRequests(const std::string& job, std::function<std::string(const std::string& request)> answer);
   void watch(PollSet& polls);
 
@@ -37,9 +38,9 @@ class JobRequests {
 // Returns the names of this user's elastic jobs on this host, in alphabetical order.
 std::vector<std::string> running_jobs();
 
-// Sends a request to a job on this host, and returns its answer. Blocks for at most 10 s. Throws
-// Error{invalid_argument} with the job's own words if it refuses, and Error{network} if there is no such job or it does
-// not answer.
+// Sends a request to a job on this host, and returns its answer. Blocks for at most 10 s. If the job refuses the
+// request, throws Error{invalid_argument} with the job's own words. If there is no such job, or it does not answer,
+// throws Error{network}.
 std::string ask_job(const std::string& job, const std::string& request);
 
 }  // namespace anello::launch

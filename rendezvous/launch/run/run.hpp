@@ -22,7 +22,7 @@ struct RendezvousHooks {
   std::function<void(int newcomers)> expect;    // like RendezvousServer::expect()
 };
 
-// Runs the job, and runs it again after failures if it has restarts. Returns the exit code. Call from main(), with
+// Runs the job, and runs it again after failures if it has restarts left. Returns the exit code. Call from main(), with
 // main's `argv`, while the process has one thread. Signals stay blocked afterwards. hooks.open() is called after the
 // fork of the keeper, because the keeper must not inherit the server's thread. Blocks until the job has ended. Throws
 // Error if the job cannot be started.
