@@ -107,8 +107,8 @@ bool Agenda::refuse(std::string_view name, Verb verb, const std::string& why) {
   return true;
 }
 
-// Reports this rank's call. If this rank has refused a call with the same key that is not decided yet, holds the report
-// back until the decision, so that reports of one key stay in order.
+// Reports this rank's call. If this rank has refused a call with the same key, and that call is not decided yet, holds
+// the report back until the decision, so that reports of one key stay in order.
 void Agenda::put_forward(const std::string& key, Item report) {
   if (const auto number = numbers_.find(key); number != numbers_.end())
     report.number = number->second;
@@ -121,9 +121,10 @@ void Agenda::put_forward(const std::string& key, Item report) {
   add(0, std::move(report));
 }
 
-// Makes the decisions that are possible now. Then sends the reports that were held back for refused operations that are
-// now decided, and then this rank's join if one is pending. Each of these reports may cause another decision. So do not
-// call this while a decision is carried out: the calls would nest, and there may be many of them.
+// Makes the decisions that are possible now. Some reports were held back for refused operations that are now decided:
+// then sends these, and after them this rank's join if one is pending. Each of these reports may cause another
+// decision. So do not call this function while a decision is carried out: its calls would nest, and there may be many
+// of them.
 void Agenda::resume() {
   const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
   while (true) {
@@ -232,7 +233,7 @@ bool Agenda::complete(const Reports& reports) const {
   return true;
 }
 
-// Call when part `part` has joined. First passes on the operations that waited only for this part, so that none of them
+// Call when part `part` has joined. First passes on the operations that waited only for this part, so that no operation
 // is left when all ranks have joined.
 void Agenda::joined(std::size_t part, int last) {
   joined_[part] = true;

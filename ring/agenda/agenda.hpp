@@ -5,12 +5,12 @@
 // it. So rank 0 finds out when all ranks have submitted it. Rank 0 then decides that the operation starts, and the
 // decision is sent down the tree. A rank compares the descriptions in the reports that it receives. It adds the first
 // difference to its own report, and rank 0 then decides that the operation fails. An operation's key is its verb with
-// its name. With the first decision about it, a key gets a number, and later messages contain the number instead of the
+// its name. The first decision about a key gives the key a number, and later messages contain the number instead of the
 // key. A description that did not change is not sent again.
 //
 // While earlier operations move data, rank 0 may hold back small allreduces that all ranks have submitted, and decide
-// them together later. Each decision says whether the next one belongs to the same list, so all ranks make the same
-// lists.
+// them together later. Each decision says whether the next decision belongs to the same list, so all ranks make the
+// same lists.
 //
 //        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
 //      / | \.
@@ -54,8 +54,8 @@ struct Decision {
 class Agenda {
  public:
   using SuitsList = std::function<bool(const Description&)>;
-  // `members`: world ranks, by rank in this group, for error messages. `suits_list`, which only rank 0 calls: true for
-  // a small allreduce that gives the same bits alone and in a list with others. Null: no operation is put into a list.
+  // `members`: world ranks, by rank in this group, for error messages. `suits_list`: called only by rank 0; true for a
+  // small allreduce that gives the same bits alone and in a list with others. Null: no operation is put into a list.
   Agenda(int rank, std::vector<int> members, SuitsList suits_list = nullptr);
 
   // Submits this rank's call of an operation; `name` may be empty. Returns the operation's key, which is also its name
@@ -63,15 +63,15 @@ class Agenda {
   // has joined.
   std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
   // Call when this rank's program has called an operation in which this rank cannot take part. The call counts as
-  // submitted, so that the ranks stay in step, and the operation fails on the other ranks as soon as all have submitted
-  // it. The name stays free. Returns false and does nothing if submit() would throw.
+  // submitted, so that the ranks stay in step. The operation fails on the other ranks as soon as all ranks have
+  // submitted it. The name stays free. Returns false and does nothing if submit() would throw.
   bool refuse(std::string_view name, Verb verb, const std::string& why);
   // Joins: this rank has no more data. Throws Error{invalid_argument} if this rank has already joined.
   void join();
   // Lets the name of a decided operation be used again. Does nothing if the name is not in use.
   void release(const std::string& key);
 
-  // From now on, rank 0 holds back small allreduces that may be one list (true) or decides everything at once (false).
+  // true: from now on, rank 0 holds back small allreduces that may be one list. false: it decides everything at once.
   // It decides the held-back operations when their list is full, or when it decides another operation. Other ranks hold
   // back nothing.
   void hold(bool holds) { holds_ = holds; }
@@ -103,7 +103,7 @@ class Agenda {
   // children.
   using Reports = std::vector<std::optional<Item>>;
   using Entries = std::map<std::string, Reports, std::less<>>;
-  // A report that rank 0 has from all ranks and has not decided.
+  // An operation that all ranks have reported to rank 0, and that is not decided yet.
   struct Complete {
     Item report;
     bool suits_list = false;     // valid once the report is sorted
@@ -144,7 +144,7 @@ class Agenda {
   std::vector<int> neighbours_;   // the children, then the parent
   std::size_t children_ = 0;      // number of children
   std::vector<Writer> outgoing_;  // by neighbour
-  std::vector<bool> joined_;      // true if the part has joined; by part: this rank, then each child's subtree
+  std::vector<bool> joined_;      // by part (this rank, then each child's subtree): true if the part has joined
   bool joins_later_ = false;      // true if this rank joins once the reports that it holds back are sent
   Entries entries_;
   std::vector<Numbered> numbered_;
@@ -159,7 +159,7 @@ class Agenda {
     std::vector<Complete> reports;      // in the order in which they will be decided
     std::size_t sorted = 0, lists = 0;  // number of sorted reports; number of their lists (a report alone is a list)
     std::uint64_t bytes = 0;            // size of the last list
-  } complete_;                          // on rank 0: what is not decided yet
+  } complete_;                          // on rank 0: the operations that are not decided yet
   bool holds_ = false;                  // the last argument of hold()
   std::vector<Decision> decisions_;
 };

@@ -48,7 +48,8 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// True if two allreduces that may be in a list may be in the same one: they differ only in their arrays.
+// For two allreduces that may be in a list: true if they may be in the same list, because they differ only in their
+// arrays.
 bool share_list(const Description& one, const Description& other);
 // True for an allreduce in host memory.
 inline bool may_be_in_list(const Description& description) {

@@ -1,4 +1,4 @@
-// How several tensors are reduced as one list: those of one named operation, or of several.
+// How several tensors are reduced as one list: the tensors of one named operation, or of several.
 #include <cstring>
 #include <map>
 
@@ -23,7 +23,7 @@ struct ListedTensor {
 // The memory of the tensors of a list so far.
 class Ranges {
  public:
-  // False, and adds nothing, if the tensor shares memory with an earlier one.
+  // If the tensor shares memory with an earlier tensor, returns false and adds nothing.
   bool add(const Tensor& tensor) {
     const auto* const begin = static_cast<const std::byte*>(tensor.data);
     const auto* const end = begin + tensor.bytes();
@@ -38,7 +38,7 @@ class Ranges {
   std::map<const std::byte*, const std::byte*> ends_;  // the beginning of each range, by its end
 };
 
-// The hash of all names. It is compared between ranks, so they never combine elements of different operations.
+// The hash of all names. The ranks compare this hash, so they never combine elements of different operations.
 std::uint64_t token_of(std::span<const Handle> list) {
   std::uint64_t all = fingerprint(list[0]->key());
   for (const Handle& each : list.subspan(1)) all = fingerprint(all, fingerprint(each->key()));
@@ -64,9 +64,9 @@ bool suits_list(const Description& description, const group::OperationQueue& que
   return true;
 }
 
-// A program may give a tensor to only one operation at a time. If it gives the tensor to two, their results are
-// undefined. But the list cannot contain the tensor twice, and the other operations of the list must have right
-// results. So this function returns other memory in place of the tensor.
+// A program may give a tensor to only one operation at a time. If it gives the tensor to two operations, the results of
+// these two are undefined. But the list cannot contain the tensor twice, and the other operations of the list must have
+// right results. So this function returns other memory in place of the tensor.
 Tensor NamedOperation::moved_aside(const Tensor& output) {
   const Tensor copy(make_memory(output.count, output.dtype), output.count, output.dtype);
   aside_.emplace_back(copy, output.data);

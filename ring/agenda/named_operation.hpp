@@ -78,8 +78,8 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   const std::vector<ArrayView>& outputs() const { return outputs_; }
   const std::vector<Sizes>& rows() const { return rows_; }
   int last() const { return last_; }
-  // Call for a join when all ranks have joined, `rank` last. `parts`: this rank's contributions to operations of other
-  // ranks. The join is done when these contributions are done.
+  // Call this for a join when all ranks have joined; `rank` has joined last. `parts`: this rank's contributions to
+  // operations of other ranks. The join is done when these contributions are done.
   void set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts);
 
   std::atomic<bool> decided = false;
@@ -113,7 +113,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::vector<void*> scaled_inputs_;  // by tensor; used for a reduce_scatter of integers with a prescale
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
-  bool in_list_ = false;  // the works are those of several operations
+  bool in_list_ = false;  // true if the works belong to several operations
   // Copies of tensors that share memory with another tensor of the list, and the places of their results.
   std::vector<std::pair<Tensor, void*>> aside_;
   std::atomic<int> left_ = 1;                   // number of works and parts that are not done, plus 1 until settle()

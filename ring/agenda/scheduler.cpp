@@ -228,7 +228,7 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
 }
 
 // Returns false at once if another thread has submitted an operation since this thread last moved messages, because the
-// other thread relies on this thread to send its message.
+// other thread relies on this thread to send the message about its operation.
 bool Scheduler::sleep(Lock& lock, group::Until until) {
   bool slept = false;
   or_end_world(lock, [&]() ANELLO_REQUIRES(mutex_) {
@@ -266,7 +266,7 @@ bool Scheduler::done(NamedOperation& operation) {
   // submit() with `waits` has not offered its work, so it is offered now.
   or_end_world(lock, [this]() ANELLO_REQUIRES(mutex_) {
     offer_started();
-    offer();  // also if the operation is done, because its decision may still have to be sent to other ranks
+    offer();  // called even if the operation is done, because its decision may still have to be sent to other ranks
   });
   return is_done;
 }

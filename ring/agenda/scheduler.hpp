@@ -41,13 +41,14 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
-  // Submits a call. Does not block, unless the world has failed. `waits`: the caller calls wait() at once, and nothing
-  // moves before wait(). Throws Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported}
-  // or std::bad_alloc if there is not enough memory for the outputs, and the verdict if the world has failed.
+  // Submits a call. Does not block, unless the world has failed. `waits`: true if the caller calls wait() at once; then
+  // nothing moves before wait(). If a tensor, an option or the name is wrong, throws Error{invalid_argument}. If there
+  // is not enough memory for the outputs, throws Error{unsupported} or std::bad_alloc. If the world has failed, throws
+  // the verdict.
   Handle submit(NamedCall request, bool waits = false);
   // Call when the program's call of an operation was refused before submit(). The call counts as submitted, and the
-  // operation fails on the other ranks with the reason. Not for join. Does not block. Does nothing if submit() would
-  // throw.
+  // operation fails on the other ranks with the reason. Do not call it for a join. Does not block. Does nothing if
+  // submit() would throw.
   void refuse(std::string_view name, Verb verb, const std::string& why);
   // Blocks until the operation is done, or until the time `until`. Moves messages and data while it waits. Returns true
   // if the operation is done; its name is then free. Throws Error{invalid_argument} in a child that fork() made.

@@ -7,8 +7,8 @@
 
 namespace anello::agenda {
 
-// While earlier operations move data, rank 0 decides no small allreduce, because it would only wait for this data.
-// Meanwhile more small allreduces become complete, and then all of them are one list.
+// While earlier operations move data, rank 0 decides no small allreduce, because this allreduce would only wait for the
+// data. Meanwhile all ranks submit more small allreduces, and then all these allreduces are one list.
 void Scheduler::carry_out_decisions() {
   const std::vector<Decision> decisions = agenda_.decide();
   for (std::size_t first = 0, end = 0; first < decisions.size(); first = end) {

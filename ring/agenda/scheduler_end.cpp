@@ -98,10 +98,10 @@ void Scheduler::close() {
   baton_.wait_until_unused(lock);
 }
 
-// First waits for decisions about this rank's refused calls, which count as submitted: if every rank has refused the
-// call and then closes, the other ranks would miss the first rank that leaves. Then sends rank 0's remaining decisions
-// to the ranks below this one, even if no byte of them was sent yet. This rank's own reports no longer matter. Other
-// threads may use the scheduler at the same time, but none of them has the baton.
+// First waits for decisions about this rank's refused calls, which count as submitted: if every rank has refused a call
+// and then closes, the other ranks would still wait for the first rank that leaves. Then sends rank 0's remaining
+// decisions to the ranks below this one, even if no byte of them was sent yet. This rank's own reports no longer
+// matter. Other threads may use the scheduler at the same time, but none of them has the baton.
 void Scheduler::flush(Lock& lock) {
   constexpr milliseconds kUsually{10'000}, kForRefusals{500}, kBetween{50};
   const auto begun = steady_clock::now();

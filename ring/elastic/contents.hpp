@@ -14,7 +14,7 @@ struct Entry {
   Bytes memory = {};
   std::function<std::string()> save = {};  // empty if the entry is memory; `load` is then empty too
   std::function<void(std::string_view)> load = {};
-  bool own = false;                  // whether each rank has its own values in the memory
+  bool own = false;                  // true if each rank has its own values in the memory
   std::vector<std::byte> kept = {};  // the memory's bytes at the last commit, if it is a rank's own memory
   bool is_small() const { return bool(save); }
 };
@@ -22,8 +22,8 @@ struct Entry {
 class Contents {
  public:
   void add(Entry entry);
-  // The two parts of a commit; the program writes the entries in between. If writing them fails, end_commit() is not
-  // called.
+  // The two parts of a commit. The program writes the entries between the two calls. If writing the entries fails,
+  // end_commit() is not called.
   void begin_commit();
   void end_commit();
   void restore();

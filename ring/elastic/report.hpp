@@ -1,5 +1,5 @@
-// Exchanges the reports of all ranks of a new world. From them each rank finds which ranks have the state. Collective;
-// uses the thread that calls.
+// Exchanges the reports of all ranks of a new world. From these reports each rank finds out which ranks have the state.
+// Collective; uses the calling thread.
 #pragma once
 #include <anello/world.hpp>
 #include <string>

@@ -15,14 +15,14 @@ struct Stripe {
   std::uint64_t begin = 0, end = 0;
 };
 
-// A source's part is a multiple of this, except for the last one: for fewer bytes, another connection costs more time
+// The parts of all sources except the last are multiples of this: for fewer bytes, another connection costs more time
 // than it saves.
 inline constexpr std::uint64_t kStripeBlock = 256 << 10;
 
 // Each receiver gets each byte once. If a host has sources and receivers, its receivers get the state only from those
-// sources, because memory is faster than a network. All other receivers get it from all sources: an equal part from
-// each host, because its sources use the same links, and then an equal part from each source of the host. `nodes`: by
-// rank, the number of its host. No stripe is empty.
+// sources, because memory is faster than a network. All other receivers get the state from all sources. Each host with
+// sources sends an equal part, because the sources of a host use the same links. Each source of the host sends an equal
+// part of the host's part. `nodes`: by rank, the number of its host. No stripe is empty.
 std::vector<Stripe> stripes_of(const Decision& decision, const std::vector<int>& nodes, std::uint64_t bytes);
 
 }  // namespace anello::elastic

@@ -161,8 +161,8 @@ Decision begin_synchronization(World& world, State& state, std::string_view mani
   return decide_together(world, StateAccess::contents(state), manifest_of(manifest), begun);
 }
 
-// Each rank divides the transfer by its own sizes, so with other sizes a rank would wait for broadcasts that no rank
-// sends.
+// First compares the sizes: each rank divides the transfer by its own sizes, so a rank with other sizes would wait for
+// broadcasts that no rank sends.
 std::vector<Group> deliver(World& world, const Decision& decision, std::span<const Bytes> memory) {
   std::vector<group::NamedValue> sizes;
   for (const Bytes& each : memory)

@@ -21,8 +21,9 @@ std::vector<Tensor> within(const Stripe& stripe, std::span<const Bytes> memory) 
   return pieces;
 }
 
-// Starts the broadcasts of the group's first rank. Each large piece has a broadcast of its own, which takes about two
-// thirds of the time of a list. All small pieces go as one list, because each operation has its own messages.
+// Starts the broadcasts of the group's first rank. Each large piece has its own broadcast, which takes about two thirds
+// of the time that the piece would take in a list. All small pieces go as one list, because each operation has its own
+// messages.
 void start(Group& group, const std::vector<Tensor>& pieces, std::uint64_t revision, std::vector<Work>& works) {
   const Options options{.name = "state of the job", .consistency_token = revision};
   std::vector<Tensor> small;

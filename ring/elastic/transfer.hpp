@@ -16,9 +16,9 @@ namespace anello::elastic {
 std::optional<Group> group_of(World& world, int source, const std::vector<int>& receivers);
 
 // Blocks until this rank's part is done: each source sends a stripe of the memory (stripes.hpp) to the receivers, and
-// receives nothing. All ranks give runs of the same sizes; the runs of all sources have equal contents. Returns groups
-// that the caller keeps until all ranks have passed a later collective, because a rank that leaves a group earlier
-// would fail ranks that still use it. Throws the errors of broadcasts.
+// receives nothing. All ranks give runs of the same sizes; the runs of all sources have equal contents. Returns groups.
+// The caller must keep them until all ranks have passed a later collective: if a rank left a group earlier, ranks that
+// still use the group would fail. Throws the errors of broadcasts.
 [[nodiscard]] std::vector<Group> transfer(World& world, const Decision& decision, std::span<const Bytes> memory);
 
 std::uint64_t total_bytes(std::span<const Bytes> memory);

@@ -25,12 +25,12 @@ struct Conflict {
 // fault. The message names up to four different calls with their ranks, the culprit's first. The conflict must exist.
 Verdict judge(const Conflict& conflict);
 
-// By rank that received wrong counts: the ranks that sent these counts.
+// The key is a rank that received wrong counts; the value lists the ranks that sent these counts.
 using Contradictions = std::map<int, std::vector<int>>;
 
 // Returns the mismatch of an alltoall's splits: the verdict `shown`, which one member has found, with the culprit
-// added. The culprit is the rank that contradicts the most other ranks. There is no culprit if two ranks contradict
-// equally many.
+// added. The culprit is the rank that contradicts the most other ranks. There is no culprit if two ranks contradict the
+// same number of ranks.
 Verdict judge(const Contradictions& contradictions, Verdict shown);
 
 }  // namespace anello::failure

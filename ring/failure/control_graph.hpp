@@ -4,7 +4,7 @@
 // also connects to the lowest remaining rank.
 //
 // If all ranks that could have passed on a rank's goodbye have left too, the remaining ranks do not receive the
-// goodbye. A rank then cannot connect to the rank that left, and tries the next one. Pure: no sockets, no clock (time
+// goodbye. A rank then cannot connect to the rank that left, and tries the next rank. Pure: no sockets, no clock (time
 // is passed in); one thread. The FailureDetector owns this graph.
 #pragma once
 #include <chrono>

@@ -22,8 +22,8 @@ struct Verdict {
 };
 
 // Identifies a stall: an operation, and the time without progress. Ranks ask about each stall once, and report it once.
-// If an operation has moved since its rank asked, the rank's next question has a new attempt number, so that earlier
-// answers do not count. A rank that refused its call asks at once; then the period is 0.
+// If a rank's operation has moved since the rank asked about it, the rank's next question has a new attempt number, so
+// that earlier answers do not count. A rank that refused its call asks at once; then the period is 0.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
@@ -73,7 +73,7 @@ struct ControlMessage {
   std::uint64_t completed = 0;         // in goodbye: operations of the group that the origin completed
   bool by_exception = false;           // in goodbye: an exception destroyed the origin's World
   std::uint32_t members_of_group = 0;  // in goodbye: number of members of the group
-  // In stalled and answer. In stalled, it has the group and the sequence number of the operation in `calls`.
+  // Set in stalled and answer. In stalled, it has the group and the sequence number of the operation in `calls`.
   StallKey stall;
   std::string group_name;  // in stalled
   // In stalled: the group's members in order; left out if they need more than kMaxRuns runs.

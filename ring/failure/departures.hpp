@@ -2,8 +2,8 @@
 // Flood.
 //
 // A rank that leaves a group sends a goodbye: the number of the group's operations that it completed, and a description
-// of its last few calls. No operation with that sequence number or a higher one can complete any more. A rank that
-// leaves the world sends a goodbye for each of its groups first. If no goodbye for a group has arrived 100 ms after the
+// of its last few calls. No operation with this or a higher sequence number can complete any more. A rank that leaves
+// the world first sends a goodbye for each of its groups. If no goodbye for a group has arrived 100 ms after the
 // goodbye for the world, that rank never made the group; it counts as having left the group after 0 operations. When
 // all members have left a group, its records are deleted. A goodbye contains the number of members, because it may
 // arrive at a rank that is not in the group, or has not made the group yet.
@@ -51,7 +51,7 @@ class Departures {
 
   // Returns the verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
-  // Returns the verdict if any rank left the group when it had completed at most `completed` of the group's operations.
+  // Returns the verdict if any rank had completed at most `completed` of the group's operations when it left the group.
   // `conflict`: describes this rank's work that needs the other rank.
   std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
   // Returns the verdict that the rank has left the group, which must be true. `conflict`: describes this rank's work

@@ -78,8 +78,8 @@ void FailureDetector::connected(int rank) {
   agreement_.repeat();
 }
 
-// A rank that is unreachable has left, but its goodbye has not arrived. If the rank had died, the ranks connected to it
-// would propose its death.
+// A rank that is unreachable counts as having left, although its goodbye has not arrived: if it had died, the ranks
+// connected to it would propose its death.
 void FailureDetector::unreachable(int rank) {
   agreement_.exclude(rank);
   graph_.unreachable(rank);

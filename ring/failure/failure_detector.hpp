@@ -52,7 +52,7 @@ class FailureDetector {
   // This rank's groups and operations. The world exists from the beginning, as group 0. Call enroll() when this rank
   // joined another group.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);
-  void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
+  void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: the group's operations completed so far
   void leaves_by_exception() { departures_.note_exception(); }  // call this before leave()
   // True if the neighbour that sent these bytes is leaving, and waits until this rank echoes them. Call after
   // receive().
@@ -61,13 +61,13 @@ class FailureDetector {
   // neighbour sent before the echo has been received. Call after leave() of the world.
   bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
   void needs(const Signature& mine, Time now);  // the operation began; checks whether a member has left the group
-  // Call when an operation needs messages of all members. Proposes a verdict if a member left the group after it had
-  // completed at most `completed` operations. `conflict`: describes this rank's call.
+  // Call when an operation needs messages of all members. Proposes a verdict if a member had completed at most
+  // `completed` operations when it left the group. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
   // Call when the operation makes no progress. Finds out whether other ranks call a different operation.
   void waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);  // the operation makes progress again
-  // This rank refused a call of its program.
+  // Call when this rank has refused a call of its program.
   void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);
   // Call when a peer sent a different operation, which `verdict` describes.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
@@ -79,7 +79,7 @@ class FailureDetector {
   void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // empty: nothing is pending
 
-  std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks to which this one must connect
+  std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks to which this rank must connect
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // messages for every neighbour
   void pass_on() { flood_.pass_on(); }      // sends delayed goodbyes now, because this rank leaves
   std::vector<std::string> take_reports();  // reports of stalls and stragglers, one line each, equal on all ranks

@@ -1,5 +1,6 @@
-// The facts that a rank has without receiving any message: the hosts of all ranks, its own groups, its operations and
-// its refused calls. The state machines of this room share one view, and the FailureDetector owns it. Pure; one thread.
+// The facts that a rank has without messages from other ranks: the hosts of all ranks, its own groups, its operations
+// and its refused calls. The state machines of this room share one view, and the FailureDetector owns it. Pure; one
+// thread.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -46,7 +46,8 @@ void MismatchDetector::differs(const NamedSignature& mine, int peer, const Signa
   look(number, its, now);
 }
 
-// Every rank that finds contradictions sends them, because the rank at fault may contradict several ranks once each.
+// Every rank that finds contradictions sends them: the rank at fault may contradict several ranks, each of them only
+// once.
 void MismatchDetector::contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict,
                                    Time now) {
   if (!view_.group(mine.group)) return;

@@ -9,8 +9,8 @@
 //
 // Two different operations with one sequence number are a conflict, and a conflict ends the world. Then every member
 // sends `called`, even if it calls its operation later, or finds out about the conflict only from a message. A rank
-// proposes a verdict when it has the calls of all members; or 200 ms after the conflict began, if the calls show a
-// majority by then; or after 1 s in any case.
+// proposes a verdict at the earliest of three times: when it has the calls of all members; 200 ms after the conflict
+// began, if the calls show a majority; or 1 s after it began.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -29,8 +29,8 @@ namespace anello::failure {
 
 // Returns how long this rank delays a message that all `ranks` ranks may want to send about the operation. In steps,
 // about one of the ranks has the delay 0, one has 1, two have 2, four have 3, and so on. So one rank soon sends, and
-// only a few other ranks send before that message reaches them. This is true for any subset of the ranks. A step is
-// longer than the delivery of a message.
+// only a few other ranks send before the message of the first rank reaches them. This is also true if only some of the
+// ranks want to send. A step is longer than the delivery of a message.
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation);
 
 class MismatchDetector {
@@ -43,7 +43,7 @@ class MismatchDetector {
   void waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);
   // Call when a peer sent a different operation on a data connection, where operations have no names; `verdict`
-  // describes it. `verdict` is proposed only if the calls that the ranks then send do not differ.
+  // describes it. `verdict` is proposed only if the calls that the ranks send because of this do not differ.
   void differs(const NamedSignature& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
   // Call when the ranks `peers` sent other counts than this rank expects; `verdict` describes one of these ranks.
   void contradicts(const NamedSignature& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
@@ -81,7 +81,7 @@ class MismatchDetector {
   struct Open {
     Conflict conflict;
     std::optional<Verdict> shown;  // proposed verdict, found on a data connection or by a contradiction of counts
-    // Calls from data connections, which have no names; their ranks may still send them with names.
+    // Calls that came over data connections, where calls have no names. Their ranks may still send them with names.
     std::map<int, NamedSignature> unsaid;
     Time began{0};    // when the conflict began, plus the time in which this process was stopped since then
     Time look_at{0};  // when to check again whether this rank has made its call

@@ -10,9 +10,10 @@
 // against the lowest rank that has not called the operation.
 //
 // A program may make a wrong call, which its rank refuses. As soon as another rank waits in that operation, the rank
-// that refused asks, so that the reason is reported within a second. It does not ask before another rank waits, nor if
-// its program has repeated the call correctly by then. For a transfer this does not work, because ranks do not announce
-// that they wait in a transfer. So the rank that refused announces the refused transfer, and the rank that waits asks.
+// that refused the call asks, so that the reason is reported within a second. It does not ask before another rank
+// waits. It does not ask either if its program has repeated the call correctly in the meantime. For a transfer this
+// does not work, because ranks do not announce that they wait in a transfer. So the rank that refused announces the
+// refused transfer, and the rank that waits asks.
 #pragma once
 #include <chrono>
 #include <map>
@@ -34,8 +35,8 @@ class StallReports {
 
   StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations, Flood& flood);
 
-  // Call when nothing has moved in this rank's operation for this time. stalled(): the operation is reported.
-  // overdue(): the time has reached the limit, so the world ends.
+  // Call these functions when nothing has moved in this rank's operation for this time. stalled() reports the
+  // operation. overdue() ends the world, because the time has reached the limit.
   void stalled(const Signature& mine, Time period, Time now) { ask({mine.group, mine.sequence, period}, mine, now); }
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);

@@ -6,7 +6,8 @@
 
 namespace anello::failure {
 namespace {
-// As fractions of the period: a rank that sleeps for more than kMuch reports a peer that sleeps for less than kLittle.
+// Fractions of the period: a rank that sleeps for more than kMuch of it reports a peer that sleeps for less than
+// kLittle.
 constexpr double kMuch = 0.5, kLittle = 0.1;
 }  // namespace
 

@@ -46,7 +46,7 @@ class StragglerDetector {
  private:
   struct Peer {
     Time at_begin{0}, newest{0};
-    bool all_along = false;  // `newest` was received before the period began
+    bool all_along = false;  // true if `newest` was received before the period began
   };
   void begin_period(Groups mine, Time now);
 
@@ -61,7 +61,7 @@ class StragglerDetector {
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
-  // Minimum time between two reports. After this time without a complaint, the next one is reported at once.
+  // Minimum time between two reports. After this time without a complaint, the next complaint is reported at once.
   static constexpr Time kQuiet{60000};
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}

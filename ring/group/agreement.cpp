@@ -47,9 +47,9 @@ void Agreement::compare_numbers() {
 }
 
 // Compares the peer's call with this rank's call that has the same sequence number. If that number is lower than the
-// current one, the ranks made different calls there or even earlier, so this pair explains the error better than the
-// current call. If this rank has not begun an operation with that number yet, or has no record of it any more, compares
-// with its current call.
+// current one, the ranks made different calls at that number or even earlier, so these two calls explain the error
+// better than the current call. If this rank has not begun an operation with that number yet, or has no record of it
+// any more, compares the peer's call with the current call.
 Error Agreement::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;

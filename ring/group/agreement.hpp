@@ -38,7 +38,7 @@ class Agreement {
   struct Differing {
     NamedSignature mine;
     std::vector<int> peers;  // world ranks
-    Signature theirs;        // if the peer made a different call: the signature of that peer, the only one in `peers`
+    Signature theirs;        // only if the peer made a different call: its signature; `peers` has then one entry
   };
   const std::optional<Differing>& differing() const { return differing_; }
 

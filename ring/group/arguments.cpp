@@ -44,8 +44,8 @@ Call call_of(Kind kind, const ConstTensor& input, const Tensor& output, std::uin
           .name = name};
 }
 
-// Makes a call in which each rank has a part: rank r a part of `counts[r]` elements or, if `counts` is empty, every
-// rank `equal_count` elements.
+// Makes a call in which each rank has a part: rank r has a part of `counts[r]` elements. If `counts` is empty, every
+// rank has a part of `equal_count` elements.
 Call call_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count, Counts counts,
                    std::string_view name) {
   Call result = call_of(kind, input, output, counts.empty() ? equal_count : sum(counts), name);

@@ -25,9 +25,9 @@ Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, 
 Call alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
               std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
               const Options& options);
-// Makes the call that precedes an alltoall of unequal parts: in it, each rank sends every other rank the number of
-// elements that it will send. `arriving` receives these numbers. Pass an empty span for an asynchronous call, whose
-// operation has its own memory for the numbers.
+// Makes the call that precedes an alltoall of unequal parts. In this call, each rank sends to every other rank the
+// number of elements that it will send to that rank. `arriving` receives these numbers. Pass an empty span for an
+// asynchronous call, whose operation has its own memory for the numbers.
 Call exchange_of_counts(const Call& alltoall, std::span<std::uint64_t> arriving);
 // Makes the call that sends a tensor from rank 0 to rank 1 in a group of only two members. The input of rank 1 and the
 // output of rank 0 are empty.

@@ -26,9 +26,9 @@ class Baton {
   // `bell` wakes the thread that has the baton, if it sleeps.
   explicit Baton(link::Bell& bell) : bell_(bell) {}
 
-  // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or the time `until` has
-  // come. Blocks while another thread has the baton; after close(), blocks until `done` is true or `until` has come.
-  // While a caller blocks here, the progress thread yields the baton.
+  // For a caller. Returns true if the caller has got the baton, which it must release(). Returns false if `done` is
+  // true, or if the time `until` has come. Blocks while another thread has the baton. After close(), blocks until
+  // `done` is true or `until` has come. While a caller blocks here, the progress thread yields the baton.
   bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;
@@ -38,7 +38,7 @@ class Baton {
     return false;
   }
 
-  // For the progress thread. False: another thread has the baton, a caller wants it, or close() was called.
+  // For the progress thread. Returns false if another thread has the baton, if a caller wants it, or after close().
   bool try_acquire() {
     if (held_ || wanted_ > 0) return false;
     return held_ = true;

@@ -30,7 +30,7 @@ struct Call {
   std::string_view algorithm = {};  // name of the forced algorithm; empty: the setting ANELLO_ALGORITHM decides
   // Forced size; kSuitableSlab: the setting ANELLO_SLAB_BYTES decides.
   std::int64_t slab_bytes = algorithms::kSuitableSlab;
-  std::optional<DType> wire = {};  // the type in which elements are sent; empty: their own
+  std::optional<DType> wire = {};  // the type in which elements are sent; empty: the elements' own type
   double prescale = 1, postscale = 1;
   bool rank_order = false;  // adds in rank order, as in reproducible mode
 };

@@ -32,7 +32,7 @@ class DirectCollective final : public run::Carrier {
   void start(const Call& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
              const run::Scaling* scaling);
   void clear();
-  // True if this rank's tensors are in memory that the ranks that will use them can map.
+  // True if this rank's tensors are in memory that other ranks can map, as far as these ranks use the tensors.
   bool may_show() const { return !loans_.empty(); }
 
   // Shows this rank's tensors to the peers. Their links must be connected to the posts.
@@ -40,7 +40,7 @@ class DirectCollective final : public run::Carrier {
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // true if this rank has posted its tensors and no rank refused
-  // Throws as Carrier::pass() does, and also the error that `explain` returns. If a peer does not show its tensors,
+  // Throws like Carrier::pass(), and also the error that `explain` returns. If a peer does not show its tensors,
   // refused() is true afterwards.
   bool pass() override;
   bool send() override { return false; }

@@ -15,8 +15,8 @@
 
 namespace anello::group {
 
-// Returns a rank's part of `elems` elements, each of 1 << shift bytes, if all ranks have equal parts. If the elements
-// begin at a cache line, each part also begins at one.
+// Divides `elems` elements, each of 1 << shift bytes, into equal parts for all ranks, and returns a rank's part. If the
+// elements begin at a cache line, each part also begins at a cache line.
 plan::Range chunk_of(std::uint64_t elems, int ranks, int rank, std::uint32_t shift);
 
 class DirectParts {

@@ -33,9 +33,9 @@ void drive(Baton& baton, Baton::Lock& lock, const std::atomic<bool>& done, const
   }
 }
 
-// Calls move(). If nothing moved, and pause() returns true because nothing has moved for a while, calls sleep().
-// sleep() returns false if it did not sleep, because something can move already. If the caller holds a lock, it is also
-// held at each of these calls; clang cannot see that they may require the lock.
+// Calls move(). If nothing moved, calls pause(), which returns true if nothing has moved for a while; then calls
+// sleep(). sleep() returns false if it did not sleep because something can move already. If the caller holds a lock, it
+// is also held at each of these calls; clang cannot see that they may require the lock.
 template <class Move, class Pause, class Sleep>
 void move_or_sleep(link::Waiter& waiter, Move move, Pause pause, Sleep sleep) ANELLO_UNCHECKED {
   if (move()) return waiter.moved();

@@ -102,7 +102,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Call& counts, const
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Call& operation, std::uint64_t earlier) {
-  if (!asynchronous_) progress_thread_->start();  // may throw, so before the operation is queued
+  if (!asynchronous_) progress_thread_->start();  // called before the operation is queued, because start() may throw
   asynchronous_ = true;
   auto pending = pool_.take(*this);
   pending->keep(operation);

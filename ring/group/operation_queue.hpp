@@ -66,8 +66,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // Queues the operation and returns. Copies everything except the tensors. Throws like run(), except that a later
   // failure of the world is not thrown here.
   std::shared_ptr<AsyncOperation> submit(const Call& operation);
-  // Like submit(), but nothing moves until a caller waits for an operation or calls offer_work(). `when_done`: see
-  // when_done(); it is set before the operation can end.
+  // Like submit(), but nothing moves until a caller waits for an operation or calls offer_work(). `when_done`: the
+  // operation's callback, see when_done(). It is set before the operation can end.
   std::shared_ptr<AsyncOperation> submit_quietly(const Call& operation,
                                                  std::function<void(const Error*)> when_done = nullptr);
   // See Planner::adds_in_rank_order().
@@ -106,7 +106,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void end(Error why);
 
   // Call when the group's last handle is gone. This rank sends its goodbye to the other members when all operations are
-  // done. Returns true if they are already done.
+  // done. Returns true if all operations are already done.
   bool abandon();
   bool idle() const;
   bool has_left() const;  // true if the goodbye was sent

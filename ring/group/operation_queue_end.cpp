@@ -27,8 +27,9 @@ Error OperationQueue::cause_of(const std::exception& thrown) const {
   return {ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", thrown.what()), world_rank_};
 }
 
-// The error of the head of the queue also has the operation's progress. If memory runs out, the errors have less text.
-// The queue is emptied in any case, because operations of blocking calls are on the stacks of their threads.
+// The error of the operation at the head of the queue also has this operation's progress. If memory runs out, the
+// errors have less text. The queue is emptied in any case, because operations of blocking calls are on the stacks of
+// their threads.
 void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
   std::string how_far;
   const auto find = [&] {

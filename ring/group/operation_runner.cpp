@@ -66,9 +66,9 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// Sends first the data for which the peers wait. The caller records the beginning of the operation while the bytes
-// travel. Polls for received data later, because a rank that polls too early delays the message: the sender must then
-// fetch the cache line back before it can write.
+// First sends the data for which the peers wait. The caller records the beginning of the operation while the bytes
+// travel. Looks for received data only later: a rank that looks too early takes the cache line away, and the sender
+// must fetch it back before it can write its message.
 void OperationRunner::take_up(double factor) {
   set_load(load_, *operation_, size_, factor, nothing_);
   load_.signature = &agreement_.signature();
@@ -83,7 +83,8 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-// Unless all ranks show their tensors, or all show a stage, the ranks later refuse these two carriers and use the plan.
+// The choice may not be final: unless all ranks show their tensors, or all show a stage, the ranks later refuse these
+// two carriers and use the plan.
 run::Carrier& OperationRunner::choose() {
   if (operation_->may_be_direct && show_tensors()) return direct_;
   if (can_stage()) return staged_;

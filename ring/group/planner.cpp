@@ -124,9 +124,9 @@ Signature Planner::with_choice(const Asked& asked) const {
           .algorithm = choice.algorithm};
 }
 
-// An operation without elements moves no data, so a rank that wrongly calls it with elements would not be noticed.
-// Therefore it becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte instead,
-// because its sender must not wait for its receiver.
+// An operation without elements moves no data, so a rank that wrongly calls the operation with elements would not be
+// noticed. Therefore it becomes a barrier, with a barrier's algorithm. A transfer becomes a transfer of one byte
+// instead, because its sender must not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
   if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);

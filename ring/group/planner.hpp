@@ -1,6 +1,6 @@
 // Makes an operation's signature, on which all ranks must agree, and its plan: the algorithm's steps for this rank.
-// Keeps plans for later calls. If a call is like the previous call, as most calls are, nothing is chosen or looked up.
-// One thread at a time. Uses no link and no tensor data.
+// Keeps plans for later calls. Most calls are like the previous call; for these nothing is chosen or looked up. One
+// thread at a time. Uses no link and no tensor data.
 #pragma once
 #include <map>
 #include <optional>
@@ -33,7 +33,7 @@ class Planner {
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // the plan suits run::MessageExecution
     bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
-    std::uint32_t stage_slab = 0;    // as may_be_direct, for stages: the bytes of a slab; 0: stages are not used
+    std::uint32_t stage_slab = 0;    // like may_be_direct, but for stages: the bytes of a slab; 0: stages are not used
     bool shows_tensors = false;      // may_be_direct is true, and this rank's call forces no algorithm
   };
   // The result is valid until the next call; its plan is valid until tidy() frees it. Throws Error{invalid_argument,

@@ -52,7 +52,7 @@ Posts::Seen Posts::look() {
   return awaited_.size() < before ? Seen::some : Seen::nothing_new;
 }
 
-// Other errors are this process's, not the peer's.
+// Other errors are faults of this process, not of the peer.
 shm::Window::Tensors Posts::memory_of(std::size_t peer, std::uint64_t input_bytes, std::uint64_t output_bytes) const
     try {
   return windows_[peer]->tensors(input_bytes, output_bytes);

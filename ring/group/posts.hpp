@@ -1,6 +1,6 @@
 // How the ranks of a host agree to carry out an operation through memory that they show each other. Each rank posts
-// what it shows. If all show the same kind of memory, they use it. Otherwise all refuse, before any data has moved, and
-// carry out the plan. One thread at a time.
+// what it shows. If all ranks show the same kind of memory, they use this memory. Otherwise all ranks refuse, before
+// any data has moved, and carry out the plan. One thread at a time.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -22,8 +22,8 @@ class Posts {
   void connect(int peer, link::Link& link);
   void connect_all(std::span<link::Link* const> links);  // by rank; all except this rank's must be open
 
-  // Posts an operation, and what this rank shows in it. Returns false if this rank shows nothing, because that was
-  // asked for or because a peer cannot map the memory. Then all ranks refuse.
+  // Posts an operation, and what this rank shows in it. Returns false if this rank shows nothing: because `shown` is
+  // `nothing`, or because a peer cannot map the memory. Then all ranks refuse.
   bool post(const Signature& signature, shm::Shown shown, const shm::Window::Places& places = {});
 
   // Looks for the peers' posts. Throws the error that `explain` returns, or Error{protocol}, if a peer has posted

@@ -11,9 +11,9 @@
 namespace anello::group {
 namespace {
 
-// A yield counts as long only if it takes at least 5 ms. This thread also gives its core to other threads of its own
-// rank, which run for whole time slices of 3 to 4 ms, longer than other ranks do. Meanwhile this thread should yield
-// rather than sleep, because otherwise those threads would have to wake it for each operation.
+// A yield counts as long only if it takes at least 5 ms. This thread also yields its core to other threads of its own
+// rank. These run for whole time slices of 3 to 4 ms, which is longer than other ranks run. Meanwhile this thread
+// should yield and not sleep, because otherwise those threads would have to wake it for each operation.
 link::WaitPolicy for_background(link::WaitPolicy policy) {
   policy.spin = std::chrono::microseconds(0);
   policy.long_yield = std::chrono::milliseconds(5);

@@ -24,8 +24,8 @@ class Movable {
   // remaining work later.
   enum class Progress { none, moved, stuck };
   virtual Progress progress() = 0;
-  // Acquires the baton, adds to the waiter the events for which the work waits, and shortens `limit`. False if another
-  // thread has the baton or something can move already.
+  // Acquires the baton, adds to the waiter the events for which the work waits, and shortens `limit`. Returns false if
+  // another thread has the baton, or if something can move already.
   virtual bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) = 0;
   // Call after prepare_sleep() returned true. Releases the baton.
   virtual void slept(trace::Ticks from) = 0;

@@ -9,8 +9,8 @@
 
 namespace anello::group {
 
-// Counters since the group began. `copied`: the slabs that this rank has copied in. `made`: the slabs whose chunk this
-// rank has added up. All ranks of a group count the same slabs.
+// Counters since the group began. `copied`: the number of slabs that this rank has copied in. `made`: the number of
+// slabs of which this rank has added up its chunk. All ranks of a group count the same slabs.
 struct StageCounters {
   alignas(64) std::atomic<std::uint64_t> copied;
   alignas(64) std::atomic<std::uint64_t> made;
@@ -43,7 +43,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Allocates the memory if there is none yet. Returns false if the first call did not get the memory.
+  // Allocates the memory at the first call. Returns false if the first call did not get the memory.
   bool make(std::size_t slab_bytes);
   const StageView& view() const { return view_; }
   const shm::Place& place() const { return loan_.place; }

@@ -103,7 +103,7 @@ void StagedAllreduce::publish(std::atomic<std::uint64_t>& counter, Slabs slabs) 
   posts_.each_window([](std::size_t, shm::Window& window) { window.wake(); });
 }
 
-// Not for the first slab: begin() copies it, and the post announces it.
+// Does not copy the first slab: begin() has copied it, and the post announces it.
 bool StagedAllreduce::copy_in() {
   if (!may_copy_in()) return false;
   copy_in_slab();

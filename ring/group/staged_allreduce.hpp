@@ -38,7 +38,7 @@ class StagedAllreduce final : public run::Carrier {
   bool want(link::Waiter&) override { return may_sleep(); }  // the peers ring the bell
   bool may_sleep();
   std::vector<int> awaited() const override;
-  // Nothing needs to be done: the peers read only the stage, which is not used any more after a failure.
+  // Does nothing: the peers read only the stage, which is not used any more after a failure.
   void give_up() override {}
   std::pair<std::uint64_t, std::uint64_t> progress() const override;  // bytes of results
   Moved moved() const override;
@@ -53,15 +53,15 @@ class StagedAllreduce final : public run::Carrier {
   bool meet();         // checks whether all ranks have posted their stages
   void find_stages();  // finds the stages of the peers
   bool move();
-  // The three parts of the work on a slab. Each function does its part for its next slab, if that is possible now, and
-  // returns false if not.
+  // The three parts of the work on a slab. Each function does its part for its next slab, if that is possible now;
+  // otherwise it returns false.
   bool copy_in();
   bool make();
   bool take();
   void copy_in_slab();
   void make_chunk();
   void take_chunk(const Peer& peer);
-  // Shows the peers how many slabs this rank has done, and wakes those that sleep.
+  // Shows the peers how many slabs this rank has done, and wakes the peers that sleep.
   void publish(std::atomic<std::uint64_t>& counter, Slabs slabs);
 
   bool may_copy_in() const { return copied_ < slabs_ && copied_ < taken_ + 2; }
@@ -70,7 +70,7 @@ class StagedAllreduce final : public run::Carrier {
   bool may_take(const Peer& peer) const;
   bool can_move() const;
 
-  // The elements of a slab, and of a rank's chunk of it.
+  // Returns the elements of a slab, or of a rank's chunk of the slab.
   plan::Range slab(Slabs number) const;
   plan::Range chunk(Slabs number, std::size_t rank) const;
 

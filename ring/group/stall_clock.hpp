@@ -39,8 +39,8 @@ class StallClock {
     reports_ = {};
     asked_ = ended_ = spoke_ = false;
   }
-  // Call when something has moved. Returns true if a question, a report or an end was due since the last movement; it
-  // is now outdated.
+  // Call when something has moved. Returns true if a question, a report or an end was due after the last movement. That
+  // question, report or end is now outdated.
   bool moved() { return since_ && moves_again(); }
 
   struct Due {

@@ -21,7 +21,7 @@ struct NamedValue {
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
-// Compares the lists of all ranks with rank 0's list. If a list differs, throws Error{mismatch} on all ranks. Its
+// Compares the lists of all ranks with rank 0's list. If a list differs, throws Error{mismatch} on all ranks. The
 // message has the first difference of the first rank that differs: "size differs: 3 on rank 0, 4 on rank 2". An entry
 // that a list lacks is shown as "none". The group can be used afterwards.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options);

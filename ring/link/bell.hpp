@@ -7,7 +7,7 @@
 
 namespace anello::link {
 
-// Can be called by any thread, and by any process that has the descriptor.
+// Rings the bell. Any thread, and any process that has the descriptor, may call this.
 inline void ring_bell(int descriptor) noexcept {
   const std::uint64_t one = 1;
   // Fails only if the counter is full; then the bell rings already.

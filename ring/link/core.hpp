@@ -17,9 +17,9 @@ struct Core {
 
 // Limits the time lost by long yields. A yield lets another rank run. In a job with more ranks than cores, a yield
 // returns after 3 to 30 us. But a thread that computes keeps the core for a whole time slice, 1 to 4 ms, and with many
-// such threads a yield takes 20 to 40 ms. Messages that arrive during a yield are not noticed; a sleeping thread is
-// woken for them far sooner. So long yields may cost at most 0.5 % of the time, with bursts of 10 ms. When this budget
-// is used up, the thread sleeps instead. Even on an idle machine a few yields a second are long.
+// such threads a yield takes 20 to 40 ms. Messages that arrive during a yield are not noticed; a thread that sleeps
+// would be woken for such messages far sooner. So long yields may cost at most 0.5 % of the time, with bursts of 10 ms.
+// When this budget is used up, the thread sleeps instead. Even on an idle machine a few yields a second are long.
 class YieldBudget {
  public:
   explicit YieldBudget(std::chrono::milliseconds long_yield, Core core = {})
@@ -42,10 +42,10 @@ class YieldBudget {
   Core::Time counted_;  // the time for which left_ is valid
 };
 
-// Spinning is useless if the awaited rank itself waits for this core. After two useless spins in a row, one wait does
-// not spin; after the third, three waits; and so on up to 15 waits. Then one wait spins, to test whether spinning helps
-// again. With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us with this rule, and 62 us if
-// each wait spins.
+// Spinning is useless if the awaited rank itself waits for this core. After two useless spins in a row, the next wait
+// does not spin; after the third, the next three waits do not spin; and so on up to 15 waits. Then one wait spins, to
+// test whether spinning helps again. With two ranks on a core and 10 busy threads, an allreduce of 1 KiB takes 15 us
+// with this rule, and 62 us if each wait spins.
 class SpinRecord {
  public:
   // True if the wait that begins now should not spin. Each such answer uses up one of the waits to skip.

@@ -1,7 +1,7 @@
-// A link: a pipe of bytes in each direction between this rank and one other, in order and without loss. It hides its
-// transport (TCP, shared memory, or memory in a simulation), and does not depend on tensors or operations. Used by one
-// thread at a time: the thread that moves its group's data. It buffers at least 64 bytes in each direction, enough for
-// the signature of an operation and one element.
+// A link: a pipe of bytes in each direction between this rank and one other rank, in order and without loss. It hides
+// its transport (TCP, shared memory, or memory in a simulation), and does not depend on tensors or operations. Used by
+// one thread at a time: the thread that moves its group's data. It buffers at least 64 bytes in each direction, enough
+// for the signature of an operation and one element.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -32,7 +32,7 @@ class Link {
   // The maximum number of bytes that one call of send_from() copies. The caller need not pass more.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 
-  // True if bytes of the next operation have arrived. Call only between two operations. Throws as recv_into() does.
+  // True if bytes of the next operation have arrived. Call only between two operations. Throws like recv_into().
   virtual bool has_arrived() = 0;
 
   // Call before the first byte of an operation in this direction. may_refer: sent bytes may stay in the caller's memory

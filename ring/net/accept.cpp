@@ -29,7 +29,7 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
 
 namespace {
 
-constexpr int kBurst = 64;  // after this many connections in a row, the accepted ones get time for their handshakes
+constexpr int kBurst = 64;  // after this many connections in a row, their handshakes get time
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 constexpr std::chrono::minutes kBetweenWarnings{1};
 
@@ -46,8 +46,8 @@ bool has_pending(asio::ip::tcp::acceptor& acceptor) {
 
 }  // namespace
 
-// Any program can connect, but must not be able to fill the log. So one line a minute is logged, with the number of
-// failures since the previous line.
+// Any program can connect, but must not be able to fill the log by this. So at most one line a minute is logged, with
+// the number of failures since the previous line.
 class FailureLog {
  public:
   explicit FailureLog(std::string name) : name_(std::move(name)) {}

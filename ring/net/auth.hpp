@@ -25,7 +25,7 @@ std::string random_digits(std::size_t bytes);
 
 std::string make_secret();  // 64 hexadecimal digits; empty if this build cannot authenticate
 
-// Takes the same time for all contents of one length, so that the time shows nothing about the secret.
+// Compares two texts. The time depends only on their length, so that it shows nothing about the secret.
 bool same_bytes(std::string_view left, std::string_view right);
 
 }  // namespace anello::net

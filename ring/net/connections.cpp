@@ -145,7 +145,7 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   has_room_ = std::move(has_room);
   // Other programs must not be able to end the world by using up the descriptors. If no descriptor is left, a new
   // connection gets the spare one. The world ends only if this connection proves that it comes from a rank. Any other
-  // connection is closed, and its descriptor is the spare one again.
+  // connection is closed, and its descriptor becomes the spare one again.
   const auto make_room = [this] {
     handshakes_.close_oldest(kTimeEnough);
     spare_.give_up();

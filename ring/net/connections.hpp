@@ -61,12 +61,12 @@ class PeerConnections {
       HasRoom has_room = [](const Claim&) { return true; });
 
   // The number of interfaces that carry data between this rank and `peer`: the smaller of the two ranks' numbers of
-  // interfaces, and 1 within a host. Call only after open().
+  // interfaces; 1 if both are on one host. Call only after open().
   std::size_t ways(int peer) const;
 
-  // Connects to `peer`. Tries again until `deadline` as long as the connection is wanted, unless the peer refuses.
-  // `lane`: the connection's number among those to the peer; lanes use the interfaces (ways()) in turn. On the
-  // background thread. Throws an Error whose rank is the peer, or this rank if this rank has no descriptor left.
+  // Connects to `peer`. While the connection is wanted, tries again until `deadline`, unless the peer refuses. `lane`:
+  // the connection's number among those to the peer; lanes use the interfaces (ways()) in turn. On the background
+  // thread. Throws an Error whose rank is the peer, or this rank if this rank has no descriptor left.
   asio::awaitable<Socket> connect(
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });

@@ -32,9 +32,9 @@ namespace anello::net {
 
 inline constexpr std::uint16_t kProtocolVersion = 14;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
-// The connecting side waits longer than the accepting side does for `hello`, because the accepting side may be slow to
-// accept. After a `hello` with the right job, the accepting side also waits for this time: if many ranks share a core,
-// each further message takes a good part of a second.
+// The connecting side waits for this time, which is longer than the accepting side waits for `hello`, because the
+// accepting side may be slow to accept. After a `hello` with the right job, the accepting side also waits for this
+// time: if many ranks share a core, each further message takes a good part of a second.
 inline constexpr std::chrono::milliseconds kConnectHandshakeLimit{10000};
 inline constexpr std::size_t kMaxJobBytes = 255;
 
@@ -50,8 +50,8 @@ struct Credentials {
 // secret but this build cannot authenticate, and Error{configuration} if the job's name is too long.
 void require_usable(const Credentials& credentials);
 
-// The identity that the connecting side claims. A rank is -1 if it has not been assigned yet (joining) or does not
-// exist (the launcher).
+// The identity that the connecting side claims. A rank is -1 if no rank has been assigned yet (a process that joins),
+// or if there is none (the launcher).
 struct Claim {
   Role role = Role::rendezvous;
   std::uint32_t generation = 0;

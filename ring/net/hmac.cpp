@@ -34,7 +34,7 @@ void await_end_of_calls() {
   while (calls_in_progress > 0 && steady_clock::now() < deadline) std::this_thread::yield();
 }
 
-// A call holds locks of OpenSSL. A child that was made meanwhile would have these locks, but not the thread that
+// A call holds locks of OpenSSL. A child that fork() made during a call would have these locks, but not the thread that
 // releases them, and would wait for them for ever when it exits.
 void before_fork() {
   forks_in_progress++;

@@ -20,7 +20,7 @@ namespace anello::net {
 
 // The options that all groups of a world have in common.
 struct LinkOptions {
-  // By world rank: true if this rank and that rank may share memory; equal on both sides of a pair.
+  // By world rank of a peer: true if this rank and the peer may share memory. Both ranks of a pair have the same value.
   std::vector<bool> shares_memory;
   std::size_t pipe_bytes = 0;
   bool memory_required = false;  // true: using TCP instead of shared memory is an error

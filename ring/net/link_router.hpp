@@ -23,7 +23,8 @@ class LinkRouter {
   // thread.
   void remove(std::uint64_t group) noexcept;
 
-  // True if the connection may be accepted: always, if this rank has made the group. On the background thread.
+  // True if the connection may be accepted. This is always true if this rank has made the group. On the background
+  // thread.
   bool has_room(const Claim& claim) const;
   void accepted(const Claim& claim, PeerConnections::Socket socket);
 

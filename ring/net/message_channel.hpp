@@ -31,9 +31,9 @@ struct ConnectionClosed : Error {
 };
 
 // Waits for the next message and returns its body. Allocates memory as the bytes arrive, not for the whole length that
-// the message claims. Throws Error{protocol} if that length is more than `max_bytes`. If the connection ends,
-// throws ConnectionClosed{network}, "`connection` was closed" or the system's message, and Error{network} for all other
-// reasons, such as a host that does not answer.
+// the message claims. Throws Error{protocol} if that length is more than `max_bytes`. If the other side ended the
+// connection, throws ConnectionClosed{network} with "`connection` was closed" or the system's message. If the
+// connection ended for another reason, such as a host that does not answer, throws Error{network}.
 asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket, std::size_t max_bytes,
                                           std::string_view connection = "the connection");
 

@@ -13,7 +13,7 @@ namespace anello::net {
 
 class ReservedPost {
  public:
-  // Does not throw. Does nothing if the handler that was posted here before has not begun.
+  // Posts the handler. Does not throw. Does nothing if the handler that was posted before has not begun.
   template <class Handler>
   void post(asio::io_context& context, Handler handler) noexcept {
     if (place_->taken.exchange(true)) return;

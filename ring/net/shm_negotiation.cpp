@@ -80,8 +80,8 @@ std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view 
   return std::move(received.descriptors);
 }
 
-// Accepts the next caller. The peer has already connected, so if there is no further caller, the peer must be one of
-// the dropped callers. Then throws `dropped` as the reason.
+// Accepts the next caller. If there is no further caller, the peer, which has already connected, must be one of the
+// dropped callers. Then throws `dropped` as the reason.
 Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped) {
   try {
     return shm::accept_from(listener);

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxStripePieces = 16;
 constexpr int kMaxUnsentBytes = 2 * StripedLink::kStripeBytes;
 
 // Appends pieces to `out`, whose first `used` entries are in use. The new pieces are the memory of `pieces` from byte
-// `skip` on: at most `max_bytes`, and as many pieces as fit into `out`.
+// `skip` on: at most `max_bytes` bytes, and at most the number of pieces for which `out` has room.
 template <class Piece>
 std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t max_bytes,
                             std::span<Piece> out, std::size_t used = 0) {
@@ -55,8 +55,8 @@ StripedLink::StripedLink(std::vector<Descriptor> sockets) {
   }
 }
 
-// Returns the connection with the lowest number that can send now. Small messages leave room in the first connection,
-// so all small messages use the first connection.
+// Returns the connection with the lowest number that can send now. Small messages never fill the first connection, so
+// all small messages use this connection.
 std::optional<std::size_t> StripedLink::lane_with_room() {
   for (std::size_t lane = 0; lane < lanes_.size(); lane++) {
     pollfd polled{lanes_[lane].link.descriptor(), POLLOUT, 0};

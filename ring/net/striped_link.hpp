@@ -1,8 +1,7 @@
 // A link over several TCP connections to one peer: over several interfaces, or in a network where one connection does
 // not get the full bandwidth. Cuts the bytes into stripes, and sends each stripe over the first connection that is
-// ready for it. So each connection carries as much as it can at its own rate, and small messages use only the first
-// connection. A stripe begins with its number and its size; the other side takes the stripes in the order of their
-// numbers.
+// ready for it. So each connection carries data at its own rate, and small messages use only the first connection. A
+// stripe begins with its number and its size; the other side takes the stripes in the order of their numbers.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -40,7 +39,7 @@ class StripedLink final : public link::Link {
     // later stripe, so the next one comes over another connection.
     bool is_awaited() const { return !ended && head_bytes < kHeadBytes; }
   };
-  // The stripe that is being sent or received; `left_bytes` of it have not moved yet.
+  // The stripe that is being sent or received. Its last `left_bytes` have not moved yet.
   struct Stripe {
     std::size_t lane;
     std::size_t left_bytes;

@@ -39,8 +39,8 @@ struct Arithmetic {
 
   CombineTwice combine_twice = nullptr;  // like combine, but writes to two places; null for f16 and bf16
   // out[i] = (left[i] * by.left + right[i] * by.right) * by.result. Each product and sum is rounded. If `copy` is not
-  // null, the results are also written there. The bits are those of separate passes, except that a NaN may be a
-  // different NaN. Null except for sums of f32 and f64.
+  // null, the results are also written there. The result has the same bits as separate passes, except that a NaN may be
+  // a different NaN. Only sums of f32 and f64 have this function; otherwise it is null.
   AddScaled add_scaled = nullptr;
 };
 
@@ -51,8 +51,8 @@ Arithmetic arithmetic(DType dtype, Op op);
 bool can_travel_as(DType dtype, DType wire);
 Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
-// How a reduction's results are scaled: each is divided by `divisor`, then multiplied by `factor`, in the elements' own
-// type. A divisor or factor of 1 changes nothing.
+// The scaling of a reduction's results: each result is divided by `divisor`, then multiplied by `factor`, in the
+// elements' own type. A divisor or factor of 1 changes nothing.
 struct Scaling {
   // Computes to[i] = from[i] (* or /) by. `to` may be `from`. Only floats can be multiplied. Integers are divided by a
   // whole number and truncated toward zero.

@@ -27,7 +27,7 @@ struct Load {
   const Buffer *input = nullptr, *output = nullptr;
   std::optional<Scaling> result_scaling, input_scaling;  // inputs are only multiplied
   const Signature* signature = nullptr;
-  std::span<link::Link* const> links;  // by rank; those that the carrier needs are open
+  std::span<link::Link* const> links;  // by rank; the links that the carrier needs are open
   StepTrace* trace = nullptr;          // null: the timeline is off
 
   const Scaling* results() const { return result_scaling ? &*result_scaling : nullptr; }
@@ -48,8 +48,8 @@ class Carrier {
   // True if the ranks have agreed not to use this carrier for this operation. Then nothing has moved.
   bool refused() const { return status_ == Status::refused; }
 
-  // Call before sleeping. Adds to the waiter the events for which the next pass waits. False if the next pass can
-  // already do something.
+  // Call before sleeping. Adds to the waiter the events for which the next pass waits. Returns false if the next pass
+  // can already do something.
   virtual bool want(link::Waiter& waiter) = 0;
   virtual std::vector<int> awaited() const = 0;  // the peers for which the next pass waits
   // True if the operation may go on when the world has failed, as long as pass() moves something.

@@ -22,9 +22,9 @@ class Driver {
              StepTrace* trace = nullptr);
 
   // Makes one pass. First sends everything that can be sent. Then tries the receive that is first in program order, and
-  // the other receives in turn until two of them find no data (another process should get the core then). Finally does
-  // local work. Returns true if anything moved. Throws Error{network, protocol} with the peer's rank, and the error
-  // that `explain` returns.
+  // after it the other receives in turn. When two receives have found no data, stops, because another process should
+  // get the core then. Finally does local work. Returns true if anything moved. Throws Error{network, protocol} with
+  // the peer's rank, and the error that `explain` returns.
   bool pass();
   // The first part of a pass: sends everything that can be sent now.
   bool send();

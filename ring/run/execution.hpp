@@ -1,7 +1,7 @@
 // The progress of one plan. Uses only plans, buffers and arithmetic; makes no system call and reads no clock. The
 // driver asks an Execution which data can be sent or received now, and reports how many bytes moved. One thread at a
-// time. An object is used for many calls. start() and sendable() allocate memory only if a plan needs more than all
-// plans before it; then they may throw std::bad_alloc.
+// time. An object is used for many calls. start() and sendable() allocate memory only if a plan needs more memory than
+// all earlier plans; then they may throw std::bad_alloc.
 //
 // Elements may be sent in a narrower type. Then every rank's contribution is rounded to this type once, even if the
 // same rank reduces it. Every partial sum that is sent is rounded too. Data that is sent from the output is also
@@ -30,7 +30,7 @@ namespace anello::run {
 
 class Execution {
  public:
-  // Bytes received at once; they are reduced in the second-level cache.
+  // The number of bytes that are received at once. They are reduced while they are in the second-level cache.
   static constexpr std::size_t kReceiveBytes = 512 << 10;
   static constexpr std::size_t kBlockBytes = kFoldBytes;
   static constexpr std::size_t kLocalBytes = 256 << 10;  // maximum local work between two looks at the links
@@ -39,7 +39,7 @@ class Execution {
 
   // `input` and `output` hold plan.input_elems and plan.output_elems elements. They do not overlap, or are the same
   // memory if the plan allows that. `results` and `inputs`: their scaling, or null. Inputs can only be multiplied, and
-  // only in the plan of a reduction. In such a plan, a rank that combines nothing must only send. The plan, the
+  // only in the plan of a reduction. In such a plan, a rank that combines no elements must only send. The plan, the
   // scalings and all memory must outlive the execution.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results = nullptr, const Scaling* inputs = nullptr);
@@ -47,8 +47,8 @@ class Execution {
 
   // Call before anything has moved, if the peer's link supports replies (Plan::reply_elems). From then on accept()
   // writes this rank's replies, and the results that they contain are not sent. Returns false and does nothing if the
-  // plan has no replies, elements are sent in a narrower type, or the link holds too few bytes. The peer's call returns
-  // the same value.
+  // plan has no replies, elements are sent in a narrower type, or the link holds too few bytes. The peer's call of this
+  // function returns the same value.
   bool use_replies(std::size_t link_bytes);
   // True if stream `s` next receives a reply instead of sent data.
   bool expects_reply(std::uint32_t s) const {

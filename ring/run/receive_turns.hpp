@@ -1,5 +1,5 @@
 // Chooses the receiving streams at which a pass looks: first the stream that is first in program order, then the other
-// streams in turn, until two of them have no data. Then another process should get the core.
+// streams in turn, until two streams have had no data. After that another process should get the core.
 #pragma once
 #include <cstdint>
 #include <limits>

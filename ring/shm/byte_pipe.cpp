@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t kFirstBytes = kLineBytes - sizeof(PipeState::Slot::head);
 // Maximum length of a message that is prefetched at every look before the writer has set its flag.
 constexpr std::size_t kEarlyBytes = 5 * kLineBytes;
-// Longer messages are also prefetched, at the first kEarlyLooks looks, if the last message came soon: after more than
-// kSharedCoreLooks looks, and at most kSoonLooks. A message that is there at the first look does not change this. Ranks
-// that share a core give up the core between two looks. Then a message is there after at most kSharedCoreLooks looks,
-// and fetching early would be useless.
+// Longer messages are also prefetched, at the first kEarlyLooks looks, if the last message came soon. A message comes
+// soon if it takes more than kSharedCoreLooks looks and at most kSoonLooks looks. A message that is there at the first
+// look does not count as the last message. Ranks that share a core give up the core between two looks. Then a message
+// is there after at most kSharedCoreLooks looks, and fetching early would be useless.
 constexpr unsigned kEarlyLooks = 64, kSharedCoreLooks = 4, kSoonLooks = 16;
 
 // Copies the bytes [from, until) of the joined pieces to the same positions in `to`.

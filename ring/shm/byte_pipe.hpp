@@ -8,10 +8,11 @@
 // Slots: a short message is sent in a slot of its own together with a flag, and its positions in the ring also stay
 // empty. So the reader waits only for the slot, instead of waiting first for the counter and then for the bytes.
 // Successive messages mostly have the same length. So while the reader polls the flag, it also fetches the cache lines
-// of a message of the last length. For a long message this pays only if the message comes soon: otherwise the reader
-// takes the lines away from the writer, again and again, before the writer has filled them. Ranks that call one
-// collective after the other come together; the ranks of named operations mostly do not. So the reader fetches the
-// lines of long messages early only if the last message came soon after the reader had begun to look for it.
+// that a message of the same length as the last one would fill. For a long message this pays only if the message comes
+// soon: otherwise the reader takes the lines away from the writer, again and again, before the writer has filled them.
+// Ranks that call one collective after the other come together; the ranks of named operations mostly do not. So the
+// reader fetches the lines of long messages early only if the last message came soon after the reader had begun to look
+// for it.
 //
 // Replies: after keep() the pipe is used in both directions. The reader may overwrite bytes that it has read before it
 // consumes them, and the writer reads the reply in their place. So each cache line goes once from the writer to the
@@ -20,7 +21,7 @@
 //
 // Sleeping: a side that is about to sleep sets its flag and checks the other side's counter once more. If the other
 // side moves its counter afterwards, it sees the flag, and its function returns that it must wake the sleeper. Flag and
-// counter are sequentially consistent, so at least one of the two sides sees the other's write.
+// counter are sequentially consistent, so at least one of the two sides sees the other side's write.
 #pragma once
 #include <array>
 #include <atomic>
@@ -51,14 +52,14 @@ struct PipeState {
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
   alignas(kLineBytes) std::array<Reference, kReferences> references;
-  // Not a power of two: otherwise all slots would be in two sets of the first-level cache. A slot holds 2 KiB of data
-  // and the signature in front of them.
+  // The size of a slot is not a power of two, because otherwise all slots would be in two sets of the first-level
+  // cache. A slot holds 2 KiB of data and the signature in front of them.
   static constexpr std::size_t kSlotBytes = (2 << 10) + 2 * kLineBytes;
   struct alignas(2 * kLineBytes) Slot {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
     std::array<std::byte, kSlotBytes - sizeof(std::uint64_t)> bytes;
   };
-  // Number of slots. The writer must read `read`, which is in the reader's cache, only once in kSlots messages. With 4
+  // Number of slots. Only once in kSlots messages, the writer must read `read`, which is in the reader's cache. With 4
   // slots, a message of 4 bytes would take 1.4 times as long.
   static constexpr std::size_t kSlots = 16;
   static constexpr int kLengthBits = 12;
@@ -103,7 +104,7 @@ class PipeWriter {
   // Makes everything that was written or referenced (at least one byte) visible to the reader. True if the reader
   // sleeps and must be woken.
   bool publish();
-  // Call if a message as short as the last one may be written soon. Fetches the next slot's cache lines from the
+  // Call if another message of the last one's length may be written soon. Fetches the next slot's cache lines from the
   // reader's cache now.
   void expect_short() const {
     const auto* const slot = reinterpret_cast<const std::byte*>(&state_.slots[filled_ % PipeState::kSlots]);

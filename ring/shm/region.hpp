@@ -24,8 +24,8 @@ struct Loan {
 // Lends a run of bytes. Returns an empty result if the bytes are not all in one allocation.
 std::optional<Loan> lend(ConstBytes run);
 
-// Frees memory from allocate() that other processes may still read: its pages are freed when the last of them has
-// unmapped it.
+// Frees memory from allocate() that other processes may still read: its pages are freed when the last of these
+// processes has unmapped it.
 void abandon(void* memory) noexcept;
 
 // The file and the size of an existing region. The region owns the descriptor.

@@ -1,7 +1,7 @@
 // The regions (memory from anello::allocate) that two ranks of a host have mapped from each other. The owner passes the
 // file of each region over a Unix socket before the region's first use. When there are too many regions, both sides
-// drop the oldest. The side that maps a region drops it later than its owner does, because unread references to it may
-// still exist. One thread at a time.
+// drop the oldest. The side that has mapped a region drops it later than the owner does, because unread references to
+// the region may still exist. One thread at a time.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -43,8 +43,8 @@ class RegionFiles {
   std::uint64_t taken() const { return taken_count_; }
 
  private:
-  // A side refers only to the kMaxSent regions whose files it sent last. After the oldest pending reference was made,
-  // the side may have sent one file for each further reference. So the other side keeps more files mapped.
+  // A side refers only to the kMaxSent regions whose files it sent last. But after it made its oldest pending
+  // reference, it may have sent one more file for each further reference. So the other side keeps more files mapped.
   static constexpr std::size_t kMaxSent = 64, kMaxMapped = kMaxSent + PipeState::kReferences;
   static constexpr std::uint64_t kMaxOnTheirWay = 16;
   struct Theirs {

@@ -44,11 +44,12 @@ class ShmLink final : public link::MemoryLink {
   Window* window() override { return &window_; }
 
  private:
-  // The number of bytes moved at once. It is small, so that the other side can begin before this side has ended.
+  // The maximum number of bytes moved at once. It is small, so that the other side can begin before this side has
+  // ended.
   static constexpr std::size_t kBiteBytes = 32 << 10;
-  // Smaller runs are copied, because that is faster than waiting until the reader has taken them.
+  // Runs below this size are copied, because copying is faster than waiting until the reader has taken them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Smaller data is copied, so that one call sends it together with the signature.
+  // Data below this size is copied, so that one call sends it together with the signature.
   static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);

@@ -120,7 +120,7 @@ bool Window::may_sleep_until_ended(std::uint64_t number) {
   return may_sleep([&] { return theirs_.ended.load() >= number; });
 }
 
-// All flags are sequentially consistent, so at least one of the two sides sees the other's flag.
+// All flags are sequentially consistent, so at least one of the two sides sees the other side's flag.
 void Window::wake() {
   if (theirs_.sleeps.load() != 0 && theirs_.sleeps.exchange(0) != 0) link::ring_bell(bell_);
 }

@@ -34,7 +34,8 @@ struct WindowState {
   RegionFiles::Counts files;
 };
 
-// Memory that a side shows in an operation: none, its tensors, or memory of its group into which it copies them.
+// Memory that a side shows in an operation: none, its tensors, or a stage, which is memory of its group into which it
+// copies its tensors.
 enum class Shown : std::uint64_t { nothing, tensors, stage };
 
 class Window {
@@ -78,8 +79,8 @@ class Window {
   bool may_sleep_until_posted(std::uint64_t number);
   bool may_sleep_until_ended(std::uint64_t number);
 
-  // Call before sleeping until came() is true, which the other side makes true before it calls wake(). False if it is
-  // true already.
+  // Call before sleeping until came() is true. The other side makes came() true before it calls wake(). Returns false
+  // if came() is true already.
   template <class Came>
   bool may_sleep(Came came) {
     mine_.sleeps.store(1);

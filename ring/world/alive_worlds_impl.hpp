@@ -14,8 +14,8 @@ class World::Impl::Alive {
  public:
   static void add(Impl& world);
   static void remove(Impl& world);
-  // Aborts each world; see WorldMaker::abort_all(). Meanwhile no world can leave. Locks no mutex that the thread that
-  // threw an exception may hold.
+  // Aborts each world; see WorldMaker::abort_all(). During this call no world can leave. Locks no mutex that may be
+  // held by the thread that threw the exception.
   static void abort_all(std::string_view reason);
   static void say_goodbye_to_all() noexcept;  // call when the process ends; afterwards the worlds cannot be used
 

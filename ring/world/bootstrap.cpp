@@ -94,8 +94,8 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   Alive::add(*this);
 }
 
-// Sends the reason to the ranks that are already connected, because otherwise they would report that this rank died. An
-// error without a rank is this rank's own fault, unless it came from the rendezvous.
+// Sends the reason to the ranks that are already connected, because otherwise they would report that this rank died. If
+// the error names no rank, it is this rank's own fault, unless the error came from the rendezvous.
 void World::Impl::report_failed_start(const std::exception& why) {
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);

@@ -32,15 +32,16 @@ class WorldMaker {
       const StartCheck& check = [](auto) {});
 
   // For a process that is about to end. Aborts each of its worlds. Blocks until the reason has been sent, for at most
-  // the silence limit (10 s if there is none). After that, blocks for each world for at most 500 ms until the other
-  // ranks have received the reason. The worlds cannot be used afterwards.
+  // the silence limit (10 s if there is no such limit). After that, blocks for each world for at most 500 ms until the
+  // other ranks have received the reason. The worlds cannot be used afterwards.
   static void abort_all(std::string_view reason);
 
   // For a process that ends in good order. Sends a goodbye to the other ranks of its worlds. Blocks as ~World() does.
   // The worlds cannot be used afterwards.
   static void say_goodbye_to_all();
 
-  // Leaves the world as its destructor does. Calls on the world and its groups then throw Error{invalid_argument}.
+  // Leaves the world like the destructor of World. Calls on the world and its groups then throw
+  // Error{invalid_argument}.
   static void leave(World& world);
 
   // Returns true if the world has failed on this rank. Does not wait.

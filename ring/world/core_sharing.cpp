@@ -19,7 +19,7 @@ void CoreSharing::add(int host, const std::string& kernel, const Cores& cores) {
   hosts_[host].add(cores);
   if (kernel.empty()) return;
   Machine& machine = machines_[kernel];
-  machine.load.add(cores.without_quota());  // without the quota, because each container may have its own
+  machine.load.add(cores.without_quota());  // without the quota, because each container may have its own quota
   machine.hosts.insert(host);
 }
 

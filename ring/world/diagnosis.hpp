@@ -41,7 +41,7 @@ class Diagnosis {
   void write_flight(const std::string& path, std::string_view why) const;
   // Call when the world has failed. Reports the failure to the launcher, and writes the flight recorder's file to
   // ANELLO_FLIGHT_DIR, unless the program or a rank's exit ended the world. Waits for the file for at most 1 s. Logs
-  // its own errors.
+  // the errors of this function.
   void failed(const failure::Verdict& why);
 
   // True if serve() would start a service.

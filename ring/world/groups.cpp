@@ -67,8 +67,8 @@ std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
 
 // Makes one group for each direction, with its own baton and its own link. A send that waits for its receiver then does
 // not hold the baton or the link of the other direction, so two ranks that send to each other cannot deadlock. One link
-// for both directions would save 2 descriptors for each pair of ranks over TCP, and 3 through memory. But then the
-// thread with the baton would have to move two operations at a time, even in a call that blocks.
+// for both directions would save 2 descriptors for each pair of ranks over TCP, and 3 for each pair through shared
+// memory. But then the thread with the baton would have to move two operations at a time, even in a call that blocks.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
   // Makes the number differ from the numbers of other groups of two members.
   constexpr std::uint64_t kTransfers = 0x7472616e73666572;

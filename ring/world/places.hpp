@@ -15,7 +15,7 @@ struct Places {
   std::vector<bool> on_shared_machines;
 
   std::vector<int> nodes_of(const std::vector<int>& members) const;
-  // Returns `facts`, those of the world, with the changes that are needed for a group of these members.
+  // `facts`: the facts of the world. Returns them with the changes that are needed for a group of these members.
   algorithms::Facts facts_of(const std::vector<int>& members, algorithms::Facts facts) const;
 };
 

@@ -19,7 +19,8 @@ class TimelineCollector {
   void start(Group& world, const std::string& path);
   void stop(Group& world, const std::string& host);
 
-  // Calls start() or stop() where a failure must not end the program. If the file cannot be written, logs a warning.
+  // Calls start() or stop() at a place where a failure must not end the program. If the file cannot be written, logs a
+  // warning.
   template <class Change>
   static void try_to(Change change, const Group& world) {
     try {

@@ -81,8 +81,8 @@ Phase::~Phase() {
   if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
-// In a callback of this world's own work, leave() would wait for that callback itself. So check_no_callback() throws,
-// and the process ends, because the exception leaves a destructor.
+// If this runs in a callback of the world's own work, leave() would wait for that callback itself. So
+// check_no_callback() throws, and the process ends, because the exception leaves a destructor.
 World::Impl::~Impl() {
   if (all_ranks_ && !left_) group::CallerChecks::check_no_callback();
   leave();

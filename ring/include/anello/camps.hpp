@@ -1,6 +1,6 @@
-// Finds the ranks at fault when ranks have different values although the values must be equal: the ranks outside of a
-// majority. The library's own errors are made in this way. A program that has gathered the values of all ranks can use
-// camps(), with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
+// Values that must be equal may differ between ranks. This finds the ranks at fault: the ranks outside of a majority.
+// The library makes its own errors in this way. A program that has gathered the values of all ranks can use camps(),
+// with rank_at_fault() for Error::rank() and odd_camp() for the message. Pure; any thread.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -17,7 +17,7 @@ class World;
 // Totals of one rank since its world began, over all groups. Failed operations are not counted.
 struct Counters {
   std::uint64_t operations = 0;            // completed operations
-  std::uint64_t tensor_bytes = 0;          // bytes of the input or the output of each operation, whichever is larger
+  std::uint64_t tensor_bytes = 0;          // bytes of each operation's input or output, of these two the larger one
   std::uint64_t sent_bytes = 0;            // bytes of elements as they were sent, without headers
   std::uint64_t received_bytes = 0;        // bytes of elements as they were received, without headers
   std::uint64_t waits = 0;                 // how often an operation slept because a peer was late

@@ -1,4 +1,4 @@
-// Elastic jobs: ranks may end and others join, and the training goes on with the state of those that live. `anello
+// Elastic jobs: ranks may end and others join, and the training goes on with the state of the ranks that live. `anello
 // rendezvous --min-np 2` brings the processes together. A process makes a world, trains in it until the world ends, and
 // makes the next one. Defined in rendezvous/elastic.
 //
@@ -68,35 +68,37 @@ class Job {
   // Error{invalid_argument} after this process's part has ended.
   bool enter();
   World& world();                // the newest world; the reference is valid until the next enter()
-  const Change& change() const;  // how this process came into that world; valid until the next enter()
+  const Change& change() const;  // how this process came into the newest world; valid until the next enter()
 
   // Gives all ranks of the world the newest state. All ranks call it once in each world, before the first commit;
   // blocks. Throws the errors of collectives, and Error{rendezvous, mismatch, diverged}. If survives() is true for the
   // error, enter() may follow. Otherwise the other processes have received the error, and this process must end.
   void synchronize();
 
-  // synchronize() in two parts, for a program that sends its state by its own collectives in between; it gives a State
-  // without entries. The first part decides who sends: change() has the sources and the receivers. From then on a
-  // receiver is not clean, so if anything fails before the second part has succeeded, the receiver will not be a
-  // source.
+  // synchronize() in two parts, for a program that sends its state by its own collectives between the two calls. Such a
+  // program passes a State without entries to the constructor. The first part decides which ranks send: afterwards
+  // change() has the sources and the receivers. From then on a receiver is not clean: if anything fails before the
+  // second part has succeeded, the receiver cannot be a source in the next world.
   //
   // `manifest`: a line for each entry, with its name, kind and size. Error{mismatch} names the first line that differs.
   void begin_synchronization(std::string_view manifest);
-  // Copies these tensors from the sources to the receivers: each source sends a part of them, and receives nothing. All
-  // ranks call it between the two parts, with tensors of the same sizes; it may be called several times. Blocks, and
-  // throws the errors of collectives. The tensors must be equal on all sources, so give their hashes to
-  // end_synchronization(), which finds a receiver that got a mixture.
+  // Copies these tensors from the sources to the receivers: each source sends a part of the elements, and receives
+  // nothing. All ranks call it between the two parts, with tensors of the same sizes; it may be called several times.
+  // Blocks, and throws the errors of collectives. The tensors must be equal on all sources, so give their hashes to
+  // end_synchronization(): the comparison finds a receiver that got parts of different states.
   void deliver(std::span<const Tensor> tensors);
-  // Compares the names and hashes of the entries between all ranks; each rank gives them in the same order. Throws
-  // Error{diverged} with the entry and the ranks. `bytes`: the size of the state that each receiver got; for change().
+  // Compares the names and hashes of the entries between all ranks. All ranks must give the entries in the same order.
+  // Throws Error{diverged} with the entry and the ranks. `bytes`: the size of the state that each receiver got; for
+  // change().
   void end_synchronization(const std::vector<EntryHash>& entries, std::uint64_t bytes = 0);
 
-  // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join.
-  // Options::verify: after the commits 1, 2, 4, 8, ... it compares the entries of all ranks, and throws Error{diverged}
-  // with the entry and the ranks, or an error of this collective.
+  // Ends a step: see State::commit(). Then throws WorldEnds if the world ends here because processes join. With
+  // Options::verify, it compares the entries of all ranks after the commits 1, 2, 4, 8 and so on. If entries differ, it
+  // throws Error{diverged} with the entry and the ranks. The comparison may also throw the errors of collectives.
   void commit(const std::function<void()>& update);
-  // commit() in two parts, for a program that cannot pass a function; it writes the entries in between. If that fails,
-  // do not call the second part: the state stays unclean. Returns true if the world ends here as planned.
+  // commit() in two parts, for a program that cannot pass a function. The program writes the entries between the two
+  // calls. If writing fails, do not call the second part: then the state stays unclean. Returns true if the world ends
+  // here as planned.
   void begin_commit();
   bool end_commit();
   // Compares the names and hashes of the entries of all ranks after the same commit, for a program that sends its state
@@ -108,10 +110,11 @@ class Job {
   // at any time.
   bool change_is_planned() const;
 
-  // Whether the world has ended with this error because of another rank, so that enter() or next() may follow.
+  // True if the world has ended with this error because of another rank, so that enter() or next() may follow.
   bool survives(const Error& error) const;
-  // The training has ended on this rank. Blocks until it has ended on all, or a rank has ended; then the others may
-  // redo their last step. Throws Error{mismatch} if another rank has not come to its end.
+  // Declares that the training has ended on this rank. Blocks until it has ended on all ranks, or until a rank's
+  // process has ended; in the second case the others may redo their last step. If another rank's training goes on,
+  // throws Error{mismatch}.
   void finish();
 
  private:
@@ -120,8 +123,8 @@ class Job {
 };
 
 // Calls train(job) in each world, until it returns, and then returns true. Returns false if the other processes have
-// finished without this one: its state is then not the result. Throws what train() throws, except for errors that this
-// process survives.
+// finished without this one; then this process's state is not the result. Throws the exceptions of train(), except for
+// errors that this process survives.
 template <class Train>
 [[nodiscard]] bool run(State& state, Train&& train, Options options = {},
                        const Settings& settings = Settings::from_environment()) {

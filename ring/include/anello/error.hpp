@@ -39,7 +39,7 @@ class Error : public std::exception {
 
   ErrorCode code() const noexcept { return code_; }
   // The rank at fault; -1 if there is none, or it cannot be determined. After a mismatch: if more than half of the
-  // group's ranks made the same call, the lowest rank that made a different one. If no call has such a majority, for
+  // group's ranks made the same call, the lowest rank that made a different call. If no call has such a majority, for
   // example in a group of two ranks, it cannot be determined which rank is wrong: then rank() is -1, and the message
   // names all calls.
   int rank() const noexcept { return rank_; }

@@ -8,9 +8,9 @@
 // A stream is a cudaStream_t, or null for the legacy default stream of this rank's GPU, also in a program that is built
 // with --default-stream per-thread; cudaStreamPerThread is refused. A call waits for the work that was queued on the
 // stream before, and work that is queued later sees the result. The host may read a result after synchronize(). A call
-// returns when everything is queued. With NCCL this is soon, except for the first call of a kind, which waits until the
-// peers have connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's
-// last copy is queued.
+// returns when everything is queued. With NCCL a call returns soon, with two exceptions: the first call of a kind waits
+// until the peers have connected, and for alltoall with counts the ranks first compare the counts. Staged calls block
+// until the result's last copy is queued.
 //
 // While a stream is captured into a CUDA graph, calls of "nccl" and "single" go into the graph. Such calls are neither
 // recorded nor watched, and alltoall compares its counts only once, at the capture. During a capture, calls in which
@@ -24,8 +24,8 @@
 // a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
 // rank's GPU the thread's current device. A GpuGroup uses one GPU; a rank with several may make a GpuGroup for each.
 //
-// A Group refuses tensors in GPU memory. It asks CUDA only once for each 64 KiB of addresses. So it does not notice GPU
-// memory at an address where it found host memory earlier, if that memory has been unmapped since.
+// A Group refuses tensors in GPU memory. It asks CUDA only once for each 64 KiB of addresses. So if host memory has
+// been unmapped, and GPU memory gets the same address later, the Group does not notice it.
 //
 // As in a Group, ranks must make the same calls in the same order. This also holds across several GpuGroups on one GPU,
 // because a GPU carries out their calls in that order, on any streams. One thread at a time. No GpuGroup may be used in
@@ -75,9 +75,10 @@ class GpuMemory {
 
 class GpuGroup {
  public:
-  // All ranks of the world call this. Blocks until all have called, for at most ANELLO_START_TIMEOUT. Throws on all
-  // ranks: Error{unsupported} if a rank lacks something, with what it lacks and how to get it; Error{configuration} if
-  // ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the GpuGroup.
+  // All ranks of the world call this. Blocks until all have called, for at most ANELLO_START_TIMEOUT. If a rank lacks
+  // something, throws Error{unsupported} on all ranks, which names what is missing and how to get it. If
+  // ANELLO_GPU_BACKEND asks for a backend that is not possible, throws Error{configuration} on all ranks. The world
+  // must outlive the GpuGroup.
   explicit GpuGroup(World& world, const GpuOptions& options = {});
   // Makes a GpuGroup of some ranks of the world. All members of `ranks` must call this.
   GpuGroup(World& world, const Group& ranks, const GpuOptions& options = {});
@@ -112,8 +113,8 @@ class GpuGroup {
                 std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options = {});
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options = {});
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options = {});
-  // Sends to peer `to` and at the same time receives from peer `from`, which may be a different rank. Two ranks that
-  // both call send() before recv() may wait for each other for ever; with exchange() they do not.
+  // Sends to peer `to` and at the same time receives from peer `from`, which may be a different rank. If two ranks both
+  // call send() before recv(), they may wait for each other for ever; exchange() avoids this.
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options = {});
 
   // allocate() returns memory that NCCL can reach best. register_memory() registers the program's own memory, for
@@ -123,8 +124,8 @@ class GpuGroup {
   [[nodiscard]] GpuMemory allocate(std::size_t bytes);
   [[nodiscard]] GpuMemory register_memory(void* memory, std::size_t bytes);
 
-  // Blocks until everything that was queued on the stream is done. If the world fails, also meanwhile, throws its
-  // failure; the contents of the tensors are then undefined.
+  // Blocks until everything that was queued on the stream is done. If the world has failed, or fails during this call,
+  // throws its failure; the contents of the tensors are then undefined.
   void synchronize(GpuStream stream);
   // Blocks until all work is done that any rank queued on its stream before this call.
   void barrier(GpuStream stream, const Options& options = {});

@@ -25,8 +25,8 @@ class GpuGradients {
   // follow the list from its end to its beginning, as a backward pass does. Options are those of Gradients; weighted,
   // tune_buckets, error_feedback and max_norm throw Error{unsupported}. If neither the options nor ANELLO_BUCKET_BYTES
   // give a bucket size, the size is an eighth of all gradients, but at least 1 and at most 32 MiB. The group must
-  // outlive the GpuGradients, but may be moved, and only this thread may use it. With NCCL, work that makes a gradient
-  // must not wait for another collective of this group, because a communicator has one order for all streams.
+  // outlive the GpuGradients, but may be moved. Only this thread may use the group. With NCCL, work that makes a
+  // gradient must not wait for another collective of this group, because a communicator has one order for all streams.
   GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                const GradientOptions& options = {});
   GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,

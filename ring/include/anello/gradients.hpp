@@ -44,26 +44,26 @@ struct GradientOptions {
   Combine combine = Combine::average;
   // The maximum size of a bucket. 0: a suitable size. Not given: ANELLO_BUCKET_BYTES decides.
   std::optional<std::int64_t> bucket_bytes = {};
-  // Tries several bucket sizes in the first steps, six steps each, and keeps the one that was the fastest on rank 0;
+  // Tries several bucket sizes in the first steps, six steps each, and keeps the size that was the fastest on rank 0;
   // bucket_bytes is then ignored. Rounding may vary from run to run, except in reproducible mode.
   bool tune_buckets = false;
   // f16 or bf16: the type in which gradients are sent. f16 holds numbers up to 65504. With `average` the mean must not
-  // be larger, with `sum` the sum must not be larger; see ReduceOptions and Op.
+  // exceed this, with `sum` the sum must not exceed it; see ReduceOptions and Op.
   std::optional<DType> wire = {};
   // Only for f32 with `wire`: the rounding error of a gradient is added to the same gradient of the next step, so that
-  // it is not lost. If the rounded gradient is not finite, nothing is added. Needs as much memory as the gradients.
-  // Source: Seide et al., "1-bit stochastic gradient descent", 2014.
+  // the error is not lost. If the rounded gradient is not finite, nothing is added. Needs as much memory as the
+  // gradients. Source: Seide et al., "1-bit stochastic gradient descent", 2014.
   bool error_feedback = false;
-  // The maximum norm of all gradients together. If their norm is larger, all are scaled down to it. Must be positive.
-  // Not given: there is no maximum.
+  // The maximum norm of all gradients together. If their norm is larger, all gradients are scaled down to this norm.
+  // Must be positive. Not given: there is no maximum.
   std::optional<double> max_norm = {};
   // The number of backward passes in a step. A gradient is complete when ready() was called for it in each pass.
   int accumulation_passes = 1;
   // How finish() treats a gradient for which ready() was not called in each pass:
   enum class Unannounced {
     error,  // finish() throws on all ranks, and names the gradient and a rank that did not announce it
-    zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is
-            // taken as it is. For models that do not use all parameters in every step
+    zero,   // a gradient that was never announced counts as zero on this rank; a gradient that was announced too rarely
+            // is taken as it is. For models that do not use all parameters in every step
   };
   Unannounced unannounced = Unannounced::error;
 };
@@ -77,9 +77,9 @@ struct StepStats {
 
 class Gradients {
  public:
-  // A collective: all ranks of the group call it with the same list and the same options. Blocks. If they differ,
-  // Error{mismatch} on all ranks names the first gradient or option that differs, both ranks and both values. Throws
-  // Error{invalid_argument} if the list or an option is wrong.
+  // A collective: all ranks of the group call it with the same list and the same options. Blocks. If lists or options
+  // differ, throws Error{mismatch} on all ranks, which names the first gradient or option that differs, both ranks and
+  // both values. If the list or an option is wrong, throws Error{invalid_argument}.
   Gradients(Group& group, std::span<const Gradient> gradients, const GradientOptions& options = {});
   Gradients(Group& group, std::initializer_list<Gradient> gradients, const GradientOptions& options = {});
   Gradients(Gradients&&) noexcept;
@@ -96,8 +96,8 @@ class Gradients {
 
   // Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the
   // program must not use the gradient until finish() returns. Does not block, except once in a step with
-  // Combine::weighted, for the sum of the factors. Throws Error{invalid_argument} that names the gradient, if the
-  // gradient was announced more often than there are passes, or if no step has begun. A step that has begun goes on.
+  // Combine::weighted, for the sum of the factors. If the gradient was announced more often than there are passes, or
+  // if no step has begun, throws Error{invalid_argument} that names the gradient. A step that has begun goes on.
   void ready(std::size_t gradient);
 
   // Blocks until all gradients are combined. Every rank must call it, also after an error of ready(). Throws the errors
@@ -106,9 +106,9 @@ class Gradients {
   // Error{invalid_argument} instead.
   StepStats finish();
 
-  // With error_feedback, by index of the gradient: the rounding errors of this rank's part of the result, which the
-  // next step adds. Empty without error_feedback. Save them in checkpoints, like the optimizer's state. They may be
-  // changed between finish() and begin(), and are valid as long as this object.
+  // With error_feedback, returns by index of the gradient the rounding errors of this rank's part of the result. The
+  // next step adds these errors. Empty without error_feedback. Save them in checkpoints, like the optimizer's state.
+  // They may be changed between finish() and begin(), and are valid as long as this object.
   std::vector<std::span<float>> residuals();
 
   // For each bucket, in the order of sending: the indices of its gradients. A gradient that is split is in several

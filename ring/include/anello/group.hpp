@@ -2,8 +2,8 @@
 //
 // Order: every rank of a group must call the same operations in the same order with matching arguments. If a rank does
 // not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. In an operation in
-// which data goes only one way, such as a broadcast, a rank may already have returned. In that rank, the next call
-// throws; if there is none, World::finish() throws.
+// which data goes only one way, such as a broadcast, a rank may already have returned from the call. Then the next call
+// of this rank throws; if no call follows, World::finish() throws.
 //
 // Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
 // Calls that end in _async return at once, with a handle of the work.
@@ -14,7 +14,8 @@
 // every later call throws the same error, and the contents of outputs are undefined.
 // Tensors: counts are numbers of elements and have 64 bits; zero elements are allowed. "In place" means that input and
 // output are the same memory; otherwise they must not overlap. Results are bitwise equal on all ranks that get them.
-// Views are passed by reference, because copies measurably slow down a call of a few bytes. They are not kept.
+// Views are passed by reference, because copies measurably slow down a call of a few bytes. Calls do not keep the
+// views.
 #pragma once
 #include <anello/export.h>
 #include <anello/error.hpp>
@@ -30,7 +31,7 @@
 ANELLO_API_BEGIN
 namespace anello {
 
-// Options of one call. All ranks must give the same ones, except for the name.
+// Options of one call. All ranks must give the same options, except for the name.
 struct Options {
   std::string_view name = {};  // appears in errors and diagnostics; may be empty
   // Any number that the program chooses, for example a step or a checksum. If it differs between ranks, the call throws
@@ -56,10 +57,10 @@ struct ReduceOptions {
   // ANELLO_SLAB_BYTES decides.
   std::optional<std::int64_t> slab_bytes = {};
   // f16 or bf16: elements of f32 or f64 are sent rounded to this type, in a half or a quarter of the bytes. Each rank's
-  // elements are rounded to it, and every partial result that is sent is rounded too. Additions are done in f32 or f64.
-  // In f16, a sum beyond 65504 overflows, but an average overflows only if the mean does (see Op). An average is
-  // divided before it is rounded for sending, and multiplied by postscale after it was received. Not given: elements
-  // are sent in their own type.
+  // elements are rounded to this type, and every partial result that is sent is rounded too. Additions are done in f32
+  // or f64. In f16, a sum beyond 65504 overflows, but an average overflows only if the mean is beyond 65504 (see Op).
+  // An average is divided before it is rounded for sending, and multiplied by postscale after it was received. Not
+  // given: elements are sent in their own type.
   std::optional<DType> wire = {};
   // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
   // rank). Results are multiplied by postscale; an average is divided first. Both factors are rounded to the element
@@ -85,10 +86,10 @@ class Group {
   std::span<const int> members() const;         // world ranks, in the order of the ranks of this group
   std::optional<int> rank_of(int world) const;  // a world rank's rank in this group, if it is a member
 
-  // Returns the group of the given members. These are ranks of this group, and their order becomes the order of the new
-  // group. This rank must be one of them. Only members call this. Does not communicate or block. Each member must make
-  // the same groups of the same members. If a group is made several times, every member must make it equally often.
-  // Throws Error{invalid_argument} if a member is wrong or listed twice.
+  // Returns the group of the given members. The members are ranks of this group, and their order becomes the order of
+  // the new group. This rank must be one of them. Only members call this. Does not communicate or block. Each member
+  // must make the same groups of the same members. If a group is made several times, every member must make it the same
+  // number of times. Throws Error{invalid_argument} if a member is wrong or listed twice.
   [[nodiscard]] Group group(std::span<const int> members) const;
   [[nodiscard]] Group group(std::initializer_list<int> members) const;
   // Divides this group: ranks that give the same colour form a new group, ordered by key, then by rank. A collective:
@@ -156,8 +157,8 @@ class Group {
   // Part r of output = this rank's part of the input of rank r. Both tensors have size() parts of equal size. Not in
   // place.
   void alltoall(const ConstTensor& input, const Tensor& output, const Options& options = {});
-  // As above, with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] elements come
-  // from it. The counts are exchanged first, in a separate operation. If two ranks disagree, Error{mismatch} names
+  // Does the same with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] elements come
+  // from rank r. The counts are exchanged first, in a separate operation. If two ranks disagree, Error{mismatch} names
   // them.
   void alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                 std::span<const std::uint64_t> recv_counts, const Options& options = {});
@@ -167,12 +168,12 @@ class Group {
   // returns when the tensor may be changed; whether it waits for the recv depends on sizes and buffers.
   void send(const ConstTensor& tensor, int to, const Options& options = {});
   void recv(const Tensor& tensor, int from, const Options& options = {});
-  // True if rank `from` has sent something to this rank that no recv has taken yet: recv(from) would begin to receive
-  // at once. False while a recv from that rank is pending, because incoming data belongs to that recv. To receive from
-  // any rank, probe one rank after another. Any thread. Does not block; only just after a failure it may block until
-  // the ranks agree on the reason. Throws the errors of recv, also if nothing can arrive any more because `from` has
-  // left. A probe is not an operation: it is not reported if nothing arrives, and does not detect a network that is cut
-  // between these two ranks only. The source is MPI_Iprobe.
+  // True if rank `from` has sent something to this rank that no recv has taken yet, so that recv(from) would begin to
+  // receive at once. False while a recv from that rank is pending, because incoming data belongs to that recv. To
+  // receive from any rank, probe one rank after another. Any thread. Does not block; only just after a failure it may
+  // block until the ranks agree on the reason. Throws the errors of recv, also if nothing can arrive any more because
+  // `from` has left. A probe is not an operation: it is not reported if nothing arrives, and does not detect a network
+  // that is cut between these two ranks only. The source is MPI_Iprobe.
   [[nodiscard]] bool probe(int from);
 
   // Blocks until every rank has called it.

@@ -15,10 +15,11 @@ namespace anello {
 //
 // Standard descriptors that are closed become /dev/null, so that the program's output cannot get into a connection.
 //
-// The first call installs a handler for exceptions that are not caught (std::set_terminate). It aborts the worlds of
-// this process, so that all ranks throw an Error with the exception's text, and calls the handler that was installed
-// before. If that was the default one and the exception is an anello::Error, the process ends with one line on standard
-// error and status 1, without a core file. A handler that the program installs later replaces this one.
+// The first call installs a handler for exceptions that are not caught (std::set_terminate). The handler aborts the
+// worlds of this process, so that all ranks throw an Error with the exception's text. Then it calls the handler that
+// was installed before. If that was the default handler, and the exception is an anello::Error, the process ends with
+// one line on standard error and status 1, without a core file. A handler that the program installs later replaces this
+// one.
 [[nodiscard]] World init();
 // Like init(), with these settings instead of the ANELLO_ variables of the environment.
 [[nodiscard]] World init(const Settings& settings);

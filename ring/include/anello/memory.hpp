@@ -8,8 +8,8 @@
 // operation then fails, the stopped rank may still write 64 KiB when it continues. The owner of the memory logs this as
 // a warning, and should then allocate new memory.
 //
-// After fork() parent and child share this memory. The child does not get a copy, so each sees the other's writes. If
-// the child frees the memory, for example by a container's destructor, the parent still has it.
+// After fork() parent and child share this memory. The child does not get a copy, so each process sees the other's
+// writes. If the child frees the memory, for example by a container's destructor, the parent still has it.
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once

@@ -20,7 +20,7 @@ enum class DType : std::uint8_t {
 #define ANELLO_ELEMENT_TYPE(name, value, ...) name = value,
 #include <anello/element_types.def>
 };
-// stored: elements that are moved, but not computed with.
+// stored: elements that are only moved; nothing is computed with them.
 enum class ElementKind : std::uint8_t { real, integer, truth, stored };
 
 // Sums and products of integers wrap around. Average divides the sum once, at the end; integers are truncated toward
@@ -29,10 +29,10 @@ enum class ElementKind : std::uint8_t { real, integer, truth, stored };
 // reductions.
 //
 // f16 and bf16 are added in f32. A sum is rounded to 16 bits when it is stored or sent. The algorithms one_shot and
-// two_shot round once; all others round after each addition, so at most once less than there are ranks. A sum beyond
-// 65504 is infinite in f16. An average in f16 is infinite only if the mean is: elements are first divided by the
-// smallest power of two that is at least the number of ranks, and the rest of the division follows at the end. This
-// changes no bits, except that elements below 6e-5 times that power lose some bits.
+// two_shot round once; all others round after each addition, so the number of roundings is at most the number of ranks
+// minus one. A sum beyond 65504 is infinite in f16. An average in f16 is infinite only if the mean is beyond 65504:
+// elements are first divided by the smallest power of two that is at least the number of ranks, and the rest of the
+// division follows at the end. This changes no bits, except that elements below 6e-5 times that power lose some bits.
 enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit_or, bit_xor };
 
 std::string_view name(DType dtype);   // for example "f32"; "?" if the value is not a DType
@@ -109,9 +109,9 @@ template <class R>
 concept OtherRange =
     std::ranges::range<R> && !ElementRange<R> && !std::is_same_v<std::ranges::range_value_t<R>, Tensor>;
 
-// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), from a pointer
-// and a count, or from a pointer, a count and a type. Temporary containers are refused, because an _async call would
-// still use them after their end.
+// A view of `count` elements that may be written. It is made from a contiguous range (vector, array, span), from a
+// pointer and a count, or from a pointer, a count and a type. Temporary containers are refused, because an _async call
+// would still use their memory after it is freed.
 struct Tensor {
   void* data = nullptr;
   std::size_t count = 0;

@@ -1,6 +1,6 @@
 // A world inside one process, for tests and experiments: each rank is a thread. The ranks communicate through shared
 // memory or through real sockets on loopback; ANELLO_TRANSPORT decides. Link anello::testing, or anello::anello, which
-// contains it.
+// contains anello::testing.
 #pragma once
 #include <anello/export.h>
 #include <anello/world.hpp>

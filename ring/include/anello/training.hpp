@@ -14,8 +14,8 @@ namespace anello {
 enum class Uneven { error, drop, repeat };
 
 // Returns this rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks
-// get the same number of items, because a rank with more steps would wait for the others for ever. Throws
-// Error{invalid_argument} if the items do not divide evenly and `uneven` is error, or if a rank would get none.
+// get the same number of items, because a rank with more steps would wait for the others for ever. If the items do not
+// divide evenly and `uneven` is error, or if a rank would get no item, throws Error{invalid_argument}.
 template <class Item>
 [[nodiscard]] std::vector<Item> shard(const std::vector<Item>& items, int rank, int size,
                                       Uneven uneven = Uneven::error) {
@@ -35,8 +35,9 @@ template <class Item>
   return share;
 }
 
-// Returns the number of steps in which `size` ranks see `samples` samples once. In each step, each rank takes `batch`
-// samples. Samples that do not fill a step are left out. Throws Error{invalid_argument} if there is not even one step.
+// Returns the number of steps in which `size` ranks together use each of `samples` samples once. In each step, each
+// rank takes `batch` samples. Samples that do not fill a step are left out. Throws Error{invalid_argument} if there is
+// not even one step.
 [[nodiscard]] inline std::size_t steps_per_epoch(std::size_t samples, std::size_t batch, int size) {
   const std::size_t in_a_step = batch * std::size_t(size);
   if (size < 1 || in_a_step == 0 || samples < in_a_step)

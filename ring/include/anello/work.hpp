@@ -34,10 +34,10 @@ class Work {
   [[nodiscard]] std::optional<Error> error() const;  // the error, if the operation has failed; does not block
 
   // Registers `callback`, which is called once, when the operation is done, with a pointer to its error, or null. If
-  // the operation is already done, this thread calls it at once; otherwise the thread that moves the last byte does. A
-  // callback may start operations, and destroy the last handle of its group. It must not block (all asynchronous
-  // operations of the rank would wait), throw, or destroy its World. A second call of when_done replaces a callback
-  // that has not run.
+  // the operation is already done, this thread calls `callback` at once; otherwise the thread that moves the last byte
+  // calls it. A callback may start operations, and destroy the last handle of its group. It must not block (all
+  // asynchronous operations of the rank would wait), throw, or destroy its World. A second call of when_done replaces a
+  // callback that has not run.
   void when_done(std::function<void(const Error*)> callback);
 
  private:

@@ -26,8 +26,8 @@ class World : public Group {
   // destroys the World, other ranks that still need this rank get an error that says so. The error contains the
   // exception's text only if the program catches the exception while the World exists, and calls abort(e.what()).
   //
-  // A World that still exists when the process calls exit() is left too, after the destructors of static objects. If
-  // the exit status is not 0, the World is aborted, before those destructors (with glibc).
+  // If a World still exists when the process calls exit(), this rank leaves it after the destructors of static objects.
+  // If the exit status is not 0, it aborts the World, before those destructors (with glibc).
   ~World();
 
   // None of these functions blocks. host() throws Error{invalid_argument} if there is no such rank.
@@ -36,9 +36,9 @@ class World : public Group {
   int node_rank() const;   // this host's number among the hosts, from 0 to node_count() - 1
   int node_count() const;  // the number of hosts
   const std::string& host(int rank) const;  // the name of the host on which a rank runs, as in error messages
-  // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
-  // ranks of one host communicate; own or shared: whether each rank has its own cores. The choice of algorithms depends
-  // on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
+  // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; the way in which ranks of
+  // one host communicate, tcp or memory; and own or shared: whether each rank has its own cores. The choice of
+  // algorithms depends on the layout, and a tuning table (ANELLO_TABLE) names the layout on which it was measured.
   std::string layout() const;
 
   // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().
@@ -51,11 +51,12 @@ class World : public Group {
   // every rank records its operations, the steps in which it sends, receives and reduces, and the program's phases.
   // stop_timeline() makes rank 0 write the records of all ranks to `path`, as JSON in Chrome's trace format, which
   // Perfetto opens. Times are those of rank 0's clock; the other clocks are compared with it at start and end. The
-  // timeline does not contain operations that were running at either end, nor more than a million steps of each rank.
+  // timeline does not contain operations that were running when the recording started or stopped. It has at most a
+  // million steps of each rank.
   void start_timeline(const std::string& path);
   void stop_timeline();
 
-  // Returns this rank's totals. Not after finish(). Any thread; does not block.
+  // Returns this rank's totals. Do not call it after finish(). Any thread; does not block.
   [[nodiscard]] Counters counters() const;
   // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and the operations
   // that are queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails, the record is
