@@ -20,8 +20,8 @@ class Collectives {
 
   // Queues a collective on tensors.
   virtual void carry_out(const Call& call, GpuStream stream) = 0;
-  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. If a rank is
-  // kNobody, leaves out its transfer.
+  // Queues two transfers at once: sends `outgoing` to rank `to`, and receives `incoming` from rank `from`. If `to` or
+  // `from` is kNobody, leaves out that transfer.
   virtual void exchange(const ConstTensor& outgoing, int to, const Tensor& incoming, int from, GpuStream stream,
                         const Options& options) = 0;
 

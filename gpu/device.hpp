@@ -85,8 +85,8 @@ void zero(const Device& device, void* memory, std::size_t bytes, GpuStream strea
 // Makes work that is queued on `later` after this call wait for all work that is now on `earlier`. Records the event.
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
-// After this call, the process's calls that read host memory (Group's) refuse GPU memory. The check runs on the thread
-// of each such call, and may initialize `device` there.
+// After this call, the calls of Group in this process, which read host memory, refuse GPU memory. The check runs on the
+// thread of each such call, and may initialize `device` there.
 void keep_out_of_host_calls(const Device& device);
 
 // True if work on the stream is being captured into a CUDA graph instead of being run. Throws Error{device}.

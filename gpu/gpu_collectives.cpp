@@ -1,5 +1,5 @@
-// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory of its
-// tensors.
+// The collectives of GpuGroup. Each function checks its arguments like Group, and calls the backend for the memory of
+// its tensors.
 #include <anello/error.hpp>
 #include <anello/gpu.hpp>
 #include <array>

@@ -149,7 +149,7 @@ bool GpuGroup::Impl::take_single_rank() {
   return true;
 }
 
-// If NCCL does not start on all ranks, returns the reason, or with ANELLO_GPU_BACKEND=nccl ends the world.
+// If NCCL does not start on all ranks, returns the reason. With ANELLO_GPU_BACKEND=nccl, ends the world instead.
 std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
   using gpu::NcclCommunicator;
   const bool strict = options_.backend == "nccl";
@@ -209,8 +209,8 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   const void* asked = nullptr;
-  // A tensor without elements may be anywhere, for example after the end of a buffer. So its place is ignored, unless
-  // no tensor of the call has elements.
+  // A tensor without elements may be anywhere, for example after the end of a buffer. So the place of such a tensor is
+  // ignored, unless no tensor of the call has elements.
   const bool is_empty = std::ranges::all_of(tensors, [](const ConstTensor& tensor) { return tensor.count == 0; });
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked || (tensor.count == 0 && !is_empty)) continue;

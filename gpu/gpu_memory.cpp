@@ -25,8 +25,8 @@ void end_or_log(const End& end) {
 
 }  // namespace
 
-// Constructed before the memory is allocated, and filled afterwards, so that nothing can throw between the allocation
-// and the filling.
+// This object is constructed before the memory is allocated, and filled afterwards, so that nothing can throw between
+// the allocation and the filling.
 struct GpuMemory::Impl {
   Impl() = default;
   Impl(const Impl&) = delete;

@@ -132,7 +132,7 @@ bool NamedCalls::Operation::wait(group::Until until) {
 }
 
 // Runs on the executor's thread. If queueing fails, has_ended() still waits for the work that was already queued. If
-// the GpuGroup cannot be made, all ranks have that error. Any other error exists only on this rank, so it aborts the
+// the GpuGroup cannot be made, all ranks get that error. Any other error occurs only on this rank, so it aborts the
 // world.
 void NamedCalls::Operation::run() {
   try {

@@ -44,7 +44,7 @@ struct NamedCalls::State {
   std::thread watcher;                           // runs the functions in `watched`
   bool closed ANELLO_GUARDED_BY(mutex) = false;  // no operation will be started or watched any more
   // True when all operations have ended. If failure_at_end is set, it is the error of the operations that were not done
-  // before.
+  // at that time.
   bool settled ANELLO_GUARDED_BY(mutex) = false;
   std::optional<Error> failure_at_end ANELLO_GUARDED_BY(mutex);
 

@@ -182,7 +182,7 @@ Nccl::Launch Nccl::scaled(DType dtype, double factor, std::function<int(void* co
   };
 }
 
-// Copies the part that a rank sends to itself on the device.
+// Returns a call that sends and receives these parts. Copies the part that this rank sends to itself on the device.
 Nccl::Launch Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)

@@ -188,7 +188,7 @@ NcclCommunicator::NcclCommunicator(Group group, const Device& device, const Anel
 // alive.
 std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   const Doing what{"splitting a communicator"};
-  // No other part has this member, so no other part has this colour.
+  // The colour is the lowest member of the part: no other part has this member, so no other part has this colour.
   const int colour = group.members()[0], key = group.rank();
   std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(std::make_shared<State>(
       std::move(group), state_->device, *state_->table, state_->limits, StartFailure::ends_world)));

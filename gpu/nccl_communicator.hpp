@@ -1,6 +1,6 @@
 // An NCCL communicator, and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
-// and its kernels wait for ever. So the watcher ends communicator, kernels and world, on every rank with the same
-// error, in three cases: the world fails, NCCL reports an error, or an operation exceeds its limit. Only the watcher
+// and its kernels wait for ever. So the watcher ends communicator, kernels and world, with the same error on every
+// rank, in three cases: the world fails, NCCL reports an error, or an operation exceeds its limit. Only the watcher
 // aborts, because an abort may block inside NCCL. If an abort does not return, the watcher's thread is abandoned. The
 // watcher also reports stalled calls.
 #pragma once

@@ -42,8 +42,8 @@ void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream)
 }
 
 // Queues both transfers as one NCCL group. In separate calls, two ranks that both send first would wait for each other.
-// Both are announced even if one has no elements, because the peer does not have the count of this rank's transfer with
-// another rank.
+// Both transfers are announced, even if one has no elements: the two peers may be different ranks, and neither has the
+// count of the other transfer.
 void Nccl::queue_both(const NcclCall& sends, const ConstTensor& outgoing, const NcclCall& receives,
                       const Tensor& incoming, GpuStream stream, std::uint64_t token) {
   if (compare_) {

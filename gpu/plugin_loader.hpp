@@ -27,9 +27,9 @@ struct LoadedPlugin {
   const void* table;
 };
 
-// Loads the first of these files that exists. It stays loaded until the process ends, because CUDA's runtime cannot be
-// unloaded. Throws Error{unsupported} if no file exists (with the list), if the file cannot be loaded, if loading it or
-// the driver's library does not end within `limit`, or if the plugin has another version.
+// Loads the first of these files that exists. The file stays loaded until the process ends, because CUDA's runtime
+// cannot be unloaded. Throws Error{unsupported} in these cases: no file exists (the error lists them); the file cannot
+// be loaded; loading it or the driver's library does not end within `limit`; the plugin has another version.
 inline constexpr std::chrono::milliseconds kLoadLimit{30000};
 LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::path>& places,
                   std::chrono::milliseconds limit = kLoadLimit);
@@ -53,8 +53,9 @@ class DevicePlugin {
 // return the same plugin. Throws like the constructor.
 const DevicePlugin& installed(const std::string& given);
 
-// Return the plugin for arithmetic, from the same folder as the plugin for devices. If it cannot be loaded,
-// installed_kernels() throws like load(); installed_kernels_if_any() logs the reason and returns null.
+// These functions return the plugin for arithmetic, from the same folder as the plugin for devices. If this plugin
+// cannot be loaded, installed_kernels() throws like load(), and installed_kernels_if_any() logs the reason and returns
+// null.
 const AnelloKernelTable& installed_kernels(const std::string& given);
 const AnelloKernelTable* installed_kernels_if_any(const std::string& given);
 

@@ -84,10 +84,10 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-// If a call is done, all earlier calls on the same stream are done too. So this queries the last of these calls, and if
-// that is not done, the call in the middle, and so on. This saves queries, each of which costs more than all other work
-// for a call. Calls on other streams may be done earlier, even if NCCL keeps the calls' order, because a call that
-// moves no data on this rank launches nothing.
+// If a call is done, all earlier calls on the same stream are done too. So this function queries the last of these
+// calls. If the last call is not done, it queries the call in the middle, and so on. This saves queries, each of which
+// costs more than all other work for a call. Calls on other streams may be done earlier, even if NCCL keeps the calls'
+// order, because a call that moves no data on this rank launches nothing.
 int QueuedCalls::take_done() {
   for (std::size_t some = count_on_one_stream(); some > 0;) {
     const int status = device_.table->event_query(at(some - 1).done.get());

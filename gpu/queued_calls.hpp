@@ -1,6 +1,6 @@
 // The calls of one NCCL communicator that are not done. An event after each call shows when the call is done.
-// Collectives are recorded in flight recorder, timeline and counters as a Group's operations are, but as operations of
-// a separate group. A collective that is not done for ANELLO_STALL_TIME is reported with the ranks that have not called
+// Collectives are recorded in flight recorder, timeline and counters like operations of a Group, but as operations of a
+// separate group. A collective that is not done for ANELLO_STALL_TIME is reported with the ranks that have not called
 // it. If a collective is not done within the limit, the world ends with an error that names these ranks. A call counts
 // as begun when the previous call is done on this rank; other work on its stream counts as part of the call.
 //
@@ -34,8 +34,8 @@ class QueuedCalls {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `records`: a group of the communicator's ranks that has no operations of its own. `limit`: for one call; 0: no
-  // limit.
+  // `records`: a group of the communicator's ranks that has no operations of its own. `limit`: the time limit for one
+  // call; 0: no limit.
   QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
   ~QueuedCalls();
   QueuedCalls(const QueuedCalls&) = delete;
@@ -43,13 +43,14 @@ class QueuedCalls {
 
   // add(): call when a call is given to NCCL, which may wait for peers to connect. launched(): call after NCCL has
   // launched it, before the next add(); throws Error{device}. The numbers of collectives grow. Some numbers may be
-  // missing, but the same numbers on all ranks.
+  // missing; then the same numbers are missing on all ranks.
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
   // Removes calls that are done, and reports stalls and calls over their limit. Returns an error that must end the
-  // world; empty if there is none. It is an error of the device, which most likely belongs to the oldest call or to
-  // earlier work; or a call is over its limit, and the other ranks cannot be asked about the call.
+  // world; empty if there is none. There are two such errors: an error of the device, which most likely belongs to the
+  // oldest call or to earlier work; and a call that is over its limit, if the other ranks cannot be asked about this
+  // call.
   std::optional<Error> poll();
   // Call when the device will not carry out the remaining calls.
   void clear() { count_ = 0; }

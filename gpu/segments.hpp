@@ -78,7 +78,7 @@ class PartsCut {
       begin += count(rank, segment);
     }
   }
-  // Passes to each() the piece of a tensor that has only this part. In the segment, the piece begins at element
+  // Passes to each() the piece of a tensor that has only this one part. In the segment, the piece begins at element
   // `begin`.
   template <class Memory>
   void one(int rank, Memory memory, std::size_t begin, std::size_t elem_bytes, std::size_t segment,

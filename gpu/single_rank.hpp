@@ -1,6 +1,6 @@
 // The backend of a group of one rank. No data is sent, so every call is a copy on the device, or a kernel that copies
-// and multiplies. NCCL is not called: up to version 2.29.6, its reductions of one rank leave the last elements of some
-// sizes unchanged (NCCL's issue 1950). One thread at a time. A failure on the device aborts the world.
+// and multiplies. NCCL is not called: up to version 2.29.6, its reductions with one rank leave the last elements
+// unchanged for some sizes (NCCL's issue 1950). One thread at a time. A failure on the device aborts the world.
 #pragma once
 #include <memory>
 #include <vector>

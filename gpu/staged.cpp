@@ -30,7 +30,8 @@ std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std:
 
 }  // namespace
 
-// Enforces the minimum size of a segment: each rank's part has at least one element of 8 bytes; for alltoall, two.
+// Enforces the minimum size of a segment: each rank's part has room for an element of 8 bytes, and for two such
+// elements in an alltoall.
 Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),

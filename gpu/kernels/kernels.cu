@@ -117,11 +117,11 @@ __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t colu
   }
 }
 
-// One block computes 8 columns, which are one sector of memory. Each of its threads adds every 128th row, eight rows at
-// a time, so that a batch of 1024 rows is loaded at once. The threads' sums are added in a fixed order, so that every
-// run has the same result. An H200 reads sectors at only 75 % of the speed of whole lines, no matter how many loads
-// overlap. But if blocks read whole lines, several blocks would share the rows of a column, and a second kernel would
-// have to add their sums.
+// One block computes 8 columns, which are one sector of memory. Each thread of the block adds every 128th row, eight
+// rows at a time, so that a batch of 1024 rows is loaded at once. The threads' sums are added in a fixed order, so that
+// every run has the same result. An H200 reads sectors at only 75 % of the speed of whole lines, no matter how many
+// loads overlap. But if blocks read whole lines, several blocks would share the rows of a column, and a second kernel
+// would have to add their sums.
 constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
 
 __global__ void __launch_bounds__(kRowThreads)

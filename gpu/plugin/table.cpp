@@ -53,8 +53,9 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// True if the device has a context. Only the driver can answer this. The runtime has already loaded the driver. The
-// driver is called directly, because versions of the runtime use different driver calls for this question.
+// True if the device has a context. Only the driver can answer this question. The runtime has already loaded the
+// driver. The driver is called directly, because different versions of the runtime use different driver calls for this
+// question.
 bool is_set_up(int device) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
