@@ -21,7 +21,7 @@ struct Matrix {
 struct ConstMatrix {
   const float* data = nullptr;
   std::size_t rows = 0, columns = 0;
-  // True: `rows` and `columns` describe the transpose, and the memory holds a matrix of columns x rows.
+  // If true, `rows` and `columns` describe the transpose, and the memory holds a matrix of columns x rows.
   bool transposed = false;
   ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
@@ -65,7 +65,7 @@ class Backend {
   // Writes the batch, if the backend has a copy of all samples in its memory. Otherwise returns false and writes
   // nothing.
   virtual bool gather(const Chosen&, Matrix /*images*/, std::uint8_t* /*labels*/) { return false; }
-  // Runs `work`, which may call only the functions below that return nothing. With one recording, `work` must always
+  // Runs `work`, which may call only the functions below that return nothing. For one recording, `work` must always
   // call the same functions with the same arguments: a GPU may record the calls, and repeat them later without calling
   // `work`. All memory that the calls use must outlive the recording.
   struct Kept {

@@ -1,10 +1,11 @@
-// Layout, little-endian: "ANELLOCK", version (u32), number of bytes from here to the checksum (u64); two lists of
-// facts, each as a count (u32) and for each fact two strings (u32 length, bytes); the number of complete epochs, and of
-// complete steps in the epoch after them (u64 each); the sums of the metrics over these steps (9 f64); two lists of
-// tensors, each as a count (u32) and for each tensor its number of elements (u64) and f32s; CRC-32 of all bytes before
-// it (u32). The first list of facts has the options that must be equal if one run continues another; the second has
-// further facts that matter. The second list of tensors has the rounding errors that error feedback has kept, one
-// tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the file's name.
+// Reads and writes checkpoints. Layout of the file, little-endian: "ANELLOCK", version (u32), number of bytes from here
+// to the checksum (u64); two lists of facts, each as a count (u32) and for each fact two strings (u32 length, bytes);
+// the number of complete epochs, and of complete steps in the epoch after them (u64 each); the sums of the metrics over
+// these steps (9 f64); two lists of tensors, each as a count (u32) and for each tensor its number of elements (u64) and
+// f32s; CRC-32 of all bytes before it (u32). The first list of facts has the options that must be equal if one run
+// continues another; the second has further facts that matter. The second list of tensors has the rounding errors that
+// error feedback has kept, one tensor for each rank. Called on one rank; blocks. Errors are Error{file} with the file's
+// name.
 #pragma once
 #include <cstdint>
 #include <filesystem>

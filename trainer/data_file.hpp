@@ -1,6 +1,6 @@
-// Reads a data file from front to back, plain or gzip (its first bytes show which of the two, and not its name). Does
-// not trust the sizes that the file states: allocates memory only for bytes that were read. Every error is an
-// Error{file} that names the file and what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip (the first bytes of the file, not its name, show which of the two
+// it is). Does not trust the sizes that the file states: allocates memory only for bytes that were read. Every error is
+// an Error{file} that names the file and what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>

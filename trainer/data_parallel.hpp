@@ -61,16 +61,16 @@ class DataParallel {
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
   // The rounding errors that error feedback has kept on each rank, for a checkpoint. Both functions are collective and
-  // block. In both, rank 0 needs host memory for the errors of all ranks: as many floats as the parameters, for each
-  // rank. Without error feedback nothing is sent.
+  // block. In both, rank 0 needs host memory for the errors of all ranks: for each rank a float for each parameter.
+  // Without error feedback nothing is sent.
   Residuals gather_residuals();  // on rank 0, by rank; empty on other ranks and without error feedback
   // On rank 0, `saved` has the saved residuals, of any number of ranks; other ranks' arguments are ignored. On n ranks,
   // rank r takes the sum of the residuals of ranks r, r + n, ... If the number of ranks is unchanged, each rank takes
   // its own residuals. In any case the sum over all ranks stays the same.
   void scatter_residuals(const Residuals& saved);
 
-  // Times since construction: of communication for which this rank waited, and of communication that ran while the rank
-  // computed.
+  // Two times since construction: the time of communication for which this rank waited, and the time of communication
+  // that ran while the rank computed.
   struct Communication {
     double exposed_seconds = 0, hidden_seconds = 0;
   };

@@ -14,7 +14,7 @@
 namespace anello::trainer {
 namespace {
 
-// A lost rank 0 that still runs ends, or is killed, within this time.
+// If rank 0 was lost but still runs, it ends, or is killed, within this time.
 constexpr std::chrono::milliseconds kSuccession{60000};
 
 std::string text_of(const Progress& progress) {

@@ -1,6 +1,6 @@
 // The training of one process of an elastic job (docs/elastic.md): the same batches and, apart from rounding, the same
-// result as in a world that keeps its ranks. Model, optimizer and progress outlive the worlds; everything else is made
-// anew in each world. Used by one thread of each process.
+// result as in a world whose ranks do not change. Model, optimizer and progress outlive the worlds; everything else is
+// made anew in each world. Used by one thread of each process.
 #pragma once
 #include <anello/elastic.hpp>
 #include <atomic>
@@ -31,7 +31,7 @@ class ElasticTraining {
   elastic::State& state() { return state_; }
 
   // Trains in the world that the job has entered, and in the next ones. Returns when all ranks have finished. The
-  // result is not_needed if the others have finished without this process. Throws what train() throws, except for
+  // result is not_needed if the others have finished without this process. Throws the errors of train(), except for
   // errors that the job survives.
   Ending run(elastic::Job& job);
 

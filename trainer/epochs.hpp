@@ -1,5 +1,5 @@
-// The loop over epochs and steps, for a world that keeps its ranks and for each world of an elastic job. Used by one
-// thread of each rank.
+// The loop over epochs and steps, for a world whose ranks do not change, and for each world of an elastic job. Used by
+// one thread of each rank.
 #pragma once
 #include <anello/elastic.hpp>
 #include <anello/world.hpp>
@@ -41,8 +41,8 @@ Metrics evaluate(Run& run);
 
 // Trains from `done` to the end of the last epoch, and returns true. If the ranks are asked to stop before that, saves
 // a checkpoint of the steps so far, and returns false. Collective. `tested` is set if an epoch has been evaluated. Rank
-// 0 has saved and reported an epoch before any rank begins the next one. Throws the errors of collectives and of files,
-// Error{configuration} if the loss is no longer finite, and elastic::Job::WorldEnds.
+// 0 saves and reports each epoch before any rank begins the next epoch. Throws the errors of collectives and of files,
+// and elastic::Job::WorldEnds. If the loss is no longer finite, throws Error{configuration}.
 bool train_epochs(Run& run, Progress& done, std::optional<Metrics>& tested);
 
 }  // namespace anello::trainer

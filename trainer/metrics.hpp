@@ -56,7 +56,7 @@ struct Metrics {
   }
 
  private:
-  // Sums of such halves over up to 2^21 ranks are exact in a double.
+  // Half of a hash. Sums of such halves over up to 2^21 ranks are exact in a double.
   static double low(std::uint64_t hash) { return double(hash & 0xffffffff); }
   static double high(std::uint64_t hash) { return double(hash >> 32); }
 };

@@ -33,9 +33,9 @@ class Model {
   std::vector<LayerGradient> layer_gradients();
 
   // Both functions run the samples through the layers. train() also computes the gradient of their loss, summed over
-  // the samples (zero if there are no samples). `into`: the sum replaces gradient() (fresh), or is added to it (sum).
-  // Calls `ready` with the index of each layer gradient as soon as that gradient is complete, beginning with the last
-  // layer. Labels are less than the number of classes.
+  // the samples (zero if there are no samples). `into`: with `fresh` this sum replaces gradient(), with `sum` it is
+  // added to gradient(). Calls `ready` with the index of each layer gradient as soon as that gradient is complete,
+  // beginning with the last layer. Labels are less than the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
   void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,

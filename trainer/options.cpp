@@ -115,7 +115,7 @@ std::string shortest(double value) {
   throw Usage{2, "anello-train: " + why};
 }
 
-// In an elastic job, each rank may end at any time, and a rank more or less must not change the result.
+// In an elastic job, each rank may end at any time, and the result must not depend on the number of ranks.
 void check_elastic(const TrainOptions& o) {
   if (!o.global_batch)
     refuse("--elastic needs --global-batch N, because a batch for each rank would change with their number");

@@ -30,8 +30,8 @@ int terminal_columns(const Settings& settings);
 class Report {
  public:
   // `columns` is the width of the terminal behind `out`; 0 if there is none. `continues`: an earlier world of the
-  // training has begun the log. The constructor, world(), epoch() and end() throw Error{file} if the log cannot be
-  // written; all but the constructor also if `out` cannot be written.
+  // training has begun the log. If the log cannot be written, the constructor, world(), epoch() and end() throw
+  // Error{file}. All of these except the constructor also throw it if `out` cannot be written.
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns, bool continues = false);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);

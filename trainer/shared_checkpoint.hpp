@@ -1,5 +1,5 @@
 // The checkpoint of a training on many ranks. Only rank 0 reads and writes the file, under a lock. The other ranks send
-// rank 0 their residuals, and get them back from it. Used by one thread of each rank.
+// their residuals to rank 0, and get them back from rank 0. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
 #include <chrono>
@@ -38,9 +38,9 @@ class SharedCheckpoint {
                    DataParallel& optimizer, HeldLock& held);
 
   // Collective. If --resume asks for a restore, fills rank 0's state (the other ranks do not receive the state here)
-  // and the residuals of all ranks. Throws Error{file} on rank 0 if there must be a checkpoint and there is none.
+  // and the residuals of all ranks. If there must be a checkpoint and there is none, throws Error{file} on rank 0.
   Restored restore();
-  // Does the same as restore() on rank 0 alone, without residuals. Not collective: other ranks do not call it.
+  // Does the same as restore(), but only on rank 0 and without residuals. Not collective: other ranks do not call it.
   Restored restore_alone();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);

@@ -11,8 +11,8 @@ namespace anello::trainer {
 
 class StopCheck {
  public:
-  // `requested` becomes true when this rank is asked to stop. If it is null on one rank, it must be null on all ranks;
-  // then nothing is exchanged.
+  // `requested` becomes true when this rank is asked to stop. If `requested` is null on one rank, it must be null on
+  // all ranks; then nothing is exchanged.
   StopCheck(World& world, const std::atomic<bool>* requested) : world_(world), requested_(requested) {}
 
   // All ranks call this after each step. If any rank has been asked to stop, returns true on all ranks after the same
@@ -22,7 +22,7 @@ class StopCheck {
  private:
   World& world_;
   const std::atomic<bool>* requested_;
-  std::uint64_t interval_ = 1, left_ = 1;  // steps between two exchanges; steps until the next one
+  std::uint64_t interval_ = 1, left_ = 1;  // steps between two exchanges; steps until the next exchange
   std::chrono::steady_clock::time_point compared_at_ = std::chrono::steady_clock::now();
 };
 

@@ -15,8 +15,8 @@
 namespace anello::trainer {
 namespace {
 
-// Sums gradients as an average times the number of ranks: NCCL's average can include a factor at no cost, while a sum
-// with a factor needs packed gradients. Computes the norm of the sums after finish(), because GpuGradients has no
+// Makes sums of gradients from averages, times the number of ranks: NCCL's average can include a factor at no cost, but
+// a sum with a factor needs packed gradients. Computes the norm of the sums after finish(), because GpuGradients has no
 // max_norm.
 class CudaGradients : public GradientSum {
  public:

@@ -13,7 +13,8 @@ constexpr int kOtherReason = -1;
 constexpr uint64_t kPatienceMs = 100;  // Python handles Ctrl-C between two waits
 thread_local int failed_with = ANELLO_OK;
 
-// TensorFlow may free the node, and start other nodes that wait for it: nothing may use `call` after this function.
+// In this function TensorFlow may free the node, and start other nodes that wait for it. So nothing may use `call`
+// after this function.
 void end(std::unique_ptr<Call> call, const std::optional<Failure>& failure) {
   if (failure) {
     if (call->options.waits) failed_with = failure->status() == ANELLO_OK ? kOtherReason : failure->status();
@@ -38,7 +39,7 @@ Failure interruption() {
 }
 
 // Returns at once; the operation goes on, and frees the call when it is done, because it uses the call's memory.
-// Returns false if there is no memory for that.
+// Returns false if there is no memory for this.
 bool leave(std::unique_ptr<Call>& call) {
   TF_OpKernelContext* const context = call->context;
   DoneCallback done = std::move(call->done);

@@ -26,7 +26,7 @@ struct Call {
   anello_named_options options = ANELLO_NAMED_OPTIONS_INIT;
   std::shared_ptr<anello_named> operation = {};
 
-  // Takes input `index` from TensorFlow. The operation only reads its memory.
+  // Takes input `index` from TensorFlow. The operation only reads the input's memory.
   void add_input(int index);
   // Takes the input, and gives TensorFlow an output of the same shape. Both are the same memory if nothing else uses
   // the input.
@@ -38,7 +38,7 @@ struct Call {
 // Several threads may run calls of one node at the same time.
 class Collective {
  public:
-  // `waits`: the thread that runs the node waits for the operation's end; the thread may be Python's.
+  // `waits`: true if the thread that runs the node waits for the operation's end; this may be a thread of Python.
   explicit Collective(int process_set, bool waits = false) : process_set_(process_set), waits_(waits) {}
   virtual ~Collective() = default;
 
@@ -67,9 +67,9 @@ class Collective {
 
 }  // namespace anello::tensorflow
 
-// Called by Python after a node with `waits` has failed on this thread. Returns the status of the library, whose error
-// anello_last_error() describes; ANELLO_OK if no node has failed since the last call; -1 if a node has failed for
-// another reason. In that case, other ranks that wait for this rank have received the reason too.
+// Called by Python after a node with `waits` has failed on this thread. If the library has failed, returns its status;
+// anello_last_error() describes the error. Returns ANELLO_OK if no node has failed since the last call. Returns -1 if a
+// node has failed for another reason; then other ranks that wait for this rank have received this reason too.
 ANELLO_API_BEGIN
 extern "C" int anello_tensorflow_take_failure(void);
 // Called by Python before it calls an op, because a signal may have prevented anello_tensorflow_take_failure() after

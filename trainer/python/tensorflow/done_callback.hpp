@@ -6,15 +6,15 @@
 
 namespace anello::tensorflow {
 
-// TensorFlow passes a kernel the address of a std::function<void()> that is destroyed when the kernel returns. A kernel
-// that ends later must move the function to a place of its own. TensorFlow's C API does not offer this move. It is
-// possible because TensorFlow requires custom ops to be built with libstdc++'s std::function. If the object does not
-// look like such a std::function, it is not moved.
+// TensorFlow passes to a kernel the address of a std::function<void()>, which is destroyed when the kernel function
+// returns. If the kernel ends later, it must move the std::function to a place of its own. TensorFlow's C API does not
+// offer this move. It is possible because TensorFlow requires custom ops to be built with libstdc++'s std::function. If
+// the object does not look like such a std::function, it is not moved.
 class DoneCallback {
  public:
   explicit DoneCallback(TF_AsyncOpKernelDoneCallback* given);
 
-  // Returns whether the kernel may return before run() is called.
+  // True if the kernel may return before run() is called.
   bool is_kept() const { return kept_ != nullptr; }
   // Ends the kernel; must be called only once. TensorFlow may free the kernel and its context during the call.
   void run();
@@ -24,7 +24,7 @@ class DoneCallback {
   std::function<void()> kept_;
 };
 
-// Returns whether the third and the fourth word at the address point into the code of one shared object. In libstdc++'s
+// True if the third and the fourth word at the address point into the code of one shared object. In libstdc++'s
 // std::function, these two words point to functions.
 bool is_std_function(const void* address);
 

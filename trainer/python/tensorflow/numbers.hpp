@@ -1,4 +1,4 @@
-// Nodes that return a number of the world or of a process set, such as its size. They read it when they run.
+// Nodes that return a number of the world or of a process set, such as its size. A node reads the number when it runs.
 #pragma once
 #include <cstdint>
 

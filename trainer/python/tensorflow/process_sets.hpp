@@ -21,7 +21,7 @@ struct ProcessSet {
   int rank_of(int world_rank) const;
 };
 
-// Both throw Failure if Python has not made the world or the process set, or has removed it.
+// If Python has not made the world or the process set, or has removed it, these functions throw Failure.
 World world();
 // While the caller holds the result, the agenda is not freed. Hold it only during one call that does not wait.
 std::shared_ptr<const ProcessSet> process_set(int id);
@@ -37,7 +37,7 @@ void anello_tensorflow_begin_world(int rank, int size, int local_rank, int local
 // `agenda` is borrowed until the process set is removed; NULL if this process is not a member. `members`: ranks of the
 // world.
 void anello_tensorflow_add_process_set(int id, anello_agenda* agenda, int size, const int* members);
-// When these return, no kernel uses the agenda any more.
+// When these functions have returned, no kernel uses the agenda any more.
 void anello_tensorflow_remove_process_set(int id);
 void anello_tensorflow_end_world(void);
 }

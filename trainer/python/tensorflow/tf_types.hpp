@@ -23,8 +23,8 @@ enum class Code {
   internal = 13
 };
 
-// Code `internal` means that the world has ended, and nothing else. The codes `aborted` and `unavailable` are not used:
-// after them, TensorFlow's sessions would start again, forever.
+// The code `internal` is used only if the world has ended. The codes `aborted` and `unavailable` are not used: after
+// them, TensorFlow's sessions would start again, forever.
 Code code_of(anello_status status);
 
 // The error of a kernel.
@@ -80,7 +80,7 @@ constexpr int kInt32 = 3, kInt64 = 9;
 
 // The names of the types that Anello has, in the form that the definition of an op needs: {float, double}.
 std::string names_of_types();
-// Returns Anello's type. Throws Failure if there is none.
+// Returns Anello's type. Throws Failure if Anello has no such type.
 anello_dtype dtype_of(int type);
 
 struct DeleteTensor {

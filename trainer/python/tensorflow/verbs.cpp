@@ -10,9 +10,9 @@ namespace anello::tensorflow {
 namespace {
 
 // Returns the number of inputs without the last one, `now`. In a graph, `now` only keeps TensorFlow from running the
-// node too early. If the node has `waits`, `now` contains values that may differ from call to call (as attributes, each
-// value would make TensorFlow keep another kernel): the words of the factors before and after a reduction, and the
-// bytes of the operation's name.
+// node too early. If the node has `waits`, `now` contains values that may differ from call to call: the words of the
+// factors before and after a reduction, and the bytes of the operation's name. (If they were attributes, TensorFlow
+// would keep another kernel for each value.)
 int tensors_of(const Call& call) {
   return tf.NumInputs(call.context) - 1;
 }
