@@ -11,7 +11,7 @@ namespace anello::algorithms::allreduce {
 #define ANELLO_ALGORITHM(name, ...) void name(PlanBuilder& builder, Range slab);
 #include "ring/algorithms/algorithms.def"
 
-// Calls the function above for this algorithm, which must be one of the table's one-level algorithms.
+// Calls the function of this algorithm, which must be one of the table's one-level algorithms.
 void emit(Algorithm algorithm, PlanBuilder& builder, Range slab);
 
 }  // namespace anello::algorithms::allreduce

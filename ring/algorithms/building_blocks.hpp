@@ -29,15 +29,15 @@ void send_parts(PlanBuilder& builder, Part part) {
   for (int k = 1; k < n; k++) builder.copy((rank - k + n) % n, part((rank - k + n) % n));
 }
 
-// The work of fold_parts() and send_parts() in several rounds, one for each dimension of a grid of ranks. Parts must be
-// contiguous in rank order. In each round of a fold, a rank exchanges data only with the ranks of its line, and only
-// the data that it still has to reduce. So each round has less data than the previous round. send_parts() has the
-// rounds in reverse order. max_line: the maximum length of a line; if the number of ranks has a larger prime factor, a
-// line has that length. turned: the dimensions are in reverse order.
+// Does the work of fold_parts() and send_parts() in several rounds, one for each dimension of a grid of ranks. Parts
+// must be contiguous in rank order. In each round of a fold, a rank exchanges data only with the ranks of its line, and
+// only the data that it still has to reduce. So each round has less data than the previous round. send_parts() has the
+// rounds in reverse order. max_line: the maximum length of a line; if the number of ranks has a larger prime factor,
+// some lines have this prime factor as their length. turned: the dimensions are in reverse order.
 class Grid {
  public:
-  // Longer lines need fewer rounds, but more messages in each round. Between hosts, a line of more than 16 ranks loses
-  // more time by its messages than it saves by the round.
+  // Longer lines need fewer rounds, but more messages in each round. Between hosts, lines of more than 16 ranks lose
+  // more time by the additional messages than they save by having fewer rounds.
   static constexpr int kMaxLine = 16;
   Grid(int ranks, int max_line, bool turned = false);
   static int longest_line(int ranks, int max_line);  // allocates nothing
@@ -111,8 +111,8 @@ std::vector<int> ring_of(const Shape& shape);
 std::vector<int> places_of(const Shape& shape);
 
 // `mates`: the ranks of this rank's host. `leaders`: one rank of each host: the root on the root's host, and on each
-// other host its first rank, counted from the root. The first rank of each list sends to the others of the list, or
-// receives from them.
+// other host its first rank, counted from the root. The first rank of each list sends to the other ranks of the list,
+// or receives from them.
 struct Leaders {
   std::vector<int> mates, leaders;
 };

@@ -29,8 +29,8 @@ struct Shape {
 };
 
 // output[i] = the reduction over all ranks of input[i], with the same bits on all ranks. Works in slabs of slab_elems
-// (0: one slab), which follow each other without a pause. Not for Algorithm::automatic. Unless the algorithm is
-// reproducible(), the order of the operands depends on the position of the element.
+// (0: one slab), which follow each other without a pause. The algorithm must not be `automatic`. Unless the algorithm
+// is reproducible(), the order of the operands depends on the position of the element.
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems = 0);
 
 // Sends the root's input to every rank's output, including the root's. `ring` uses a chain, `halving` a binary tree,
@@ -63,7 +63,7 @@ Plan plan_scatter(const Shape& shape);
 Plan plan_allgather(const Shape& shape, Algorithm algorithm = Algorithm::automatic);
 
 // Part r of the output = this rank's part of rank r's input. Every part is sent directly to its owner. In each round a
-// rank sends to a different rank. Not in place.
+// rank sends to a different rank. Does not work in place.
 Plan plan_alltoall(const Shape& shape);
 
 // output = this rank's part of the reduction over all ranks of input. Uses the algorithms of allgather in the opposite

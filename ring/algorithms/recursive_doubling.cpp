@@ -1,10 +1,10 @@
 // Recursive doubling: groups of ranks exchange their sums; the size of a group doubles in each round.
 //   0 <--> 1    2 <--> 3    everything in both directions: each rank has the sum of two
-//   0 <--> 2    1 <--> 3    the sum of four; the lower rank's operand is the left one, so all ranks get the same bits
-// A rank beyond the largest power of two is represented by another rank. The represented rank receives both sums of the
-// last round and adds them itself, because a result sent to it in a narrower type would be rounded once more than the
-// other ranks' results. The depth is half that of the tree, but every message has all data. Source: Thakur,
-// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
+//   0 <--> 2    1 <--> 3    the sum of four; the lower rank's operand is the left one, so all ranks get the same bits A
+// rank beyond the largest power of two is represented by another rank. The represented rank receives both sums of the
+// last round and adds them itself, because a result that was sent to this rank in a narrower type would be rounded once
+// more than the other ranks' results. The depth is half that of the tree, but every message has all data. Source:
+// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 #include <utility>
 

@@ -22,7 +22,7 @@ bool fits(const TableRow& row, const Facts& facts) {
          keeps_order(row.algorithm, facts);
 }
 
-// Returns the row of the user's table that names the algorithm; null if none does.
+// Returns the row of the user's table that names the algorithm; null if no row names one.
 const TableRow* algorithm_of(std::span<const TableRow> table, const Facts& facts) {
   const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
   return own == table.end() || own->algorithm == Algorithm::automatic ? nullptr : &*own;
@@ -58,8 +58,8 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
 // Slabs are pipelined: while one slab is added up within hosts, another slab is sent between hosts, and the results of
 // a third slab are sent within hosts. Each slab costs messages, which is a reason for large slabs. But no data leaves
 // the host while the first slab is added up and while the last slab is sent within the host, which is a reason for
-// small slabs. So the best slab size grows with the square root of the bytes. Ranks that share cores switch between
-// each other with each message, so they use large slabs.
+// small slabs. So the best slab size grows with the square root of the bytes. If ranks share cores, each message causes
+// a switch between ranks, so such ranks use large slabs.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
   constexpr std::uint64_t kMessages = 16 * kKiB;  // cost of a slab's messages, expressed as bytes on a link
   if (facts.oversubscribed) return kMiB;
@@ -99,8 +99,8 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
 }
 
 // The minimum tensor size for which the direct way is faster than the algorithm. Figures are for in-place calls, in us:
-// first the algorithm's time, then the direct way's. Measured on 2 cores: allreduce on an Intel Xeon (family 6, model
-// 167), broadcast on an AMD EPYC.
+// first the time of the algorithm, then the time of the direct way. Measured on 2 cores: allreduce on an Intel Xeon
+// (family 6, model 167), broadcast on an AMD EPYC.
 //   allreduce, 2 ranks:  1 KiB 0.75, 0.76    2 KiB 0.98, 0.69    4 KiB 1.17, 0.78
 //   allreduce, 4 ranks:  1 KiB 5.5, 4.9      2 KiB 6.8, 5.0      4 KiB 6.3, 5.1
 //   allreduce, 8 ranks:  4 KiB 12.1, 14.4    8 KiB 18.4, 14.8
@@ -196,8 +196,9 @@ bool may_be_direct(Kind kind, const Facts& facts) {
          facts.forced == Algorithm::automatic;
 }
 
-// Stages need less copying than algorithms, but every rank must get a core twice for each slab. Means in us of in-place
-// calls, bound ranks on 2 cores of an Intel Xeon (family 6, model 207): by the algorithm, then through stages.
+// Stages need less copying than algorithms, but every rank must get a core twice for each slab. Mean times of in-place
+// calls in us, with bound ranks on 2 cores of an Intel Xeon (family 6, model 207): first by the algorithm, then through
+// stages.
 //   3 ranks:   64 KiB 20.9, 20.2    256 KiB  75,  67    1 MiB 343, 301    4 MiB 1384, 1242    16 MiB  6.7,  5.3 ms
 //   4 ranks:   16 KiB 13.7, 12.1     64 KiB  26,  22    1 MiB 359, 332    4 MiB 1470, 1341    16 MiB  7.5,  6.5 ms
 //   8 ranks:   16 KiB 29.5, 24.1     64 KiB  64,  51    1 MiB 946, 814    4 MiB 3781, 3274    16 MiB 23.7, 16.1 ms

@@ -35,7 +35,7 @@ struct Facts {
 struct Choice {
   Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has only one algorithm
   std::uint32_t slab_elems = 0;           // 0: one slab
-  std::string_view reason;                // why this algorithm; in memory that is never freed
+  std::string_view reason;                // why this algorithm was chosen; in memory that is never freed
   std::string_view measured = {};         // where the bounds of the rule come from, for log lines
 };
 
@@ -53,13 +53,13 @@ using Table = std::vector<TableRow>;
 // Error{configuration} if the forced algorithm does not have the properties that the facts require.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
-// True if a collective of this kind may work directly on the tensors, without an algorithm; it does so if all ranks can
-// map all tensors (group/direct_collective.hpp). False if an algorithm is forced.
+// True if a collective of this kind may work directly on the tensors, without an algorithm. The collective does so if
+// all ranks can map all tensors (group/direct_collective.hpp). False if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
 // For a collective that may be direct, but whose tensors cannot be mapped: returns the size of a slab in bytes if
-// stages (group/staged_allreduce.hpp) are faster than an algorithm. Otherwise returns 0, also if an algorithm is forced
-// or the table names one.
+// stages (group/staged_allreduce.hpp) are faster than an algorithm. Otherwise returns 0. Also returns 0 if an algorithm
+// is forced or the table names one.
 std::uint32_t stage_slab(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 
 // Returns all algorithms of allreduce that are worth trying. Leaves out a two-level algorithm that does the same as
@@ -73,7 +73,8 @@ bool hosts_have_several_ranks(const Facts& facts);  // true if there are several
 // signature. 0: one slab.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
-// choose() and algorithms_for() for any collective. Only allreduce can be forced, and only allreduce reads tables.
+// Like choose() and algorithms_for(), for any collective. Only for allreduce can an algorithm be forced, and only
+// allreduce uses tables.
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);

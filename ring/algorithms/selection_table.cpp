@@ -51,8 +51,8 @@ constexpr std::string_view kSimulatedHosts = "anello-bench simulate, several ran
 //   8 hosts of 2 ranks:  4 KiB 469, 164   64 KiB 1959, 1072   1 MiB 25434, 17861
 constexpr std::string_view kNamespaces = "2 cores, network namespaces on links of 1 Gbit/s";
 // Hosts of 3, 2 and 1 rank on links of 1 Gbit/s. If each owner sent its part to every host directly, the largest host
-// would send its parts to every other host, which is more than any host must send. In multiples of the payload's time,
-// first directly, then round the hosts: 16 KiB in all 1.35, 1.63; 64 KiB 1.29, 1.08.
+// would send its parts to every other host, which is more than any host must send. Times in multiples of the payload's
+// time, first sent directly, then round the hosts: 16 KiB in all 1.35, 1.63; 64 KiB 1.29, 1.08.
 constexpr std::string_view kUneven = "2 cores, network namespaces with 3, 2 and 1 rank";
 // Simulated with 1 to 8 ranks on each of 1 to 128 hosts, 4 KiB to 64 MiB.
 constexpr std::string_view kSimulatedParts = "anello-bench simulate --collective";
@@ -106,9 +106,10 @@ constexpr std::array kRules = {
          .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kLoopback},
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .cores = Cores::shared, .world = {4, 4}, .max = 2 * kKiB,
          .algorithm = Algorithm::one_shot, .reason = "few ranks, one message deep", .measured = kMemoryOnEpyc},
-    // Neighbours that share a core exchange data that is still in its cache, and need not wait for another core. Means
-    // in us, first without these rows: 3 ranks, 1 MiB 293, 280; 4 ranks, 8 KiB 9.0, 6.9; 64 KiB 27, 22; 1 MiB 334, 314;
-    // 8 ranks, 256 KiB 263, 190. Ranks that are not bound are slower by these algorithms from 1 MiB on.
+    // Neighbours that share a core exchange data that is still in its cache, and need not wait for another core. Mean
+    // times in us, first without these rows, then with them: 3 ranks, 1 MiB 293, 280; 4 ranks, 8 KiB 9.0, 6.9; 64 KiB
+    // 27, 22; 1 MiB 334, 314; 8 ranks, 256 KiB 263, 190. Ranks that are not bound are slower by these algorithms from 1
+    // MiB on.
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .cores = Cores::bound, .world = {4, 4}, .max = 16 * kKiB,
          .algorithm = Algorithm::recursive_doubling, .reason = "bound ranks, two messages deep",
          .measured = kMemoryBound},

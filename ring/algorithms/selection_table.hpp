@@ -20,9 +20,9 @@ enum class Ranks : std::uint8_t { anywhere, on_one_host, one_on_each_host, sever
 // sharing_cores: 3 to 16 hosts, such as containers, that are on one machine with fewer cores than ranks. alike: hosts
 // that share no cores and have equal numbers of ranks.
 enum class HostsAre : std::uint8_t { any, sharing_cores, on_own_cores, alike };
-// The number that a row's `max` limits. buffer: the bytes of the buffer. part: the bytes of the largest part of a rank,
-// or of a rank's share if there are no parts. of_host: the bytes of one host's share. further_slabs: the number of
-// slabs after the first.
+// The number that a row's `max` limits. buffer: the bytes of the buffer. part: the bytes of the largest part of any
+// rank, or of a rank's share if there are no parts. of_host: the bytes of one host's share. further_slabs: the number
+// of slabs after the first.
 enum class Measure : std::uint8_t { buffer, part, of_host, further_slabs };
 // For collectives other than allreduce: whether results are added in rank order, and whether they are also in rank
 // order if elements are sent in 16 bits. For allreduce, algorithms.def has these facts.
@@ -55,7 +55,7 @@ std::span<const Rule> rules();
 
 bool is_for(const Rule& rule, Kind kind);
 bool fits(const Rule& rule, Kind kind, const Facts& facts);
-// True if the rule's algorithm can carry out a call of this kind, no matter how large it is.
+// True if the rule's algorithm can carry out a call of this kind of any size.
 bool may_use(const Rule& rule, Kind kind, const Facts& facts);
 
 // True if an allreduce by this algorithm adds in the order that `facts` require: in reproducible mode, in rank order.

@@ -6,7 +6,7 @@
 //   binary, each with half of the ranks behind it: 0 --> 1, 5    1 --> 2, 4    2 --> 3    5 --> 6, 7
 //   chain:                                         0 --> 1 --> 2 --> 3 --> 4 --> 5 --> 6 --> 7
 // A rank has at most log2 n children in the binomial tree, two in the binary tree and one in the chain, and sends all
-// data to each child. The last rank has the data after log2 n, log2 n and n-1 messages.
+// data to each child. In these three trees, the last rank has the data after log2 n, log2 n and n-1 messages.
 #pragma once
 #include <vector>
 

@@ -61,7 +61,8 @@ bool sums_first(Algorithm between, std::uint64_t slabs) {
 
 enum class Half { sums, rest };
 
-// Writes the steps of one half of the algorithm between hosts. If the algorithm has no halves, Half::rest is all of it.
+// Writes the steps of one half of the algorithm between hosts. If the algorithm has no halves, Half::rest is the whole
+// algorithm.
 void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, bool turned) {
   const int n = builder.world();
   const std::optional<Grid> grid = halves(algorithm, n, turned);

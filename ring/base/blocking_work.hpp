@@ -1,6 +1,6 @@
 // Runs tasks that may block for any time, such as a write to a pipe that is not read or to a file system that hangs.
-// Runs them in order on a separate thread, which exists only while there are tasks. Callers wait for a task only until
-// a limit, so each task must own the data that it uses. Never destroy this object. Any thread. After fork(), the
+// Runs the tasks in order on a separate thread, which exists only while there are tasks. Callers wait for a task only
+// until a limit, so each task must own the data that it uses. Never destroy this object. Any thread. After fork(), the
 // child's object has no tasks, and runs a new task at once on the thread that adds the task.
 #pragma once
 #include <chrono>
@@ -24,7 +24,8 @@ class BlockingWork {
 
  private:
   struct State;
-  // True in a child that fork() made. The thread, and perhaps a lock of its mutex, exist only in the parent.
+  // True in a child that fork() made. The thread of this object exists only in the parent, and may have locked the
+  // mutex there.
   bool is_of_parent() const;
 
   State* state_;

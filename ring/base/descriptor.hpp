@@ -25,7 +25,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// For a call that failed because too many files are open, returns the end of a message. It names the limit to raise:
+// For a call that failed because too many files are open, returns the end of a message, which names the limit to raise:
 // the process's limit (EMFILE) or the system's (ENFILE). Empty for every other error.
 std::string_view remedy_for_lack_of_files(int error);
 

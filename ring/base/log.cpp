@@ -27,8 +27,8 @@ std::string& speaker() ANELLO_REQUIRES(speaker_mutex) {
 }
 
 constexpr std::size_t kMaxLines = 1000;
-// How long log() waits for the only line in the queue; how long it waits for the message of a fatal error; and how long
-// the process waits at exit for all lines.
+// Three limits: how long log() waits for its line if the queue was empty; how long it waits for the message of a fatal
+// error; and how long the process waits at exit for all lines.
 constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
 std::atomic<std::uint64_t> lost_lines = 0;
 

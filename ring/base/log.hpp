@@ -16,8 +16,9 @@ using LineStart = std::string (*)();
 // line begins with the result of `line_start`, if it is given. Call at start.
 void set_log(Severity min, std::string_view name, LineStart line_start = nullptr);
 bool log_enabled(Severity severity);
-// Returns when the line is written. If standard error does not accept it, returns earlier, and the line is written
-// later, in order. At most 1,000 lines wait; if more are lost, their number is written in their place.
+// Returns when the line is written. If standard error does not accept the line soon, returns before that, and the line
+// is written later, in order. At most 1,000 lines wait. Further lines are lost, and their number is written in their
+// place.
 void log(Severity severity, std::string_view message);
 // Blocks until all lines are written, for at most `limit`. Called at the end of the process.
 void flush_log(std::chrono::milliseconds limit);

@@ -13,8 +13,8 @@ std::string running_kernel();
 // ("net", "time"). Empty if it cannot be found out.
 std::string kernel_identity(const std::string& kind);
 
-// Returns for how long this process has existed; executing another program does not reset this time. The result is up
-// to 10 ms too long, because of Linux's resolution. 0 if the time cannot be found out.
+// Returns for how long this process has existed; executing another program does not reset this time. The result may be
+// up to 10 ms too long, because of Linux's resolution. Returns 0 if the time cannot be found out.
 std::chrono::milliseconds process_age();
 
 }  // namespace anello

@@ -16,8 +16,8 @@ namespace anello {
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
-// Values of the fingerprint that a message can show. Comparisons ignore them, because they compare the fingerprint.
-// They are sent with a NamedSignature, but not with data.
+// Values that are in the fingerprint, for messages. Comparisons ignore these values, because they compare the
+// fingerprint. They are sent with a NamedSignature, but not with data.
 struct Hidden {
   bool known = false;
   double postscale = 1;
@@ -80,7 +80,7 @@ std::string describe(const NamedSignature& call);  // "allreduce #3 (sum of 100 
 std::string who_calls(const std::vector<int>& ranks);
 
 // Describes the first difference between call `a` of `ranks` and call `b` of `others`. The text has both lists of
-// ranks, and the value that each call has there. It is empty if the calls are equal.
+// ranks, and the value that each call has at this difference. The text is empty if the calls are equal.
 std::string difference(const std::vector<int>& ranks, const NamedSignature& a, const std::vector<int>& others,
                        const NamedSignature& b);
 

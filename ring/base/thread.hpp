@@ -2,7 +2,7 @@
 // run only on the program's own threads, and interrupt only the program's own system calls. Signals that a thread
 // causes itself by a fault, such as SIGSEGV, are not blocked: if they were, the kernel would end the process at once,
 // and the handler that reports crashes (of a sanitizer, or Python's faulthandler) would not run. SIGABRT is blocked,
-// because other processes send it too; abort() unblocks it before it raises it.
+// because other processes send it too; abort() unblocks SIGABRT before it raises the signal.
 #pragma once
 #include <signal.h>
 
@@ -34,8 +34,8 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// `work`: the thread's purpose, for errors. Throws Error{network} if no thread can be started; the caller's signals are
-// then as before.
+// `work`: the thread's purpose, for errors. If no thread can be started, throws Error{network}; then the caller's
+// blocked signals are unchanged.
 template <class Body>
 std::thread quiet_thread(std::string_view work, Body body) try {
   const BlockedSignals blocked;

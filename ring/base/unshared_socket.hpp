@@ -10,8 +10,8 @@
 
 namespace anello {
 
-// Like socket(2) and accept4(2) with SOCK_CLOEXEC. If they fail, the result is empty and errno is set. The listener
-// must not block, because fork() waits for these calls.
+// Like socket(2) and accept4(2) with SOCK_CLOEXEC. If such a call fails, the result is empty and errno is set. The
+// listener must be non-blocking, because fork() waits for these calls.
 Descriptor unshared_socket(int family, int type, int protocol = 0);
 Descriptor accept_unshared(int listener, int flags = 0, sockaddr* peer = nullptr, socklen_t* peer_bytes = nullptr);
 

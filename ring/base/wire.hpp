@@ -1,5 +1,5 @@
 // Messages as bytes: little-endian; lengths are checked before anything is read or allocated. A Writer owns its bytes,
-// a Reader borrows them. Invalid bytes throw Error{protocol} with the name of the message.
+// a Reader borrows them. If the bytes are invalid, a Reader throws Error{protocol} with the name of the message.
 #pragma once
 #include <cstdint>
 #include <string>

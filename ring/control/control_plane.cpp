@@ -241,16 +241,16 @@ void ControlPlane::abort_without_memory() noexcept {
 
 // Leaving has two steps.
 //
-// 1. This rank sends its goodbye, and each neighbour echoes it after reading it. A neighbour may have sent a goodbye of
-//    its own before the echo. If all neighbours of this neighbour left now, no rank would pass its goodbye on. So this
-//    rank waits for the echoes, then passes on everything that it has received.
+// 1. This rank sends its goodbye, and each neighbour echoes it after reading it. A neighbour may have sent its own
+//    goodbye before the echo. If all neighbours of this neighbour left now, no rank would pass on the neighbour's
+//    goodbye. So this rank waits for the echoes, then passes on everything that it has received.
 //
 // 2. The neighbours close their side after they have read to the end. Only then may this side close: if it closed with
 //    unread bytes, the kernel would drop data that is still on its way to them. On a busy host, the threads of both
 //    sides may not run for seconds, and a neighbour that has no goodbye takes the end of the connection for a death.
 //
 // In a world that has failed, this rank does not wait for the neighbours to read: they find the messages when they run
-// again. It does not wait at all for a rank that is silent. No byte of that rank is unread, so nothing is dropped.
+// again. It does not wait at all for a silent rank: no byte from such a rank is unread, so nothing is dropped.
 void ControlPlane::leave(std::uint64_t completed) {
   if (context_.get_executor().running_in_this_thread()) return;
   constexpr std::chrono::milliseconds kMaxWithoutLimit{10000};

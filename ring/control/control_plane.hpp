@@ -33,10 +33,10 @@ class ControlPlane {
                std::vector<std::string> hosts, trace::FlightRecorders& recorders,
                std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
-  // Connects to the neighbours with lower ranks and waits for the connections of those with higher ranks. Any thread
-  // except the background one. Throws Error{network, unauthorized, rendezvous} that names the missing ranks at
-  // `deadline`, and the errors of `check`. Calls check(0) every 50 ms. After a connection was lost, calls it with the
-  // time for which `check` may block.
+  // Connects to the neighbours with lower ranks and waits for the connections of neighbours with higher ranks. Any
+  // thread except the background thread. At `deadline`, throws Error{network, unauthorized, rendezvous} that names the
+  // missing ranks. Calls check(0) every 50 ms, and throws its errors. After a connection was lost, calls check(limit)
+  // with the time for which it may block.
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
@@ -55,11 +55,11 @@ class ControlPlane {
   // `completed`: the number of operations that this rank has completed. leave_group() and leaves_by_exception()
   // allocate no memory.
   void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
-  void leaves_by_exception() noexcept;  // sets the reason for leaving groups and the world
+  void leaves_by_exception() noexcept;  // from now on, goodbyes give an exception as the reason
   // Call when the operation began; reports a member that has left the group before this operation.
   void needs(const Signature& signature);
-  // Call when an operation needs messages of all members. Reports a member that left the group after it had completed
-  // at most `completed` operations (UINT64_MAX: any number). `conflict`: describes this rank's call.
+  // Call when an operation needs messages of all members. Reports a member that had completed at most `completed`
+  // operations (UINT64_MAX: any number) when it left the group. `conflict`: describes this rank's call.
   void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
   // Call when the operation makes no progress; finds out whether other ranks wait in a different operation.
   void waiting(const Signature& signature);
@@ -85,7 +85,7 @@ class ControlPlane {
 
   // Sends the goodbye to the world, and closes every connection after the neighbours have read it. Blocks for at most
   // the silence limit (10 s if there is none). In a world that has failed, blocks for at most 500 ms after it has sent
-  // the reason. Allocates no memory. Any thread except the background one. Must be the last call.
+  // the reason. Allocates no memory. Any thread except the background thread. Must be the last call.
   void leave(std::uint64_t completed);
 
  private:

@@ -32,7 +32,7 @@ class Pinger {
 
   // A rank that does not answer within the silence limit counts as silent.
   void ping(int peer);
-  // Call when the connection of a neighbour ended. Pings the neighbour now if its ping was put off, because nothing had
+  // Call when the connection of a neighbour ended. Pings the neighbour now if its ping was put off because nothing had
   // arrived from it yet.
   void lost_unproven(int peer);
   void proven(int peer) { to_ping_if_lost_.erase(peer); }

@@ -17,7 +17,8 @@ class PublishedState {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The start. wait_for_start() returns true when `count` neighbours are connected, or the start or the world failed.
+  // Functions for the start. wait_for_start() returns true when `count` neighbours are connected, or when the start or
+  // the world has failed.
   void connected(int peer);
   void start_failed(Error error);
   bool wait_for_start(std::size_t count, std::chrono::milliseconds limit) const;
@@ -27,7 +28,8 @@ class PublishedState {
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
-  // Returns the verdict. Waits for at most 3 s for it, and for at most 1 s until handled() was called.
+  // Returns the verdict. Waits for at most 3 s for the verdict, and then for at most 1 s until handled() has been
+  // called.
   Error error() const;
   // Publishes the verdict of all ranks, if there is one, and the two conditions for leaving. `read`: the neighbours
   // have read the goodbye. `closed`: all connections are closed. Returns true the first time that there is a verdict;
@@ -39,7 +41,7 @@ class PublishedState {
   // closed.
   bool sent() const;
   void set_sent();
-  void wait_until_read(Clock::time_point end) const;  // returns also if the world has failed
+  void wait_until_read(Clock::time_point end) const;  // also returns if the world has failed
   // In a world that has not failed, waits until all connections are closed.
   void wait_until_sent(Clock::time_point end) const;
   void wait_until_closed(Clock::time_point end) const;

@@ -29,9 +29,9 @@ class BucketSchedule {
   // Makes new buckets, in which gradients follow `order` (each gradient's index once). Call only between steps.
   void arrange(std::span<const std::uint32_t> order, std::uint64_t max_bytes);
 
-  // These functions throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient
-  // is announced yet. announce() counts that `gradient`, an index in the list, is ready. finish() ends the step,
-  // completes all gradients, and returns those that were never announced.
+  // If these functions throw Error{invalid_argument}, they have changed nothing. begin() starts a step, in which no
+  // gradient is announced yet. announce() counts that `gradient`, an index in the list, is ready. finish() ends the
+  // step, completes all gradients, and returns those that were never announced.
   void begin();
   void announce(std::size_t gradient);
   std::vector<std::size_t> finish();
@@ -70,8 +70,8 @@ class BucketSchedule {
   std::size_t next_ = 0;
 };
 
-// The range of bucket sizes for the case that neither options nor settings give a size. A bucket in GPU memory is
-// larger, because on a GPU an operation takes longer to start, and data moves faster.
+// The range of bucket sizes that is used if neither options nor settings give a size. A bucket in GPU memory is larger,
+// because on a GPU an operation takes longer to start, and data moves faster.
 struct BucketRange {
   std::uint64_t min_bytes, max_bytes;
 };

@@ -16,7 +16,7 @@ struct Open {
 };
 
 // Returns a bucket's size in elements. After the last gradient is ready, no more work can hide the sending of a bucket.
-// So towards the end a bucket holds half of the remaining elements, as long as that is worth a message.
+// So towards the end each bucket holds half of the remaining elements, as long as this half is worth a message.
 std::uint64_t next_size(std::uint64_t left, std::uint64_t max_elems, std::uint64_t worthwhile) {
   return std::min(max_elems, std::max(left / 2, worthwhile));
 }

@@ -18,8 +18,8 @@ using Bucket = std::vector<GradientPiece>;
 constexpr std::uint64_t kWorthwhileBucketBytes = 256 << 10;
 
 // Makes the buckets. `order`: each gradient's index once, in the order in which gradients become ready. A bucket has at
-// most `max_bytes`, or one element. Towards the end, buckets become smaller, down to kWorthwhileBucketBytes. They are
-// sorted by the time at which their last piece becomes ready. Gradients without elements are in no bucket.
+// most `max_bytes`, or one element. Towards the end, buckets become smaller, down to kWorthwhileBucketBytes. The
+// buckets are sorted by the time at which their last piece becomes ready. Gradients without elements are in no bucket.
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
                                  std::uint64_t max_bytes);
 

@@ -16,8 +16,8 @@ class AccessHistory {
  public:
   struct Touch {
     std::uint32_t item;
-    // Position in the operation = position in the memory + shift; one item can stream after another only if their
-    // shifts are equal.
+    // Position in the operation = position in the memory + shift; one item can stream after another item only if the
+    // shifts of both are equal.
     std::int64_t shift;
   };
 
@@ -35,7 +35,7 @@ class AccessHistory {
   }
 
   // Records a write by `self`. Calls after(touch) for every earlier item for which the write must wait. If the last
-  // write was read since, calls it only for the readers, because the readers have waited for the writer.
+  // write was read since, calls after(touch) only for the readers, because the readers have waited for the writer.
   template <class After>
   void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);

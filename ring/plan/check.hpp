@@ -2,9 +2,9 @@
 // For tests and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
 // Each element of a step is an event of its own, and links hold very little. Which events can happen depends only on
-// progress, and progress only grows. So if one schedule reaches its end, all schedules do. For two streams of a rank,
-// only a dependency guarantees an order of their events (vector clocks record these orders). So a plan must protect its
-// own memory, no matter what its peers do.
+// progress, and progress only grows. So if one schedule reaches its end, all schedules do. Between two streams of a
+// rank, only a dependency guarantees the order of events (vector clocks record these orders). So a plan must protect
+// its own memory, no matter what its peers do.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ struct Expectation {
   bool rank_order = false;  // reductions: every element is ((x0 + x1) + x2) + ...
   int root = 0;             // for broadcast, reduce, gather, scatter and transfer
   // The number of elements of each rank's part, if the parts are not equal. For alltoall: the elements that go from
-  // rank 0 to each rank, then those from rank 1, and so on.
+  // rank 0 to each rank, then the elements from rank 1, and so on.
   std::vector<std::uint64_t> counts = {};
 };
 

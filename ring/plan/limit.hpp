@@ -15,10 +15,10 @@ struct Position {
   std::uint64_t elems = 0;
 };
 
-// Returns the first element that `step` must not process yet because of `dep`. A step may process element e once every
-// step on which it depends has processed e. If the other step has ended, returns the end of `step`'s range. The result
-// may be before the beginning of `step`'s range. position_of(stream) must return the position of a stream of the same
-// rank.
+// Returns the first element that `step` must not process yet because of `dep`. A step may process element e when every
+// step on which it depends has processed e. If the step of `dep` has ended, returns the end of `step`'s range. The
+// result may be before the beginning of `step`'s range. position_of(stream) must return the position of a stream of the
+// same rank.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
   const Step& other = plan.steps[dep.step];

@@ -39,7 +39,7 @@ struct Operand {
 };
 
 // A dependency on another step. `whole`: the step starts after the other step has ended. Otherwise the step may process
-// element e after the other step has processed element e, and all elements once the other step has ended.
+// element e after the other step has processed element e, and any element after the other step has ended.
 struct Dep {
   std::uint32_t step = 0;
   bool whole = false;
@@ -81,9 +81,9 @@ struct Plan {
   std::uint64_t sent_elems = 0, received_elems = 0;  // sums over all steps
   bool reduces = false;                              // true if a step reduces or folds
   bool out_of_place_only = false;  // if true, every range begins at 0, and its operands may be anywhere in their spaces
-  // True if two ranks send each other memory into which each then reduces the other's data. A rank may write into this
-  // memory only after the peer has copied it. So links must copy the data when they send it: if they let the peer read
-  // the rank's memory, each of the two ranks would wait for the other.
+  // True if two ranks send to each other the contents of memory, and each rank then reduces the other's data into its
+  // own memory. A rank may write into this memory only after the peer has copied it. So links must copy the data when
+  // they send it: if they let the peer read the rank's memory, each of the two ranks would wait for the other.
   bool pairwise = false;
   // Replies. In an exchange of two ranks, each reduces the other's input, and sends the result back. A link through
   // memory allows a rank to write the result over the other rank's contribution in the link's buffer: this is a reply.

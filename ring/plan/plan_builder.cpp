@@ -178,7 +178,7 @@ void PlanBuilder::derive_deps() {
 }
 
 // The last reduction into a part of the output makes the result. An earlier reduction makes only a sum of some
-// contributions, and is overwritten. A copy receives a result that another rank has made, so it makes none.
+// contributions, and is overwritten. A copy receives a result that another rank has made, so it makes no result.
 void PlanBuilder::mark_results() {
   const auto reduces = [](const Step& step) { return step.act == Act::reduce || step.sources > 1; };
   AccessHistory output(plan_.output_elems);
@@ -193,9 +193,9 @@ void PlanBuilder::mark_results() {
   });
 }
 
-// The k-th contribution that this rank sends comes back as its k-th copy. The result of its k-th reduction is the k-th
-// result that it sends back. Both ranks find the same pairs, because each rank sends what the other receives; check()
-// verifies the pairs.
+// The k-th contribution that this rank sends comes back as the k-th copy that it receives. The result of its k-th
+// reduction is the k-th result that it sends back. Both ranks find the same pairs, because each rank sends what the
+// other receives; check() verifies the pairs.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
   std::vector<std::uint32_t> contributions, results, reductions, copies;  // indices in items_

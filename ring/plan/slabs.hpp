@@ -17,8 +17,8 @@ inline std::uint64_t slabs_of(std::uint64_t count, std::uint64_t slab_elems) {
 }
 
 // Calls first(slab), second(slab) and third(slab) for each slab of [0, count). slab_elems 0: there is one slab. A
-// slab's second() is called after first() of the next slab, and its third() after second() of the next `behind` slabs.
-// Two ranks send their messages to each other in the order of these calls. So while a slab waits for other ranks
+// slab's second() is called after first() of the next slab. Its third() is called after second() of the next `behind`
+// slabs. Two ranks send their messages to each other in the order of these calls. So while a slab waits for other ranks
 // between its calls, the next slabs can already make progress.
 template <class First, class Second, class Third>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,

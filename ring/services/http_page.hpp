@@ -15,9 +15,9 @@ namespace anello::services {
 
 class Metrics {
  public:
-  // Listens at `where` ("host:port"), with `above` added to the port, before it returns. Calls `page` for each request
-  // on the background thread. Throws Error{configuration, network} that names `setting`, the setting that gave the
-  // address.
+  // The constructor listens at `where` ("host:port"), with `above` added to the port, before it returns. Calls `page`
+  // for each request on the background thread. Throws Error{configuration, network} that names `setting`, the setting
+  // that gave the address.
   Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
           std::function<std::string()> page);
 

@@ -13,7 +13,7 @@ int signal_number(std::string_view name);
 
 class OnSignal {
  public:
-  // Throws like signal_number(), and also if the program has a handler of its own for the signal.
+  // Throws like signal_number(). Also throws if the program has its own handler for the signal.
   OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call);
   ~OnSignal();
   OnSignal(const OnSignal&) = delete;

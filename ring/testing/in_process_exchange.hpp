@@ -1,5 +1,5 @@
-// Exchanges blobs between threads that are the ranks of a world in one process: the rendezvous of such a world. Any
-// thread.
+// Exchanges blobs between threads that are the ranks of a world in one process. This replaces the rendezvous for such a
+// world. Any thread.
 #pragma once
 #include <chrono>
 #include <condition_variable>

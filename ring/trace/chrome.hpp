@@ -17,9 +17,9 @@ struct Traced {
   Alignment alignment;       // aligns this rank's clock with rank 0's
 };
 
-// Passes the events to write() in pieces, one JSON object a line, with a comma before each object except the very
-// first. The viewer shows a rank as a process. The process has a thread for each group's operations, for the link to
-// each peer, and for the local work. An operation's time in the queue is an asynchronous event.
+// Passes the events to write() in pieces, one JSON object a line, with a comma before each object except the first one
+// of the file. The viewer shows a rank as a process. The process has a thread for each group's operations, for the link
+// to each peer, and for the local work. An operation's time in the queue is an asynchronous event.
 void chrome_events(const Recording& recording, const Traced& traced, const TickClock::Scale& scale, bool very_first,
                    const std::function<void(std::string_view)>& write);
 

@@ -1,7 +1,7 @@
 // The flight recorder of one group: its last operations, and counters. The thread that moves the group's data records
-// the begin and end of operations; callers record the operations that they queue. The control plane reads the recorder,
-// and so does the code that explains a mismatch or writes the file. Any thread. Takes memory as needed, at most 800
-// KiB. Does not depend on the group's other objects.
+// the begin and end of operations; callers record the operations that they queue. The control plane reads the recorder.
+// The code that explains a mismatch and the code that writes the file read it too. Any thread. Takes memory as needed,
+// at most 800 KiB. Does not depend on the group's other objects.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -29,10 +29,10 @@ class FlightRecorder {
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) ANELLO_UNCHECKED;
   Record newest() const ANELLO_UNCHECKED;  // call this after end(), on the same thread
 
-  // Returns the operation with this number, if it has begun and is among the last kBegun.
+  // Returns the operation with this number, if it is one of the last kBegun operations that have begun.
   std::optional<NamedSignature> begun(std::uint64_t sequence) const;
 
-  // From now on, operations with this number or a higher one can never be completed. If such an operation is running,
+  // From now on, operations with this or a higher number can never be completed. If such an operation is running,
   // returns it.
   std::optional<Signature> ends_at(std::uint64_t sequence);
 

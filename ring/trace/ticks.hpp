@@ -10,7 +10,8 @@ namespace anello::trace {
 
 using Ticks = std::uint64_t;  // 0: not set
 
-// True if the processor's counter keeps its rate when the core sleeps or changes its own rate. Looked up once.
+// True if the processor's counter keeps its rate when the core sleeps or changes its own rate. The answer is looked up
+// once.
 bool counts_evenly();
 
 inline Ticks ticks() {

@@ -1,5 +1,5 @@
 // Records the activity of a rank while its timeline is on: operations, their steps, and the program's own phases. Any
-// thread. Takes no memory while it is off.
+// thread. Takes no memory while the timeline is off.
 #pragma once
 #include <atomic>
 #include <map>
