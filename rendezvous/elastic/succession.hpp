@@ -34,7 +34,7 @@ class Succession {
   // without this process, or if all searches since this process last trained have together taken start_timeout.
   std::unique_ptr<rendezvous::StandingConnection> successor(const Identity& identity);
   // Ends this process's part in the job: it listens no more. If it is the successor, blocks until no other process
-  // needs it: until another process has taken over, or until all others have finished too, but for start_timeout at
+  // needs it: until another process has taken over, or until all others have finished too. Blocks for start_timeout at
   // most.
   void finish();
   void stop();  // does the same as finish(), but does not wait: the others lose their server

@@ -105,7 +105,7 @@ class RendezvousServer {
   void retire(int place);
   // `newcomers`: how many processes the launcher has started that have neither joined the elastic job nor ended. A
   // change of a running world waits for them, for 30 s at most, so that all enter by one change. After a failure of a
-  // world, nobody waits for them. Any thread; does not block.
+  // world, no change waits for them. Any thread; does not block.
   void expect(int newcomers);
   // For the server of an heir (ServerOptions::heir): sets the newest facts that the heir's process has received.
   // `newest`: number of the newest world for which the process was chosen. Processes of the last world may join from

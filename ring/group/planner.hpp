@@ -33,7 +33,7 @@ class Planner {
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // the plan suits run::MessageExecution
     bool may_be_direct = false;      // all ranks may show their tensors instead of using the plan; equal on all ranks
-    std::uint32_t stage_slab = 0;    // like may_be_direct, but for stages: the bytes of a slab; 0: stages are not used
+    std::uint32_t stage_slab = 0;    // as may_be_direct, but with stages: the bytes of a slab; 0: stages are not used
     bool shows_tensors = false;      // may_be_direct is true, and this rank's call forces no algorithm
   };
   // The result is valid until the next call; its plan is valid until tidy() frees it. Throws Error{invalid_argument,
